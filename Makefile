@@ -1,0 +1,66 @@
+# Everything a fresh machine needs to try, test and check this repository.
+# Wanted: Python 3.11 or newer, with its venv module, and make. The rest goes into .venv.
+#
+#   make demo            train and run the digits sample
+#   make test            every test (JOBS=0 in one process)
+#   make check           format, lint and types
+#   make fuzz N=1000     random programs against the reference evaluator
+#   make clean           remove what was made, .venv included
+
+PYTHON ?= python3
+JOBS ?= 2
+N ?= 200
+
+BIN := .venv/bin
+READY := .venv/ready
+
+# A C compiler of the machine's own, else the one inside the ziglang package.
+# A candidate counts only if it runs: some systems ship a `cc` that merely offers to install one.
+find_cc = found=; \
+	for candidate in "$${CC:-}" cc gcc clang; do \
+	  if [ -n "$$candidate" ] && $$candidate --version >/dev/null 2>&1; then found=1; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  if [ ! -x $(BIN)/zig-cc ]; then \
+	    echo "No C compiler found (tried \$$CC, cc, gcc, clang): installing ziglang into .venv."; \
+	    $(BIN)/python -m pip install --quiet ziglang || exit 3; \
+	    printf '\#!/bin/sh\nexec "%s/.venv/bin/python" -m ziglang cc "$$@"\n' "$(CURDIR)" >$(BIN)/zig-cc; \
+	    chmod +x $(BIN)/zig-cc; \
+	  fi; \
+	  echo "Compiling with zig cc from .venv."; \
+	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
+	fi
+
+.PHONY: demo test check fuzz clean
+
+demo: $(READY)
+	@$(find_cc); $(BIN)/python samples/digits/demo.py
+
+test: $(READY)
+	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS)
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+fuzz: $(READY)
+	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N)
+
+# Made again only when pyproject.toml changes; an editable install sees every edit and new file.
+$(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "$(PYTHON) not found. Install Python 3.11 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, $(PYTHON) is `$(PYTHON) -V 2>&1`. Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) lacks its venv module. Install it (on Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  echo "Creating .venv"; $(PYTHON) -m venv --clear .venv; }
+	@echo "Installing ilang and its developer tools into .venv"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""One target a file: kernels to C and to CUDA."""

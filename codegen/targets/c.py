@@ -1,0 +1,258 @@
+"""C: programs as text, C99 with optional OpenMP.
+
+    size_t NAME_work(const NAME_sizes *sizes);
+    int NAME(const NAME_sizes *sizes, const T *input..., T *output..., void *work);
+
+Buffers are row-major and contiguous; extents count elements; ``work`` points to ``NAME_work`` bytes and may be NULL
+when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` lists what the function returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.c_entry import ENTRY_HELPERS, STATUS, Entry, Use, statements_within, wrapped
+from ilang.codegen.targets.cfamily import C_TYPES, HELPERS, INDENT, Spelling, affine, comment, identifier
+from ilang.core.dtype import FLOATS, INTEGERS
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.scalar import Apply, Convert, walk
+
+PARALLEL_FROM = 32768
+"""Iterations below which a parallel loop runs on one thread: starting threads costs about as much."""
+
+
+def emit(program: Program) -> str:
+    """A program as one self-contained C text."""
+    return "\n".join([*_includes(), "", *_declarations(program), "", *_implementation([program])]) + "\n"
+
+
+def emit_header(programs: Sequence[Program], stem: str) -> str:
+    """The header of a file of programs, usable from C and C++."""
+    guard = f"{stem.upper()}_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for program in programs:
+        lines += [*_declarations(program), ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
+    return "\n".join(lines) + "\n"
+
+
+def emit_source(programs: Sequence[Program], stem: str) -> str:
+    """The implementation that goes with ``emit_header``."""
+    lines = [f'#include "{stem}.h"', "", *_includes(), "", *_implementation(programs)]
+    return "\n".join(lines) + "\n"
+
+
+def _includes() -> list[str]:
+    return ["#include <math.h>", "#include <stddef.h>", "#include <stdint.h>", "#ifdef _OPENMP", "#include <omp.h>", "#endif"]  # fmt: skip
+
+
+def _declarations(program: Program) -> Iterator[str]:
+    name = identifier(program.name)
+    sizes = [size for size in program.sizes if size.fixed is None]
+    yield f"/* {name}: its extents, in elements */"
+    yield "typedef struct {"
+    yield from (f"{INDENT}int64_t {identifier(size.name)};" for size in sizes)
+    if not sizes:
+        yield f"{INDENT}char none; /* every extent is fixed */"
+    yield f"}} {name}_sizes;"
+    yield ""
+    yield "/* Bytes of workspace a call needs; SIZE_MAX if the extents do not fit. */"
+    yield f"size_t {name}_work(const {name}_sizes *sizes);"
+    yield ""
+    yield "/*"
+    for word, buffers in (("input ", program.inputs), ("output", program.outputs)):
+        for number in buffers:
+            buffer = program.buffers[number]
+            extents = ", ".join(_extent(program, size) for size in buffer.dims)
+            yield comment(f" * {word}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
+    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield " */"
+    yield f"{signature(program)};"
+
+
+def _extent(program: Program, size: int) -> str:
+    fixed = program.sizes[size].fixed
+    return program.sizes[size].name if fixed is None else str(fixed)
+
+
+def signature(program: Program) -> str:
+    """The declaration of the program's function, without the semicolon."""
+    name = identifier(program.name)
+    words = [f"const {name}_sizes *sizes"]
+    for number in (*program.inputs, *program.outputs):
+        buffer = program.buffers[number]
+        const = "" if number in program.outputs else "const "
+        words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
+    return wrapped(f"int {name}(", [*words, "void *work"], ")")
+
+
+def _implementation(programs: Sequence[Program]) -> Iterator[str]:
+    emissions = [_Emission(program) for program in programs]
+    yield from ENTRY_HELPERS
+    for helper in sorted({name for emission in emissions for name in emission.helpers()}):
+        yield from _helper(helper)
+    for emission in emissions:
+        yield from emission.lines()
+
+
+class _Emission:
+    """The implementation of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.name = identifier(program.name)
+        self.uses = [Use.of(program, kernel) for kernel in program.kernels]
+
+    def helpers(self) -> set[str]:
+        """The helper functions that the kernels call."""
+        found = set()
+        for kernel, use in zip(self.program.kernels, self.uses, strict=True):
+            for s in statements_within(kernel.body):
+                if isinstance(s, (Define, Change, Store)):
+                    for part in walk(s.value):
+                        if isinstance(part, Apply) and part.primitive in HELPERS:
+                            found.add(f"{part.primitive}_{part.dtype}")
+                        if isinstance(part, Convert) and part.dtype in INTEGERS and part.argument.dtype in FLOATS:
+                            found.add(f"{part.dtype}_of_{part.argument.dtype}")
+                if isinstance(s, For) and s.parallel:
+                    found |= {"threads", "thread"} if use.private else {"threads"}
+        return found
+
+    def lines(self) -> Iterator[str]:
+        for kernel, use in zip(self.program.kernels, self.uses, strict=True):
+            yield from self._kernel(kernel, use)
+        yield from Entry(self.program, self.uses, signature(self.program)).lines()
+
+    def _kernel(self, kernel: Kernel, use: Use) -> Iterator[str]:
+        spelling = Spelling(self.program, kernel)
+        yield "/*"
+        yield from (comment(f" * {line}") for line in kernel.comments)
+        yield " */"
+        words = [f"int64_t {spelling.size(n)}" for n in use.sizes if self.program.sizes[n].fixed is None]
+        for number in use.shared:
+            buffer = self.program.buffers[number]
+            const = "" if number in use.written else "const "
+            words.append(f"{const}{C_TYPES[buffer.dtype]} *restrict {identifier(buffer.name)}")
+        if use.private:
+            words += ["char *scratch", "size_t scratch_bytes"]
+        yield wrapped(f"static void {self.name}_{kernel.name}(", words, ")")
+        yield "{"
+        if use.private and not any(isinstance(s, For) and s.parallel for s in kernel.body):
+            yield f"{INDENT}(void)scratch_bytes;"
+            yield from self._private(use, spelling, INDENT, "scratch")
+        for statement in kernel.body:
+            yield from self._statement(statement, spelling, INDENT, use)
+        yield "}"
+        yield ""
+
+    def _private(self, use: Use, spelling: Spelling, indent: str, base: str) -> Iterator[str]:
+        """Pointers into scratch storage, one buffer after the other, each aligned."""
+        offset = base
+        for number in use.private:
+            buffer = self.program.buffers[number]
+            c_type = C_TYPES[buffer.dtype]
+            yield f"{indent}{c_type} *restrict {identifier(buffer.name)} = ({c_type} *)(void *)({offset});"
+            count = " * ".join(f"(size_t){spelling.size(size)}" for size in buffer.dims)
+            offset += f" + padded({count} * sizeof({c_type}))"
+
+    def _statement(self, s: Statement, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+        match s:
+            case For():
+                yield from self._for(s, spelling, indent, use)
+            case If():
+                tests = (f"{affine(Affine(g.terms, g.offset), spelling.variable)} >= 0" for g in s.guards)
+                yield f"{indent}if ({' && '.join(tests)}) {{"
+                for inner in s.body:
+                    yield from self._statement(inner, spelling, indent + INDENT, use)
+                yield f"{indent}}}"
+            case Define():
+                const = "" if s.mutable else "const "
+                name = spelling.local(s.variable)
+                yield f"{indent}{const}{C_TYPES[s.dtype]} {name} = {spelling.value(s.value)};"
+            case Change():
+                yield f"{indent}{spelling.local(s.variable)} = {spelling.value(s.value)};"
+            case Store():
+                yield f"{indent}{spelling.element(s.buffer, s.index)} = {spelling.value(s.value)};"
+
+    def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+        name, size = spelling.variable(loop.variable), spelling.size(loop.size)
+        if loop.parallel:
+            iterations = " * ".join(f"(double){spelling.size(n)}" for n in deepest(loop))
+            yield "#ifdef _OPENMP"
+            yield f"#pragma omp parallel for schedule(static) num_threads(threads()) if ({iterations} >= {PARALLEL_FROM})"
+            yield "#endif"
+        yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
+        if loop.parallel and use.private:
+            inside = indent + INDENT
+            yield f"{inside}char *const mine = scratch + thread() * scratch_bytes;"
+            yield from self._private(use, spelling, inside, "mine")
+        for inner in loop.body:
+            yield from self._statement(inner, spelling, indent + INDENT, use)
+        yield f"{indent}}}"
+
+
+def deepest(loop: For) -> list[int]:
+    """The sizes of the deepest nest that starts with a loop, itself included."""
+    best: list[int] = []
+    stack: list[tuple[For, list[int]]] = [(loop, [])]
+    while stack:
+        top, above = stack.pop()
+        here = [*above, top.size]
+        best = here if len(here) > len(best) else best
+        stack.extend((s, here) for s in top.body if isinstance(s, For))
+    return best
+
+
+def _helper(name: str) -> Iterator[str]:
+    """The definition of a helper function."""
+    if name in THREADS:
+        yield from THREADS[name]
+        return
+    kind, _, dtype = name.rpartition("_")
+    c_type = C_TYPES[dtype]
+    if kind in ("max", "min"):
+        sign = ">" if kind == "max" else "<"
+        nan = " || a != a" if dtype in FLOATS else ""
+        said = f"the {'larger' if kind == 'max' else 'smaller'} of two{'; NaN if one is' if nan else ''}"
+        body = f"(a {sign} b{nan}) ? a : b"
+        yield from (f"/* {said} */", f"static inline {c_type} {name}({c_type} a, {c_type} b)")
+    elif kind == "square":
+        body = "a * a"
+        yield f"static inline {c_type} {name}({c_type} a)"
+    else:
+        target = kind.removesuffix("_of")
+        end, suffix = {"i32": ("2147483648.0", "INT32_MIN"), "i64": ("9223372036854775808.0", "INT64_MIN")}[target]
+        end += "f" if dtype == "f32" else ""
+        body = f"(a >= -{end} && a < {end}) ? ({C_TYPES[target]})a : {suffix}"
+        yield "/* towards zero; what does not fit gives the smallest value */"
+        yield f"static inline {C_TYPES[target]} {name}({c_type} a)"
+    yield from ("{", f"{INDENT}return {body};", "}", "")
+
+
+THREADS = {
+    "threads": (
+        "#ifdef _OPENMP",
+        "/* threads of a parallel loop: what OpenMP would take, as far as there is workspace */",
+        "static inline int threads(void)",
+        "{",
+        f"{INDENT}const int most = omp_get_max_threads();",
+        f"{INDENT}return most < MOST_THREADS ? most : MOST_THREADS;",
+        "}",
+        "#endif",
+        "",
+    ),
+    "thread": (
+        "/* the number of the calling thread in its parallel loop */",
+        "static inline size_t thread(void)",
+        "{",
+        "#ifdef _OPENMP",
+        f"{INDENT}return (size_t)omp_get_thread_num();",
+        "#else",
+        f"{INDENT}return 0;",
+        "#endif",
+        "}",
+        "",
+    ),
+}

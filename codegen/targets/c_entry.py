@@ -1,0 +1,247 @@
+"""The entry of a C program: workspace layout, argument checks, and the calls of its kernels in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, identifier
+from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.scalar import Load, walk
+from ilang.core.record import record
+
+STATUS = {
+    0: "done",
+    1: "a pointer is NULL",
+    2: "an output overlaps another array or the workspace",
+    3: "an extent is negative, or an array would be larger than memory can be",
+    4: "an index read from an array is out of range",
+}
+"""What a generated function returns."""
+
+MOST_THREADS = 64
+"""Threads of a parallel loop at most: each has its own part of the workspace."""
+
+WIDEST = 100
+
+
+@record
+class Use:
+    """What a kernel touches: whole buffers and private ones by number, those it writes, and the sizes it needs."""
+
+    shared: tuple[int, ...]
+    private: tuple[int, ...]
+    written: frozenset[int]
+    sizes: tuple[int, ...]
+
+    @staticmethod
+    def of(program: Program, kernel: Kernel) -> Use:
+        """Read off a kernel."""
+        buffers: set[int] = set()
+        written: set[int] = set()
+        sizes: set[int] = set()
+        for s in statements_within(kernel.body):
+            if isinstance(s, For):
+                sizes.add(s.size)
+            elif isinstance(s, (Define, Change, Store)):
+                buffers |= {part.buffer for part in walk(s.value) if isinstance(part, Load)}
+                if isinstance(s, Store):
+                    written.add(s.buffer)
+        buffers |= written
+        for number in buffers:
+            buffer = program.buffers[number]
+            sizes |= set(buffer.dims if buffer.private else buffer.dims[1:])
+        private = tuple(n for n in sorted(buffers) if program.buffers[n].private)
+        shared = tuple(n for n in sorted(buffers) if not program.buffers[n].private)
+        return Use(shared, private, frozenset(written), tuple(sorted(sizes)))
+
+
+def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Every statement of a block at any depth, in order."""
+    stack = list(reversed(body))
+    while stack:
+        s = stack.pop()
+        yield s
+        if isinstance(s, (For, If)):
+            stack.extend(reversed(s.body))
+
+
+def wrapped(head: str, words: Sequence[str], tail: str) -> str:
+    """A list in parentheses on one line where it fits, else one word a line."""
+    one = head + (", ".join(words) or ("void" if head.startswith("static") else "")) + tail
+    if len(one) <= WIDEST:
+        return one
+    indent = " " * (len(head) - len(head.lstrip())) + INDENT
+    return head + "\n" + ",\n".join(indent + word for word in words) + tail
+
+
+class Entry:
+    """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``."""
+
+    def __init__(self, program: Program, uses: Sequence[Use], signature: str) -> None:
+        """For a program, what each of its kernels touches, and the declaration of its function."""
+        self.program = program
+        self.uses = uses
+        self.signature = signature
+        self.name = identifier(program.name)
+        self.spelling = Spelling(program, None)
+        buffers = enumerate(program.buffers)
+        self.temporaries = [n for n, b in buffers if b.role == "temporary" and not b.private]
+
+    def lines(self) -> Iterator[str]:
+        """All three functions."""
+        yield from self._plan()
+        yield f"size_t {self.name}_work(const {self.name}_sizes *sizes)"
+        yield "{"
+        yield f"{INDENT}{self.name}_layout plan = {{0}};"
+        yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
+        yield f"{INDENT}return {self.name}_plan(sizes, &plan) ? plan.total : SIZE_MAX;"
+        yield "}"
+        yield ""
+        yield from self._function()
+
+    def _plan(self) -> Iterator[str]:
+        buffers = self.program.buffers
+        arguments = [*self.program.inputs, *self.program.outputs]
+        yield "/* bytes of each argument, then where temporaries and scratch stand in the workspace */"
+        yield "typedef struct {"
+        if arguments:
+            yield f"{INDENT}size_t bytes[{len(arguments)}];"
+        yield from (f"{INDENT}size_t at_{identifier(buffers[n].name)};" for n in self.temporaries)
+        yield f"{INDENT}size_t scratch, scratch_bytes, total;"
+        yield f"}} {self.name}_layout;"
+        yield ""
+        yield "/* fill in the layout; 0 if an extent does not fit */"
+        yield f"static int {self.name}_plan(const {self.name}_sizes *sizes, {self.name}_layout *plan)"
+        yield "{"
+        yield from self._unpack()
+        for position, number in enumerate(arguments):
+            yield f"{INDENT}if (!{self._measure(number, f'&plan->bytes[{position}]')}) return 0;"
+        if self.temporaries or any(use.private for use in self.uses):
+            yield f"{INDENT}size_t bytes = 0;"
+        for number in self.temporaries:
+            yield f"{INDENT}plan->at_{identifier(buffers[number].name)} = plan->total;"
+            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&plan->total, bytes)) return 0;"
+        yield from self._scratch()
+        yield f"{INDENT}return 1;"
+        yield "}"
+        yield ""
+
+    def _scratch(self) -> Iterator[str]:
+        """Room for the private buffers of the kernel that needs most, once per thread."""
+        if not any(use.private for use in self.uses):
+            return
+        yield f"{INDENT}plan->scratch = plan->total;"
+        yield f"{INDENT}size_t scratch = 0;"
+        for use in self.uses:
+            if use.private:
+                yield f"{INDENT}scratch = 0;"
+                for number in use.private:
+                    yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&scratch, bytes)) return 0;"
+                yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
+        yield f"{INDENT}for (int t = 0; t < MOST_THREADS; ++t) {{"
+        yield f"{INDENT}{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
+        yield f"{INDENT}}}"
+
+    def _measure(self, number: int, target: str) -> str:
+        """A C call that computes the bytes of a buffer, false if they do not fit."""
+        buffer = self.program.buffers[number]
+        extents = ", ".join(self.spelling.size(size) for size in buffer.dims)
+        listed = f"(const int64_t[]){{{extents}}}" if extents else "NULL"
+        return f"measure({target}, sizeof({C_TYPES[buffer.dtype]}), {len(buffer.dims)}, {listed})"
+
+    def _unpack(self) -> Iterator[str]:
+        sizes = [(n, size) for n, size in enumerate(self.program.sizes) if size.fixed is None]
+        if not sizes:
+            yield f"{INDENT}(void)sizes;"
+        for number, size in sizes:
+            yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
+
+    def _function(self) -> Iterator[str]:
+        program = self.program
+        arguments = [*program.inputs, *program.outputs]
+        pointers = ", ".join(identifier(program.buffers[n].name) for n in arguments)
+        yield self.signature
+        yield "{"
+        yield f"{INDENT}{self.name}_layout plan = {{0}};"
+        yield f"{INDENT}if (sizes == NULL) return 1;"
+        yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
+        if arguments:
+            yield f"{INDENT}const void *arrays[{len(arguments)}] = {{{pointers}}};"
+            call = f"check(arrays, plan.bytes, {len(arguments)}, {len(program.inputs)}, work, plan.total)"
+            yield f"{INDENT}const int status = {call};"
+            yield f"{INDENT}if (status != 0) return status;"
+        needed = {n for use in self.uses for n in use.sizes}
+        for number, size in enumerate(program.sizes):
+            if size.fixed is None and number in needed:
+                yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
+        for number in self.temporaries:
+            buffer = program.buffers[number]
+            c_type, name = C_TYPES[buffer.dtype], identifier(buffer.name)
+            yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)((char *)work + plan.at_{name});"
+        for kernel, use in zip(program.kernels, self.uses, strict=True):
+            yield self._call(kernel, use)
+        yield f"{INDENT}return 0;"
+        yield "}"
+        yield ""
+
+    def _call(self, kernel: Kernel, use: Use) -> str:
+        words = [self.spelling.size(n) for n in use.sizes if self.program.sizes[n].fixed is None]
+        words += [identifier(self.program.buffers[n].name) for n in use.shared]
+        if use.private:
+            words += ["(char *)work + plan.scratch", "plan.scratch_bytes"]
+        return wrapped(f"{INDENT}{self.name}_{kernel.name}(", words, ");")
+
+
+ENTRY_HELPERS = tuple(
+    f"""#define MOST_THREADS {MOST_THREADS}
+
+/* a number of bytes rounded up to whole cache lines */
+static inline size_t padded(size_t bytes)
+{{
+    return (bytes + 63) / 64 * 64;
+}}
+
+/* add a padded number of bytes to a total; 0 if that is more than memory can be */
+static inline int add(size_t *total, size_t bytes)
+{{
+    if (bytes > SIZE_MAX / 4 || padded(bytes) > SIZE_MAX / 4 - *total) return 0;
+    *total += padded(bytes);
+    return 1;
+}}
+
+/* the bytes of an array; 0 if an extent is negative or the bytes are more than memory can be */
+static int measure(size_t *bytes, size_t element, int rank, const int64_t *extents)
+{{
+    size_t most = element;
+    *bytes = element;
+    for (int d = 0; d < rank; ++d) {{
+        if (extents[d] < 0) return 0;
+        if (extents[d] > 0 && (uint64_t)extents[d] > (SIZE_MAX / 4) / most) return 0;
+        most *= extents[d] > 0 ? (size_t)extents[d] : 1;
+        *bytes *= (size_t)extents[d];
+    }}
+    return 1;
+}}
+
+/* whether two stretches of memory share a byte */
+static inline int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{{
+    const uintptr_t p = (uintptr_t)a, q = (uintptr_t)b;
+    return a_bytes > 0 && b_bytes > 0 && p < q + b_bytes && q < p + a_bytes;
+}}
+
+/* status 1 if a pointer to something is NULL, 2 if what is written overlaps anything else */
+static int check(const void **arrays, const size_t *bytes, int count, int inputs, const void *work, size_t work_bytes)
+{{
+    if (work == NULL && work_bytes > 0) return 1;
+    for (int a = 0; a < count; ++a) {{
+        if (arrays[a] == NULL && bytes[a] > 0) return 1;
+        if (overlap(arrays[a], bytes[a], work, work_bytes)) return 2;
+        for (int b = 0; b < a; ++b) {{
+            if (a >= inputs && overlap(arrays[a], bytes[a], arrays[b], bytes[b])) return 2;
+        }}
+    }}
+    return 0;
+}}
+""".split("\n")
+)

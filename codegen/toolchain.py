@@ -1,0 +1,305 @@
+"""The C compiler: found once, run in a process group of its own, its every way to fail turned into one coded error.
+
+Order of search: ``$CC`` (a path, or a command with arguments), ``cc``, ``gcc``, ``clang``, the ziglang package.
+Nothing goes through a shell.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from ilang.core.diagnostic import ToolError
+from ilang.core.record import record
+
+SECONDS = 120
+"""A compiler that has not ended by then is taken to hang."""
+
+NAMES = ("cc", "gcc", "clang")
+STANDARD = (
+    *("-std=gnu11", "-fPIC", "-shared", "-ffp-contract=off"),
+    *("-fno-math-errno", "-fno-trapping-math"),
+)
+FAST = ("-O3", "-march=native")
+SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined")
+OPENMP = "-fopenmp"
+
+OPTIONAL = {"-march=native": ("march", "mcpu"), OPENMP: ("openmp", "gomp", "libomp", "-lomp")}
+"""Flags that a compiler may do without, and the words by which its message tells that it does not know them."""
+
+KEPT_OUTPUT = 64 * 1024
+"""Bytes of a compiler's messages that are read: some print megabytes."""
+
+
+@record
+class Compiler:
+    """A C compiler: the command that runs it, and what tells it apart from any other (paths, sizes, dates)."""
+
+    command: tuple[str, ...]
+    identity: str
+
+
+@record
+class Variant:
+    """How a library is compiled: serial, with threads, or for tests with sanitizers."""
+
+    threads: bool = False
+    sanitize: bool = False
+
+    def flags(self) -> tuple[str, ...]:
+        """The flags before the source file; optional ones may yet be dropped."""
+        speed = SANITIZED if self.sanitize else FAST
+        return (*STANDARD, *speed, *((OPENMP,) if self.threads else ()))
+
+
+def find_compiler() -> Compiler:
+    """The compiler of this process; looked for again only when ``$CC`` or ``$PATH`` change.
+
+    Raises:
+        ToolError: E0901 (none found), E0902 (``$CC`` names none).
+    """
+    return _find(os.environ.get("CC", "").strip(), os.environ.get("PATH"))
+
+
+@functools.lru_cache(maxsize=16)
+def _find(wanted: str, path: str | None) -> Compiler:
+    if wanted:
+        command = _wanted(wanted, path)
+        return Compiler(command, _identity(command))
+    for name in NAMES:
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return Compiler((found,), _identity((found,)))
+    zig = importlib.util.find_spec("ziglang")
+    if zig is not None and zig.origin is not None:
+        command = (sys.executable, "-m", "ziglang", "cc")
+        return Compiler(command, _identity((*command, zig.origin)))
+    raise ToolError(
+        "E0901",
+        "no C compiler was found: looked for $CC (not set), cc, gcc, clang and the ziglang package",
+        help="install one: apt install gcc, or xcode-select --install, or pip install ziglang",
+    )
+
+
+def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
+    """The command that ``$CC`` spells: one program, its path may hold blanks, or a program and arguments."""
+    whole = shutil.which(wanted, path=path)
+    if whole is not None:
+        return (whole,)
+    try:
+        words = shlex.split(wanted)
+    except ValueError:
+        words = []
+    program = shutil.which(words[0], path=path) if words else None
+    if program is None:
+        named = words[0] if words else wanted
+        raise ToolError(
+            "E0902",
+            f"$CC names {named}, which is not a program that can run here",
+            help="unset CC to let cc, gcc or clang be found, or set it to a C compiler",
+        )
+    return (program, *words[1:])
+
+
+def _identity(command: tuple[str, ...]) -> str:
+    """The command, and path, size and modification time of every file it names."""
+    parts = []
+    for word in command:
+        parts.append(word)
+        if os.sep in word:
+            real = os.path.realpath(word)
+            try:
+                seen = os.stat(real)  # noqa: PTH116 - one call, on the path that any run takes
+            except OSError:
+                continue
+            parts.append(f"{real}:{seen.st_size}:{seen.st_mtime_ns}")
+    return "\n".join(parts)
+
+
+def build(text: str, folder: Path, variant: Variant) -> bytes:
+    """Compile a C text to a shared library; its content, checked to be whole and for this machine.
+
+    ``folder`` is empty and writable; the source and the library are left in it.
+
+    Raises:
+        ToolError: E0901, E0902 (no compiler), E0903 (it fails), E0904 (a signal ends it), E0905 (it hangs), E0906 (it
+            writes no library, or a broken one), E0907 (the folder cannot be written).
+    """
+    compiler = find_compiler()
+    try:
+        (folder / "program.c").write_text(text, "utf-8")
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    while True:
+        flags = [flag for flag in variant.flags() if (compiler, flag) not in _refused]
+        command = [*compiler.command, *flags, "program.c", "-o", "program.so", "-lm"]
+        status, said = _run(command, folder)
+        if status == 0:
+            return _result(command, folder, said)
+        dropped = [flag for flag in flags if _refuses(said, flag)]
+        if status < 0 or not dropped:
+            raise _failure(command, folder, status, said)
+        _refused.update((compiler, flag) for flag in dropped)
+
+
+_refused: set[tuple[Compiler, str]] = set()
+"""Optional flags a compiler of this process was seen to refuse: asked once, not for every program."""
+
+
+def _refuses(said: str, flag: str) -> bool:
+    return any(word in said for word in OPTIONAL.get(flag, ()))
+
+
+def _run(command: list[str], folder: Path) -> tuple[int, str]:
+    """Run a compiler in ``folder``: its exit status (negative: a signal) and the beginning of what it said."""
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
+    log = folder / "messages.txt"
+    try:
+        with log.open("wb") as messages:
+            child = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=messages,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+    except OSError as error:
+        raise ToolError(
+            "E0907",
+            f"the C compiler {command[0]} could not be started in {folder}: {_why(error)}",
+            help="check that the program runs by itself, and that there is memory, disk and process space left",
+        ) from None
+    try:
+        status = child.wait(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ToolError(
+            "E0905",
+            f"the C compiler did not end within {SECONDS} seconds",
+            help=f"see whether this ends: {_again(command, folder)}",
+        ) from None
+    finally:
+        _end(child)
+    with log.open("rb") as messages:
+        return status, messages.read(KEPT_OUTPUT).decode("utf-8", "replace")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Leave no process of the group behind, whatever interrupted the wait."""
+    if child.returncode is None:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            child.kill()
+        child.wait()
+
+
+def _result(command: list[str], folder: Path, said: str) -> bytes:
+    """What the compiler wrote, if it is a whole library for this machine."""
+    try:
+        content = (folder / "program.so").read_bytes()
+    except FileNotFoundError:
+        wrong = "wrote no library"
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    else:
+        wrong = broken(content)
+    if not wrong:
+        return content
+    raise ToolError(
+        "E0906",
+        f"the C compiler reported success but {wrong}{_first_lines(said)}",
+        help=f"try another compiler with CC=gcc or CC=clang, or look at: {_again(command, folder)}",
+    )
+
+
+def broken(content: bytes) -> str:
+    """What is wrong with the content of a shared library, or nothing.
+
+    A library cut short is found here: loading one ends the process with a signal that nobody can catch.
+    """
+    if not content:
+        return "wrote an empty file"
+    if not content.startswith(b"\x7fELF"):
+        return "wrote a file that is no library" if sys.platform == "linux" else ""
+    if len(content) < 64 or content[4] != 2 or content[5] != 1:
+        # Other word sizes and byte orders are left to the loader.
+        return "wrote half a library" if len(content) < 64 else ""
+
+    def number(at: int, width: int) -> int:
+        return int.from_bytes(content[at : at + width], "little")
+
+    ours = _machine()
+    if ours is not None and number(18, 2) != ours:
+        return "wrote a library for another machine"
+    headers, size, count = number(32, 8), number(54, 2), number(56, 2)
+    if not count or len(content) < headers + size * count:
+        return "wrote half a library"
+    for at in range(headers, headers + size * count, size):
+        if len(content) < number(at + 8, 8) + number(at + 32, 8):
+            return "wrote half a library"
+    sections = number(40, 8) + number(58, 2) * number(60, 2)
+    return "wrote half a library" if len(content) < sections else ""
+
+
+@functools.lru_cache(maxsize=1)
+def _machine() -> int | None:
+    """The machine number in the header of the running Python, or None where it has no such header."""
+    try:
+        with Path(sys.executable).open("rb") as program:
+            header = program.read(20)
+    except OSError:
+        return None
+    known = header.startswith(b"\x7fELF\x02\x01") and len(header) == 20
+    return int.from_bytes(header[18:20], "little") if known else None
+
+
+def _failure(command: list[str], folder: Path, status: int, said: str) -> ToolError:
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = f"signal {-status}"
+        return ToolError(
+            "E0904",
+            f"the C compiler was ended by {name}{_first_lines(said)}",
+            help=f"memory may have run out; to see it again: {_again(command, folder)}",
+        )
+    return ToolError(
+        "E0903",
+        f"the C compiler failed with exit status {status}{_first_lines(said)}",
+        help=f"the program is right, its compilation is not; to see it again: {_again(command, folder)}",
+    )
+
+
+def _first_lines(said: str) -> str:
+    """The first three lines that tell something, errors before warnings."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    chosen = (errors or lines)[:3]
+    return ": " + "; ".join(line[:300] for line in chosen) if chosen else ", and said nothing"
+
+
+def _again(command: list[str], folder: Path) -> str:
+    return f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
+
+
+def cannot_write(folder: Path, error: OSError) -> ToolError:
+    """The error for a working folder that does not take files."""
+    return ToolError(
+        "E0907",
+        f"the working folder {folder} of the compiler cannot be written: {_why(error)}",
+        help="make room, or set TMPDIR to a folder that can be written",
+    )
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or type(error).__name__

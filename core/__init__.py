@@ -1,0 +1,1 @@
+"""The language: text down to kernels, with no printing, no files and no target."""

@@ -1,0 +1,1 @@
+"""One verifier per landing: it states the invariants and checks them."""

@@ -1,0 +1,82 @@
+"""What a well written index expression may say: the rules on its letters and its operator.
+
+- an output letter stands in an input, and stands in the output once
+- a binary expression is pointwise: it drops no letter
+- a unary expression may drop letters (reduce) only with a reducible operator
+- ``!!`` has no binary form
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import Label, MeaningError
+from ilang.core.ir.syntax import Axis, Expression, Pattern
+from ilang.core.ops import OPS
+
+
+def check_expression(e: Expression) -> None:
+    """Refuse an expression that breaks a rule of its form."""
+    op = OPS[e.op or "+"]
+    if e.right is not None and op.binary is None:
+        message = f"`{op.symbol}` takes one input, and two are written"
+        example = f"{op.symbol}{_text(e.left)}~{_text(e.left)}"
+        raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
+    inputs = e.left.indices + (() if e.right is None else e.right.indices)
+    _check_output(e, {axis.letter for axis in inputs})
+    kept = set(e.output.letters())
+    dropped = tuple(axis for axis in inputs if axis.letter not in kept)
+    if dropped and e.right is not None:
+        raise _drops(e, e.right, dropped)
+    if dropped and op.identity is None:
+        raise _cannot_reduce(e, dropped)
+
+
+def _check_output(e: Expression, known: set[str]) -> None:
+    """Output letters are letters of the inputs, each once."""
+    seen: dict[str, Axis] = {}
+    for axis in e.output.indices:
+        letter = axis.letter
+        if letter in seen:
+            once = "".join(dict.fromkeys(e.output.letters()))
+            labels = (Label(axis.span, "again here"), Label(seen[letter].span, "first here"))
+            message = f"axis {letter} stands twice in the output"
+            raise MeaningError("E0205", message, axis.span, f"write it once: `~{once}`", labels)
+        seen[letter] = axis
+        if letter not in known:
+            owner = "the input has no" if e.right is None else "neither input has an"
+            help_line = "a scalar output is written `.`"
+            if known:
+                help_line = f"the output may use {', '.join(sorted(known))}"
+            message = f"axis {letter} is in the output, but {owner} axis {letter}"
+            raise MeaningError("E0201", message, axis.span, help_line)
+
+
+def _drops(e: Expression, right: Pattern, dropped: tuple[Axis, ...]) -> MeaningError:
+    """A binary form that drops letters: the help shows the two expressions it stands for."""
+    letters = _distinct(dropped)
+    message = f"{_axes(letters)} missing from the output, and `{e.op}` between two inputs keeps "
+    message += "every axis"
+    whole = e.output.letters() + letters
+    spelling = f"{_text(e.left)}{e.op}{_text(right)}~{whole} >> +{whole}~{_text(e.output)}"
+    help_line = f"to sum over {', '.join(letters)}, write two expressions: `{spelling}`"
+    return MeaningError("E0202", message, dropped[0].span, help_line)
+
+
+def _cannot_reduce(e: Expression, dropped: tuple[Axis, ...]) -> MeaningError:
+    """A reduction by an operator that has no neutral element."""
+    letters = _distinct(dropped)
+    message = f"{_axes(letters)} missing from the output, and `{e.op}` cannot reduce"
+    able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
+    help_line = f"the operators that reduce are {able}"
+    return MeaningError("E0203", message, dropped[0].span, help_line)
+
+
+def _distinct(axes: tuple[Axis, ...]) -> str:
+    return "".join(dict.fromkeys(axis.letter for axis in axes))
+
+
+def _axes(letters: str) -> str:
+    return f"axes {', '.join(letters)} are" if len(letters) > 1 else f"axis {letters} is"
+
+
+def _text(pattern: Pattern) -> str:
+    return pattern.letters() or "."

@@ -1,0 +1,38 @@
+"""Invariants of ``ir/graph.py``."""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+
+
+def verify(graph: Graph) -> None:
+    """Raise an InternalError (E9902) naming the first invariant that does not hold."""
+    count = len(graph.nodes)
+    for value, node in enumerate(graph.nodes):
+        reads: tuple[int, ...] = ()
+        match node:
+            case Input():
+                _demand(value < len(graph.inputs), "inputs come first", value)
+            case Elementwise():
+                reads = (node.value,)
+            case Assignment():
+                reads = tuple(read.value for read in node.reads)
+                _assignment(node, value)
+        _demand(all(0 <= read < value for read in reads), "a node reads smaller numbers", value)
+    _demand(graph.inputs == tuple(range(len(graph.inputs))), "input n has value n", 0)
+    _demand(all(0 <= value < count for value in graph.outputs), "outputs are values", 0)
+
+
+def _assignment(node: Assignment, value: int) -> None:
+    axes = set(range(len(node.axes)))
+    kept = {axis for index in node.target for _, axis in index.terms}
+    read = {axis for r in node.reads for index in r.index for _, axis in index.terms}
+    _demand(kept | read <= axes, "axes holds every axis", value)
+    _demand((node.acc is None) == (kept == axes), "acc is None exactly when no axis is reduced", value)
+    _demand(len(kept) == len(node.target), "the target walks distinct axes", value)
+
+
+def _demand(holds: bool, invariant: str, value: int) -> None:
+    if not holds:
+        raise InternalError("E9902", f"graph, node {value}: {invariant}")

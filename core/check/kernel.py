@@ -1,0 +1,72 @@
+"""Invariants of ``ir/kernel.py``."""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.scalar import Load, Local, Scalar, walk
+
+
+def verify(program: Program) -> None:
+    """Raise an InternalError (E9905) naming the first invariant that does not hold."""
+    for kernel in program.kernels:
+        _Verifier(program, kernel).block(kernel.body)
+
+
+class _Verifier:
+    """One walk over a kernel: the loop variables in scope, the scalar variables defined."""
+
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.sizes: dict[int, int] = {}
+        self.defined: set[int] = set()
+
+    def block(self, body: tuple[Statement, ...]) -> None:
+        """Check the statements of a block in order; what it defines ends with it."""
+        before = set(self.defined)
+        for s in body:
+            match s:
+                case For():
+                    self._demand(s.variable not in self.sizes, "a loop variable is opened once")
+                    names = [self.kernel.names[v] for v in self.sizes]
+                    self._demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")
+                    self.sizes[s.variable] = s.size
+                    self.block(s.body)
+                    del self.sizes[s.variable]
+                case If():
+                    self.block(s.body)
+                case Define():
+                    self._scalar(s.value)
+                    self._demand(s.variable not in self.defined, "a variable is defined once")
+                    self.defined.add(s.variable)
+                case Change():
+                    self._scalar(s.value)
+                    self._demand(s.variable in self.defined, "a variable is defined before it changes")
+                case Store():
+                    self._scalar(s.value)
+                    self._index(s.buffer, s.index)
+                    buffer = self.program.buffers[s.buffer]
+                    self._demand(buffer.role != "input", "inputs are not written")
+                    self._demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
+        self.defined = before
+
+    def _scalar(self, scalar: Scalar) -> None:
+        for part in walk(scalar):
+            if isinstance(part, Load):
+                self._index(part.buffer, part.index)
+            elif isinstance(part, Local):
+                self._demand(part.variable in self.defined, "a variable is defined before it is used")
+
+    def _index(self, buffer: int, index: tuple[Affine, ...]) -> None:
+        dims = self.program.buffers[buffer].dims
+        self._demand(len(dims) == len(index), "an index has an entry per dimension")
+        for size, part in zip(dims, index, strict=True):
+            self._demand(all(v in self.sizes for _, v in part.terms), "an index uses open loops")
+            axis = part.axis()
+            self._demand(axis is None or self.sizes[axis] == size, "a loop has the extent it walks")
+
+    def _demand(self, holds: bool, invariant: str) -> None:
+        if not holds:
+            raise InternalError("E9905", f"kernel {self.kernel.name} of {self.program.name}: {invariant}")

@@ -1,0 +1,255 @@
+"""What can be wrong with a program or its data, as values: code, message, places, help.
+
+Every failure a user can cause is an ``Error`` of one of the families below. ``core`` never prints: ``plain`` gives
+the text that the command line shows, without color. Codes are documented in ``icli/errors.md``
+(``i explain E0103``).
+
+    error[E0205]: axis k is 4 in in0 and 5 in in1
+     --> <text>:1:4
+      |
+    1 | ik*kj~ijk
+      |    ^ 5 here
+      |  - 4 here
+      |
+    help: ...
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from ilang.core.record import record
+from ilang.core.source import Span
+
+WIDEST_LINE = 160
+"""Columns of a source line that a message shows; longer lines are cut around the caret."""
+
+LONGEST_MESSAGE = 2000
+"""Code points of one message or help line at most: it may quote the user's text, of any length."""
+
+
+@record
+class Label:
+    """A place in the text and what stands there (may be empty)."""
+
+    span: Span
+    text: str
+
+
+class Error(Exception):
+    """Base of every failure this package raises for a mistake in a program, its data, or its surroundings.
+
+    Attributes: ``code`` (stable, like ``E0103``), ``message`` (one sentence), ``span`` (the place in the text, or
+    None), ``help`` (what to do, or None), ``labels`` (further places).
+    """
+
+    status = 1
+    """Exit status of the command line for this family."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        help: str | None = None,  # noqa: A002 - the contract names the attribute `help`
+        labels: Sequence[Label] = (),
+    ) -> None:
+        """Build the error; ``span`` is the first place to underline, ``labels`` further ones."""
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.span = span
+        self.help = help
+        self.labels = tuple(labels)
+
+    def __str__(self) -> str:
+        """The whole diagnostic without color, as the command line prints it."""
+        return plain(self)
+
+
+class NotationError(Error):
+    """E01: the text is not in the language."""
+
+
+class MeaningError(Error):
+    """E02: the text reads well but says something the language refuses (forms, axes, combinators)."""
+
+
+class ScheduleError(Error):
+    """E03: a schedule that is not well formed or not legal."""
+
+
+class ModuleError(Error):
+    """E04: module files: names, definitions, cycles."""
+
+
+class ShapeError(Error):
+    """E05: ranks and extents that do not fit."""
+
+
+class ElementTypeError(Error):
+    """E06: element types that do not fit."""
+
+
+class DataError(Error):
+    """E07: arrays and files given to a program."""
+
+
+class CommandError(Error):
+    """E08: a wrong command line."""
+
+    status = 2
+
+
+class ToolError(Error):
+    """E09: a tool (compiler) or the file system is missing or failed."""
+
+    status = 3
+
+
+class InternalError(Error):
+    """E99: our own bug: an invariant of the compiler does not hold."""
+
+    status = 70
+
+
+def visible(text: str) -> str:
+    """Text with every control, bidirectional, surrogate or line-separating code point escaped."""
+    return "".join(c if _is_plain(c) else _escape(c) for c in text)
+
+
+def _is_plain(c: str) -> bool:
+    return " " <= c <= "~" or (
+        c > "\u00a0" and unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    )
+
+
+def _escape(c: str) -> str:
+    code = ord(c)
+    if 0xDC80 <= code <= 0xDCFF:  # a raw byte that was not UTF-8, kept by surrogateescape
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}.get(c, f"\\x{code:02x}")
+    return f"\\u{{{code:x}}}"
+
+
+def shorten(text: str, limit: int = LONGEST_MESSAGE) -> str:
+    """Text cut to a limit, with an ellipsis where something was left out."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def plain(error: Error) -> str:
+    """The diagnostic as text: header, place, marked line, help. No control bytes, no color."""
+    lines = [f"error[{error.code}]: {shorten(visible(error.message))}"]
+    places = [] if error.span is None else [Label(error.span, "")]
+    places += [label for label in error.labels]
+    for at, first in _by_line(places):
+        lines += _excerpt(first, at)
+    if error.help:
+        lines += [f"help: {shorten(visible(error.help))}"]
+    return "\n".join(lines)
+
+
+def _by_line(places: Sequence[Label]) -> list[tuple[list[Label], Span]]:
+    """Labels grouped by the source line they stand on, in the order in which they were given."""
+    groups: dict[tuple[int, int], list[Label]] = {}
+    for label in places:
+        groups.setdefault((id(label.span.source), label.span.line_number()), []).append(label)
+    return [(_merged(group), group[0].span) for group in groups.values()]
+
+
+def _merged(group: list[Label]) -> list[Label]:
+    """One label per span: the words of a later label at the same place belong to the first."""
+    texts: dict[tuple[int, int], Label] = {}
+    for label in group:
+        key = (label.span.start, label.span.end)
+        known = texts.get(key)
+        texts[key] = label if known is None or not known.text else known
+    return list(texts.values())
+
+
+def _excerpt(first: Span, labels: list[Label]) -> list[str]:
+    """The place, the line and a caret line per label."""
+    number, margin = first.line_number(), len(str(first.line_number()))
+    line_start = first.start - first.column() + 1
+    line = first.line()
+    shown, columns = _drawn(line, max(0, first.start - line_start))
+    gutter = " " * margin
+    out = [
+        f"{gutter}--> {visible(first.source.name)}:{number}:{first.column()}",
+        f"{gutter} |",
+        f"{number} | {shown}",
+    ]
+    for nth, label in enumerate(labels):
+        begin = min(max(label.span.start - line_start, 0), len(line))
+        end = min(max(label.span.end - line_start, begin + 1), len(line) + 1)
+        left = columns[begin]
+        width = max(1, columns[min(end, len(line))] - left) if begin < len(line) else 1
+        mark = ("^" if nth == 0 else "-") * width
+        out.append(f"{gutter} | {' ' * left}{mark} {shorten(visible(label.text), 200)}".rstrip())
+    return out
+
+
+def _drawn(line: str, focus: int) -> tuple[str, list[int]]:
+    """The visible line, cut around ``focus``, and the drawn column of each code point (one more for the end)."""
+    pieces = [_escape(c) if not _is_plain(c) else c for c in line]
+    cut_left = max(0, focus - WIDEST_LINE // 2) if len(line) > WIDEST_LINE else 0
+    cut_right = min(len(line), cut_left + WIDEST_LINE)
+    columns, column, text = [], 0, ""
+    if cut_left:
+        text, column = "…", 1
+    for n, piece in enumerate(pieces):
+        columns.append(column)
+        if cut_left <= n < cut_right:
+            text += piece
+            column += sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in piece)
+    columns.append(column)
+    return (text + "…" if cut_right < len(line) else text), columns
+
+
+def as_object(error: Error) -> dict[str, object]:
+    """The diagnostic as one JSON-ready object (``--json``)."""
+    span = error.span
+    return {
+        "code": error.code,
+        "message": error.message,
+        "file": None if span is None else span.source.name,
+        "line": None if span is None else span.line_number(),
+        "column": None if span is None else span.column(),
+        "length": None if span is None else max(1, span.end - span.start),
+        "labels": [
+            {"line": at.span.line_number(), "column": at.span.column(), "text": at.text}
+            for at in error.labels
+        ],
+        "help": error.help,
+    }
+
+
+def nearest(word: str, candidates: Sequence[str]) -> str | None:
+    """The candidate most like ``word`` (edit distance at most a third of its length, at least 1), or None."""
+    best: tuple[int, str] | None = None
+    for candidate in candidates:
+        distance = _edit_distance(
+            word.lower(), candidate.lower(), limit=max(1, len(candidate) // 3)
+        )
+        if distance is not None and (best is None or (distance, candidate) < best):
+            best = (distance, candidate)
+    return None if best is None else best[1]
+
+
+def _edit_distance(a: str, b: str, limit: int) -> int | None:
+    """Levenshtein distance with adjacent swaps counted once; None past the limit."""
+    if abs(len(a) - len(b)) > limit:
+        return None
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        new = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(row[j] + 1, new[j - 1] + 1, row[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, before[j - 2] + 1)
+            new.append(cost)
+        before, row = row, new
+    return row[-1] if row[-1] <= limit else None

@@ -1,0 +1,46 @@
+"""Element types and the rules that join them (LANGUAGE.md section 1, "Types").
+
+i32 widens to i64 and f32 to f64; bool beside a number takes its type; two bools in arithmetic become f32; an integer
+beside a float is refused. Nothing else converts by itself.
+"""
+
+from __future__ import annotations
+
+DTYPES = ("f32", "f64", "i32", "i64", "bool")
+FLOATS = ("f32", "f64")
+INTEGERS = ("i32", "i64")
+BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1}
+
+INTEGER_ENDS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+"""Smallest and largest value of each integer type."""
+
+LARGEST_FLOAT = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
+
+
+def join(left: str, right: str) -> str | None:
+    """The type in which two operands meet, or None where they must not (integer beside float)."""
+    if left == right:
+        return left
+    if left == "bool":
+        return right
+    if right == "bool":
+        return left
+    if left in FLOATS and right in FLOATS:
+        return "f64"
+    if left in INTEGERS and right in INTEGERS:
+        return "i64"
+    return None
+
+
+def arithmetic(dtype: str) -> str:
+    """The type in which arithmetic on ``dtype`` is done: bools become f32."""
+    return "f32" if dtype == "bool" else dtype
+
+
+def accumulator(op: str, dtype: str) -> str:
+    """The type in which a reduction by ``op`` accumulates values of ``dtype``.
+
+    A float32 sum accumulates in float64, so that 2**24 terms stay within 1e-5 of the sum of magnitudes in any loop
+    order (LANGUAGE.md section 1); the result is rounded once.
+    """
+    return "f64" if op == "+" and dtype == "f32" else dtype

@@ -1,0 +1,1 @@
+"""Rows and dimensions solved from constraints, projections derived from them."""

@@ -1,0 +1,122 @@
+"""Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
+
+A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import ElementTypeError
+from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ops import PRIMITIVES
+from ilang.core.source import Span
+
+POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
+"""A power by one of these literals is another primitive (LANGUAGE.md section 1, "Constants")."""
+
+
+def type_scalar(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
+    """The typed form of a scalar. ``operands`` are what its reads deliver: typed operands, or constants.
+
+    Raises:
+        ElementTypeError: E0601 (integer beside float), E0602 (an operation that needs floats), E0603 (a constant that
+            its type cannot hold).
+    """
+    return _settle(_typed(scalar, operands, span), span)
+
+
+def _typed(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
+    match scalar:
+        case Operand():
+            return operands[scalar.number]
+        case Constant():
+            return scalar
+        case Convert():
+            assert scalar.dtype is not None
+            return _converted(_typed(scalar.argument, operands, span), scalar.dtype, span)
+        case Apply():
+            arguments = tuple(_typed(a, operands, span) for a in scalar.arguments)
+            return _applied(scalar.primitive, arguments, span)
+        case _:
+            raise AssertionError(scalar)
+
+
+def _settle(scalar: Scalar, span: Span) -> Scalar:
+    """A constant that met nothing is f32."""
+    return _fitted(scalar, "f32", span) if isinstance(scalar, Constant) and scalar.dtype is None else scalar
+
+
+def _converted(argument: Scalar, dtype: str, span: Span) -> Scalar:
+    """An argument in a type that the user named: the one conversion that may lose."""
+    if isinstance(argument, Constant) and argument.dtype is None:
+        if dtype == "bool":
+            return Constant(float(argument.value != 0), "bool")
+        if dtype in INTEGERS:
+            return _fitted(Constant(int(argument.value)), dtype, span)
+        return _fitted(argument, dtype, span)
+    return argument if argument.dtype == dtype else Convert(argument, dtype)
+
+
+def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scalar:
+    kind = PRIMITIVES[primitive].kind
+    if kind == "move":
+        return arguments[0]
+    if kind == "logic":
+        return Apply(primitive, tuple(_settle(a, span) for a in arguments), "bool")
+    dtype = _common(arguments, span)
+    if kind != "compare":
+        dtype = arithmetic(dtype)
+    if kind == "float" and dtype not in FLOATS:
+        message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
+        raise ElementTypeError("E0602", message, span, "convert first, for example with `f32 >>` before it")
+    if primitive == "pow" and isinstance(arguments[1], Constant) and arguments[1].value in POWERS:
+        primitive, arguments = POWERS[arguments[1].value], arguments[:1]
+    brought = tuple(_brought(a, dtype, span) for a in arguments)
+    return Apply(primitive, brought, "bool" if kind == "compare" else dtype)
+
+
+def _common(arguments: tuple[Scalar, ...], span: Span) -> str:
+    """The type in which arguments meet; constants follow the others."""
+    dtype: str | None = None
+    for argument in arguments:
+        if argument.dtype is None:
+            continue
+        joined = argument.dtype if dtype is None else join(dtype, argument.dtype)
+        if joined is None:
+            raise ElementTypeError(
+                "E0601",
+                f"the left operand is {dtype} and the right one is {argument.dtype}: integer beside float",
+                span,
+                "convert one side with the components f32 f64 i32 i64, for example `(f32 | I) >> ...`",
+            )
+        dtype = joined
+    if dtype is None:
+        return "f32"
+    # A bool takes the type of the number beside it; a constant beside a bool is an f32 number.
+    return "f32" if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
+
+
+def _brought(argument: Scalar, dtype: str, span: Span) -> Scalar:
+    if isinstance(argument, Constant) and argument.dtype is None:
+        return _fitted(argument, dtype, span)
+    return argument if argument.dtype == dtype else Convert(argument, dtype)
+
+
+def _fitted(constant: Constant, dtype: str, span: Span) -> Constant:
+    """A constant in a type, or a refusal where the type cannot hold it."""
+    value = constant.value
+    if dtype in INTEGERS:
+        low, high = INTEGER_ENDS[dtype]
+        if value != value // 1 or not low <= int(value) <= high:
+            message = f"the constant {_spelled(value)} is no {dtype}, the type of what it meets"
+            raise ElementTypeError("E0603", message, span, "convert the other side with f32 or f64")
+    elif dtype in FLOATS and abs(value) > LARGEST_FLOAT[dtype] and abs(value) != float("inf"):
+        message = f"the constant {_spelled(value)} is larger than any {dtype}"
+        raise ElementTypeError("E0603", message, span, "write `f64` after the constant: `(1e300 >> f64)`")
+    return Constant(value, dtype)
+
+
+def _spelled(value: float | int) -> str:
+    return repr(value)

@@ -1,0 +1,71 @@
+"""Ranks: how many dimensions each value has.
+
+An expression fixes the rank of what it reads and of what it gives; ``I`` and type conversions have the rank of
+what they are wired to. A value whose rank nothing fixes takes it from the array, or stays unknown (None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import Label, ShapeError
+from ilang.core.infer.unionfind import UnionFind
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.source import Span
+
+
+def infer_ranks(graph: Graph, given: Sequence[int] | None) -> list[int | None]:
+    """The rank of every value; ``given`` are the ranks of the arrays, one per input.
+
+    Raises:
+        ShapeError: E0501 (a value is read with another rank than it has), E0502 (one input read with two ranks),
+            E0503 (an array of another rank than the program reads).
+    """
+    groups = UnionFind(len(graph.nodes))
+    for value, node in enumerate(graph.nodes):
+        if isinstance(node, Elementwise):
+            groups.union(node.value, value)
+    known: dict[int, tuple[int, Span, str]] = {}
+
+    def fix(value: int, rank: int, span: Span, role: str) -> None:
+        group = groups.find(value)
+        before = known.setdefault(group, (rank, span, role))
+        if before[0] != rank:
+            raise _mismatch(graph, value, before, (rank, span, role))
+
+    for value, node in enumerate(graph.nodes):
+        if isinstance(node, Assignment):
+            fix(value, len(node.target), node.span, "gives")
+            for read in node.reads:
+                fix(read.value, len(read.index), read.span, "reads")
+    for claim in graph.claims:
+        if claim.dims is not None:
+            fix(claim.value, len(claim.dims), claim.span, "is written with")
+    for number, rank in enumerate(given or ()):
+        group = groups.find(graph.inputs[number])
+        if group in known and known[group][0] != rank:
+            raise _wrong_array(graph, number, rank, known[group])
+        known.setdefault(group, (rank, graph.nodes[graph.inputs[number]].span, "is"))
+    return [known[g][0] if (g := groups.find(v)) in known else None for v in range(len(graph.nodes))]
+
+
+def _mismatch(
+    graph: Graph, value: int, one: tuple[int, Span, str], other: tuple[int, Span, str]
+) -> ShapeError:
+    labels = [Label(other[1], f"{other[2]} rank {other[0]}"), Label(one[1], f"{one[2]} rank {one[0]}")]
+    if isinstance(graph.nodes[value], Input) and "gives" not in (one[2], other[2]):
+        name = graph.input_name(graph.inputs.index(value))
+        message = f"{name} is read with rank {one[0]} and with rank {other[0]}"
+        return ShapeError("E0502", message, other[1], "an input has one rank; use two inputs, or pair with |", labels)
+    gives, reads = (one, other) if one[2] == "gives" else (other, one)
+    message = f"a value of rank {gives[0]} flows into a pattern of rank {reads[0]}: {reads[1].text()}"
+    return ShapeError(
+        "E0501", message, other[1], "give the pattern one letter per dimension of what flows into it", labels
+    )
+
+
+def _wrong_array(graph: Graph, number: int, rank: int, known: tuple[int, Span, str]) -> ShapeError:
+    name = graph.input_name(number)
+    message = f"{name} has rank {rank}, but the program reads it with rank {known[0]}"
+    label = Label(known[1], f"{known[2]} rank {known[0]}")
+    return ShapeError("E0503", message, known[1], f"pass an array of rank {known[0]} as {name}", [label])

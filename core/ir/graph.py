@@ -1,0 +1,109 @@
+"""The graph: what every notation becomes. Accumulating assignments, wired by value numbers, nothing inferred yet.
+
+    target[index] (acc)= scalar(operand[index], ...)     for axes in domain where guards
+
+Produced by ``passes/syntax_to_graph.py`` (and every later notation), consumed by ``passes/graph_to_shaped.py``.
+
+Invariants:
+    - ``nodes`` is flat and ordered: a node reads only values of smaller number; the value of node n is n.
+    - The inputs come first: the value of input n is n. ``outputs`` lists values; a value
+      may stand there twice and may be an input.
+    - Each assignment owns its axes: axis numbers mean nothing outside it. ``axes`` holds every axis that any index or
+      guard names.
+    - ``acc`` is None exactly when every axis appears in ``target``; otherwise it is a reducible operator and the
+      target starts from its identity.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.syntax import Schedule
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Axis:
+    """An axis of an assignment: its letter, and where it is written first."""
+
+    name: str
+    span: Span
+
+
+@record
+class Read:
+    """One operand: a value and an index per dimension of it; ``spans`` places each index in the text."""
+
+    value: int
+    index: tuple[Affine, ...]
+    spans: tuple[Span, ...]
+    span: Span
+
+
+@record
+class Input:
+    """An input of the component; ``name`` is there where the definition names it."""
+
+    name: str | None
+    span: Span
+
+
+@record
+class Claim:
+    """What a definition writes of one of its inputs, here wired to ``value``: checked, and a source of names.
+
+    ``dims`` holds a name or a number per dimension; equal names in one ``scope`` (one use of a definition) are one
+    extent.
+    """
+
+    value: int
+    name: str
+    dtype: str | None
+    dims: tuple[str | int, ...] | None
+    scope: int
+    span: Span
+
+
+@record
+class Assignment:
+    """An accumulating assignment to a new tensor; ``text`` is how the user wrote it."""
+
+    axes: tuple[Axis, ...]
+    target: tuple[Affine, ...]
+    reads: tuple[Read, ...]
+    scalar: Scalar
+    acc: str | None
+    guards: tuple[Guard, ...]
+    schedule: Schedule | None
+    text: str
+    span: Span
+
+
+@record
+class Elementwise:
+    """A scalar function of one value of any rank (a type conversion); inference turns it into an assignment."""
+
+    value: int
+    scalar: Scalar
+    text: str
+    span: Span
+
+
+Node = Input | Assignment | Elementwise
+
+
+@record
+class Graph:
+    """A component: its nodes, its inputs and outputs, and the name it is built under."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    claims: tuple[Claim, ...] = ()
+
+    def input_name(self, number: int) -> str:
+        """What messages call input ``number``: its written name, or ``in0``, ``in1``, ..."""
+        node = self.nodes[self.inputs[number]]
+        return node.name if isinstance(node, Input) and node.name else f"in{number}"

@@ -1,0 +1,105 @@
+"""Kernels: buffers, loops and scalar statements; what a target consumes.
+
+Produced by ``passes/nest_to_kernel.py``, consumed by ``codegen/targets``.
+
+Invariants:
+    - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
+    - An index is affine in the open loop variables, one entry per dimension of the buffer, and in range wherever the
+      statement runs.
+    - A temporary is written before it is read; ``private`` ones belong to one iteration of the kernel's parallel loop.
+    - Only a loop with nothing shared between its iterations is ``parallel``: distinct iterations write disjoint
+      elements.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.shaped import Size
+from ilang.core.record import record
+
+
+@record
+class Buffer:
+    """Storage of one tensor, row-major: ``dims`` are size numbers. ``role``: input, output or temporary."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    role: str
+    private: bool = False
+
+
+@record
+class For:
+    """``for variable in 0..size``."""
+
+    variable: int
+    size: int
+    body: tuple[Statement, ...]
+    parallel: bool = False
+
+
+@record
+class If:
+    """The body runs where every guard holds (over loop variables)."""
+
+    guards: tuple[Guard, ...]
+    body: tuple[Statement, ...]
+
+
+@record
+class Define:
+    """A scalar variable gets its first value; ``mutable`` if a ``Change`` follows."""
+
+    variable: int
+    dtype: str
+    value: Scalar
+    mutable: bool = False
+
+
+@record
+class Change:
+    """A scalar variable gets another value."""
+
+    variable: int
+    value: Scalar
+
+
+@record
+class Store:
+    """An element of a buffer gets a value."""
+
+    buffer: int
+    index: tuple[Affine, ...]
+    value: Scalar
+
+
+Statement = For | If | Define | Change | Store
+
+
+@record
+class Kernel:
+    """One loop nest (or several in sequence) that computes one tensor of full size.
+
+    ``names`` and ``locals`` name the loop variables and the scalar variables; ``comments`` say what it computes, in the
+    user's words, one line per assignment with its schedule.
+    """
+
+    name: str
+    body: tuple[Statement, ...]
+    names: tuple[str, ...]
+    locals: tuple[str, ...]
+    comments: tuple[str, ...]
+
+
+@record
+class Program:
+    """Everything a target needs: buffers (inputs and outputs by position), sizes, kernels in order."""
+
+    name: str
+    sizes: tuple[Size, ...]
+    buffers: tuple[Buffer, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kernels: tuple[Kernel, ...]

@@ -1,0 +1,81 @@
+"""Scalar expressions: what one iteration of an assignment computes.
+
+Shared by three IRs, which differ in their leaves and in what is known:
+    - ``ir/graph.py``: leaves ``Operand`` and ``Constant``; ``dtype`` is None (not yet known) but in a ``Convert``.
+    - ``ir/shaped.py``: the same leaves; every ``dtype`` known, conversions explicit: the arguments of an ``Apply`` have
+      one type, except under logic.
+    - ``ir/kernel.py``: operands have become ``Load`` and ``Local``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ilang.core.ir.affine import Affine
+from ilang.core.record import record
+
+
+@record
+class Operand:
+    """The element that read number ``number`` of the assignment delivers."""
+
+    number: int
+    dtype: str | None = None
+
+
+@record
+class Constant:
+    """A number. Before inference its type is open: it takes the type of what it meets, f32 where it meets nothing."""
+
+    value: float | int
+    dtype: str | None = None
+
+
+@record
+class Convert:
+    """The argument in another element type."""
+
+    argument: Scalar
+    dtype: str | None = None
+
+
+@record
+class Apply:
+    """A primitive of ``ops.PRIMITIVES`` on its arguments; ``dtype`` is the type of the result."""
+
+    primitive: str
+    arguments: tuple[Scalar, ...]
+    dtype: str | None = None
+
+
+@record
+class Load:
+    """The element of buffer number ``buffer`` at an index over loop variables."""
+
+    buffer: int
+    index: tuple[Affine, ...]
+    dtype: str
+
+
+@record
+class Local:
+    """The value of scalar variable number ``variable`` of the kernel."""
+
+    variable: int
+    dtype: str
+
+
+Scalar = Operand | Constant | Convert | Apply | Load | Local
+
+
+def walk(scalar: Scalar) -> Iterator[Scalar]:
+    """Every node of a scalar expression, parents first (they are a few levels deep: one expression of the text)."""
+    yield scalar
+    match scalar:
+        case Convert():
+            yield from walk(scalar.argument)
+        case Apply():
+            for argument in scalar.arguments:
+                yield from walk(argument)
+        case _:
+            return

@@ -1,0 +1,105 @@
+"""The shaped graph: every rank, extent and element type known.
+
+Produced by ``passes/graph_to_shaped.py``, consumed by the evaluator, the schedule and ``explain``.
+
+Invariants:
+    - An extent is a ``Size``: a number, or a name that a run-time argument fills. Two dimensions have the same size
+      number iff the program forces them to be equal.
+    - Constants are folded into the scalars that use them; every scalar is typed, its conversions explicit.
+    - Each output is a value of its own: an assignment, never an input, never listed twice.
+    - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.graph import Axis
+from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.syntax import Schedule
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Place:
+    """Dimension ``dim`` of input ``number``, and where the text gives it a letter or a name."""
+
+    number: int
+    dim: int
+    span: Span
+
+
+@record
+class Size:
+    """An extent. ``fixed`` is its number, or None for a run-time size; ``places`` are the input dimensions that have
+    it, in order; empty where only a constant-rank value does."""
+
+    name: str
+    fixed: int | None
+    places: tuple[Place, ...]
+
+
+@record
+class Tensor:
+    """A value: its name in loops and messages, its element type, a size number per dimension."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+
+
+@record
+class Read:
+    """One operand: a value and an index per dimension."""
+
+    value: int
+    index: tuple[Affine, ...]
+
+
+@record
+class Input:
+    """An input of the component, by its position."""
+
+    number: int
+    span: Span
+
+
+@record
+class Assignment:
+    """An accumulating assignment; ``sizes`` gives the size number of each axis."""
+
+    axes: tuple[Axis, ...]
+    sizes: tuple[int, ...]
+    target: tuple[Affine, ...]
+    reads: tuple[Read, ...]
+    scalar: Scalar
+    acc: str | None
+    acc_dtype: str
+    guards: tuple[Guard, ...]
+    schedule: Schedule | None
+    text: str
+    span: Span
+
+    def output_axes(self) -> tuple[int, ...]:
+        """The axes of the target, in its order."""
+        return tuple(axis for index in self.target for _, axis in index.terms)
+
+    def reduced_axes(self) -> tuple[int, ...]:
+        """The axes that the target does not have, in order."""
+        kept = set(self.output_axes())
+        return tuple(axis for axis in range(len(self.axes)) if axis not in kept)
+
+
+Node = Input | Assignment
+
+
+@record
+class Shaped:
+    """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    tensors: tuple[Tensor, ...]
+    sizes: tuple[Size, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]

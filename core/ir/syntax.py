@@ -1,0 +1,233 @@
+"""Syntax: a program as it was written, every node with its span.
+
+Produced by ``notation/``, printed back by ``notation/printer.py``, consumed by ``passes/syntax_to_graph.py``.
+
+Invariants:
+    - ``parse(print(tree)) == tree`` for every tree a parser can make; spans take no part in equality.
+    - A tree may be deep on its left (a chain of ten thousand expressions): walk it with ``postorder``, compare it
+      with ``same``, never by recursion.
+    - ``i("...")`` and a bare expression are the same node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ilang.core.record import record
+from ilang.core.source import Source, Span
+
+
+@record
+class Axis:
+    """One index of a pattern: a letter that walks one dimension."""
+
+    letter: str
+    span: Span
+
+
+@record
+class Pattern:
+    """The indices of one input or output, one per dimension; none for rank 0 (written ``.``)."""
+
+    indices: tuple[Axis, ...]
+    span: Span
+
+    def letters(self) -> str:
+        """The letters in order; empty for rank 0."""
+        return "".join(axis.letter for axis in self.indices)
+
+
+@record
+class Split:
+    """``i:2:4``: the factors of an axis, outermost first."""
+
+    axis: str
+    factors: tuple[int, ...]
+    span: Span
+
+
+@record
+class LoopPart:
+    """``i''``: part 2 of axis i; part 0 is the outermost."""
+
+    axis: str
+    part: int
+    span: Span
+
+
+@record
+class Site:
+    """A digit in an order: where the producer of that input is computed."""
+
+    operand: int
+    span: Span
+
+
+@record
+class Start:
+    """``!`` in an order: where a reduction starts."""
+
+    span: Span
+
+
+@record
+class LoopRole:
+    """``i':v``: the role of a loop (p t v u q)."""
+
+    loop: LoopPart
+    role: str
+    span: Span
+
+
+@record
+class SiteRole:
+    """``0:s``: the storage of a staged input (s s2 r c)."""
+
+    operand: int
+    role: str
+    span: Span
+
+
+@record
+class Schedule:
+    """``| splits | order | roles``: as written; an empty order means the default order."""
+
+    splits: tuple[Split, ...]
+    order: tuple[LoopPart | Site | Start, ...]
+    roles: tuple[LoopRole | SiteRole, ...]
+    span: Span
+
+
+@record
+class Expression:
+    """One index expression. ``op`` is None where none is written (then it means ``+``); ``right`` None if unary."""
+
+    op: str | None
+    left: Pattern
+    right: Pattern | None
+    output: Pattern
+    schedule: Schedule | None
+    span: Span
+
+
+@record
+class Number:
+    """A decimal literal as written: a component with no input and one rank-0 output."""
+
+    text: str
+    span: Span
+
+
+@record
+class Identity:
+    """``I``."""
+
+    span: Span
+
+
+@record
+class Conversion:
+    """A type name used as a component of one input: ``f64``."""
+
+    dtype: str
+    span: Span
+
+
+@record
+class Name:
+    """The name of a definition."""
+
+    name: str
+    span: Span
+
+
+@record
+class Combine:
+    """``left symbol right``; symbol is one of ``>> << & |``."""
+
+    symbol: str
+    left: Tree
+    right: Tree
+    span: Span
+
+
+@record
+class Swap:
+    """``~operand``."""
+
+    operand: Tree
+    span: Span
+
+
+Tree = Expression | Number | Identity | Conversion | Name | Combine | Swap
+
+
+@record
+class Parameter:
+    """One named input of a definition: ``q: f64[m, 64]``.
+
+    ``dims`` is None where no bracket is written, else one name or number per dimension (``[]`` is rank 0).
+    """
+
+    name: str
+    dtype: str | None
+    dims: tuple[str | int, ...] | None
+    span: Span
+
+
+@record
+class Definition:
+    """``name(parameters) = body``; ``parameters`` is None where no parenthesis is written."""
+
+    name: str
+    parameters: tuple[Parameter, ...] | None
+    body: Tree
+    span: Span
+
+
+@record
+class Module:
+    """The definitions of a file, in the order written."""
+
+    source: Source
+    definitions: tuple[Definition, ...]
+
+
+def children(tree: Tree) -> tuple[Tree, ...]:
+    """The direct subtrees of a tree, left to right."""
+    match tree:
+        case Combine():
+            return (tree.left, tree.right)
+        case Swap():
+            return (tree.operand,)
+        case _:
+            return ()
+
+
+def postorder(tree: Tree) -> Iterator[Tree]:
+    """Every node of a tree, children before parents, left to right, without recursion."""
+    stack: list[tuple[Tree, bool]] = [(tree, False)]
+    while stack:
+        node, done = stack.pop()
+        below = () if done else children(node)
+        if not below:
+            yield node
+            continue
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(below))
+
+
+def same(one: Tree, other: Tree) -> bool:
+    """Equality of two trees of any depth, spans aside."""
+    stack = [(one, other)]
+    while stack:
+        a, b = stack.pop()
+        if a.__class__ is not b.__class__:
+            return False
+        below = children(a)
+        if not below and a != b:
+            return False
+        if isinstance(a, Combine) and isinstance(b, Combine) and a.symbol != b.symbol:
+            return False
+        stack.extend(zip(below, children(b), strict=True))
+    return True

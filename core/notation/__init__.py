@@ -1,0 +1,1 @@
+"""Text to graph, one notation a file."""

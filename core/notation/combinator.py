@@ -1,0 +1,310 @@
+"""Programs: index expressions, constants and names, wired by combinators.
+
+Precedence as in Python: ``~``, then ``>> <<``, then ``&``, then ``|``; all but ``~`` group to the left. At an operand a
+known name directly before ``>>`` or ``<<`` is that name; else the longest ``[op] pattern [op pattern] ~ pattern`` is
+an expression; else it is a name. Inside ``i("...")`` there are no names.
+
+One loop with a stack of its own reads everything, so that ten thousand chained expressions need no recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from ilang.core.diagnostic import MeaningError, ModuleError, NotationError, nearest
+from ilang.core.ir.syntax import Combine, Conversion, Identity, Name, Number, Swap, Tree
+from ilang.core.notation.index import is_affine, matches_form, not_affine_yet, read_expression
+from ilang.core.notation.reader import (
+    BLANKS,
+    DIGITS,
+    LATER,
+    LETTERS,
+    TYPES,
+    WORD,
+    WORD_START,
+    Reader,
+)
+from ilang.core.source import Source, Span
+
+DEEPEST = 200
+"""Open parentheses and ``~`` at one place, at most."""
+
+BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
+QUOTES = "'\""
+INFINITY = float("inf")
+
+
+def parse_program(
+    source: Source, names: Container[str] = (), *, start: int = 0, end: int | None = None
+) -> Tree:
+    """The tree of a program text; ``names`` are the definitions it may use."""
+    return read_program(Reader(source, start, end), names)
+
+
+def read_program(reader: Reader, names: Container[str]) -> Tree:
+    """The program that fills a reader."""
+    if not reader.skip():
+        raise NotationError("E0101", "there is no program: the text is empty", reader.here())
+    return _Program(reader, names).read()
+
+
+class _Program:
+    """The state of one reading: finished trees, and the operators that wait for an operand."""
+
+    def __init__(self, reader: Reader, names: Container[str]) -> None:
+        self.reader = reader
+        self.names = names
+        self.trees: list[Tree] = []
+        self.waiting: list[tuple[str, Span]] = []
+        self.depth = 0
+
+    def read(self) -> Tree:
+        reader = self.reader
+        while True:
+            self.prefixes()
+            self.trees.append(self.operand())
+            while reader.skip() == ")":
+                self.close()
+            if not reader.peek():
+                return self.finish()
+            symbol = reader.combinator(reader.pos)
+            if not symbol:
+                raise _trailing(reader)
+            self.reduce(BINDING[symbol])
+            span = reader.take(reader.pos + len(symbol), left=True, right=True)
+            self.waiting.append((symbol, span))
+
+    def prefixes(self) -> None:
+        """Take the ``(`` and ``~`` before an operand."""
+        reader = self.reader
+        while True:
+            c = reader.skip()
+            if not (c == "~" or (c == "(" and not is_affine(reader))):
+                return
+            self.depth += 1
+            if self.depth > DEEPEST:
+                message = f"more than {DEEPEST} parentheses and `~` are open"
+                help_line = "name a part of the program in a file, or group less"
+                raise NotationError("E0114", message, reader.here(), help_line)
+            self.waiting.append((c, reader.take(reader.pos + 1)))
+
+    def reduce(self, binding: int) -> None:
+        """Build the trees of all waiting operators that bind at least as tightly."""
+        while self.waiting and BINDING[self.waiting[-1][0]] >= binding:
+            symbol, span = self.waiting.pop()
+            right = self.trees.pop()
+            if symbol == "~":
+                self.depth -= 1
+                self.trees.append(Swap(right, span.to(right.span)))
+            else:
+                left = self.trees.pop()
+                self.trees.append(Combine(symbol, left, right, left.span.to(right.span)))
+
+    def close(self) -> None:
+        """Take a ``)`` after an operand."""
+        self.reduce(1)
+        if not self.waiting:
+            raise _unopened(self.reader)
+        self.waiting.pop()
+        self.depth -= 1
+        self.reader.take(self.reader.pos + 1)
+
+    def finish(self) -> Tree:
+        self.reduce(1)
+        if self.waiting:
+            message = "this parenthesis is never closed"
+            raise NotationError("E0110", message, self.waiting[-1][1])
+        return self.trees.pop()
+
+    def operand(self) -> Tree:
+        """One component."""
+        reader = self.reader
+        c = reader.peek()
+        if c and c in WORD_START:
+            return self.word()
+        if (c and c in DIGITS) or (c == "-" and reader.peek(1) and reader.peek(1) in DIGITS):
+            return _number(reader)
+        if c and c in QUOTES:
+            stop = _closing_quote(reader, reader.pos)
+            message = "a quoted program needs `i(` before it"
+            text = reader.text[reader.pos : stop + 1]
+            help_line = f"write `i({text})`" if len(text) < 40 else 'write `i("...")`'
+            raise NotationError("E0113", message, reader.span(reader.pos, stop + 1), help_line)
+        if c == "" or (c in "|&)" and not reader.operator(reader.pos)):
+            raise self.missing()
+        return read_expression(reader)
+
+    def missing(self) -> NotationError:
+        """No operand where one must stand."""
+        reader = self.reader
+        if reader.peek() == ")" and not any(symbol == "(" for symbol, _ in self.waiting):
+            return _unopened(reader)
+        last = self.waiting[-1][0] if self.waiting else ""
+        after = f" after `{last}`" if last else ""
+        help_line = None
+        if last == "|":
+            help_line = "a schedule has two bars at least: `+ij~i || i j`"
+        elif last == "&" and reader.peek() == "&":
+            help_line = "`&&` is an operator; the fanout of two components is `&`"
+        return reader.unexpected("E0108", f"a component{after}", help_line)
+
+    def word(self) -> Tree:
+        """A component that begins with a letter: a quotation, an expression or a name."""
+        reader = self.reader
+        start = reader.pos
+        stop = reader.past(WORD, start)
+        word = reader.text[start:stop]
+        after = reader.past(BLANKS, stop)
+        wired = reader.text.startswith((">>", "<<"), after, reader.end)
+        known = word in TYPES or word in self.names
+        if wired and known:
+            return self.named(word, reader.take(stop))
+        follows = reader.text[after] if after < reader.end else ""
+        if word == "i" and follows == "(":
+            return self.quotation(after)
+        if matches_form(reader):
+            return self.expression(word)
+        if known or word == "I":
+            return self.named(word, reader.take(stop))
+        operated = follows == "~" or (bool(reader.operator(after)) and not wired)
+        if word in LATER and not operated:
+            raise NotationError("E0115", f"`{word}` is not available yet", reader.here())
+        alone = follows in ("", "(", ")") or bool(reader.combinator(after))
+        if operated or word == "i" or not alone:
+            return read_expression(reader)  # which says what is missing
+        raise self.unknown(word)
+
+    def expression(self, word: str) -> Tree:
+        """An expression; if a definition's name was misspelt before ``>>``, the error says so."""
+        reader = self.reader
+        start = reader.pos
+        try:
+            return read_expression(reader)
+        except MeaningError as error:
+            after = reader.past(BLANKS, reader.past(WORD, start))
+            wired = reader.text.startswith((">>", "<<"), after, reader.end)
+            if error.code == "E0202" and wired and len(word) > 2 and self.close_to(word):
+                reader.pos = start
+                raise self.unknown(word) from None
+            raise
+
+    def named(self, word: str, span: Span) -> Tree:
+        if word == "I":
+            return Identity(span)
+        return Conversion(word, span) if word in TYPES else Name(word, span)
+
+    def close_to(self, word: str) -> str | None:
+        names = self.names
+        return nearest(word, list(names)) if isinstance(names, Iterable) else None
+
+    def unknown(self, word: str) -> ModuleError:
+        """A word that is neither an expression nor the name of a definition."""
+        close = self.close_to(word) or (nearest(word, TYPES) if len(word) > 2 else None)
+        if close is not None:
+            help_line = f"did you mean `{close}`?"
+        elif self.waiting and self.waiting[-1][0] == "|":
+            help_line = "a schedule has two bars at least: `+ij~i || i j`"
+        else:
+            help_line = "an index expression has a `~` and an output: `+ij~i`"
+        message = f"there is no definition named `{word}`"
+        return ModuleError("E0401", message, self.reader.here(), help_line)
+
+    def quotation(self, bracket: int) -> Tree:
+        """``i("...")``: the text inside has no names."""
+        reader = self.reader
+        first = reader.take(reader.pos + 1)
+        reader.pos = bracket
+        if is_affine(reader):
+            raise not_affine_yet(reader, first.start)
+        opened = reader.take(bracket + 1)
+        c = reader.skip()
+        if not c or c not in QUOTES:
+            raise reader.unexpected("E0112", "a quoted program", 'it is written `i("+ij~i")`')
+        close = _closing_quote(reader, reader.pos)
+        reader.take(reader.pos + 1)
+        inner = Reader(reader.source, reader.pos, close, reader.text, reader.trace)
+        tree = read_program(inner, ())
+        reader.pos = close
+        reader.take(close + 1)
+        if reader.skip() != ")":
+            if not reader.peek():
+                raise NotationError("E0110", "this parenthesis is never closed", opened)
+            raise reader.unexpected("E0112", "`)` after the quoted program")
+        reader.take(reader.pos + 1)
+        return tree
+
+
+def _closing_quote(reader: Reader, start: int) -> int:
+    """The position of the quote that closes the one at ``start``, on the same line."""
+    mark = reader.text[start]
+    close = reader.text.find(mark, start + 1, reader.end)
+    line = reader.text.find("\n", start, reader.end if close < 0 else close)
+    if close < 0 or line >= 0:
+        message = f"this quote is not closed by another `{mark}` on its line"
+        raise NotationError("E0112", message, reader.span(start, start + 1))
+    return close
+
+
+def _number(reader: Reader) -> Tree:
+    """A decimal constant: ``2``, ``-1``, ``0.125``, ``1e-5``."""
+    start = reader.pos
+    stop = _past_number(reader)
+    after = reader.past(BLANKS, stop)
+    text = reader.text[start:stop]
+    tail = reader.text[stop : stop + 1] if stop < reader.end else ""
+    if tail == "." or text.endswith("."):
+        message = f"`{text}.` is not a number" if tail else f"`{text}` is not a number"
+        span = reader.span(start, stop + len(tail))
+        help_line = "a decimal number is written like 2, 0.5 or 1e-5"
+        raise NotationError("E0116", message, span, help_line)
+    if tail and tail in WORD_START:
+        raise not_affine_yet(reader, start + (text[0] == "-"))
+    wired = reader.text.startswith((">>", "<<"), after, reader.end)
+    if not wired and after < reader.end and _goes_on(reader, after):
+        raise not_affine_yet(reader, start + (text[0] == "-"))
+    if abs(float(text)) == INFINITY:
+        message = f"the number {text if len(text) < 40 else text[:20] + '…'} is too large"
+        raise NotationError("E0116", message, reader.span(start, stop))
+    return Number(text, reader.take(stop))
+
+
+def _past_number(reader: Reader) -> int:
+    stop = reader.past(DIGITS, reader.pos + (reader.peek() == "-"))
+    if reader.text.startswith(".", stop, reader.end):
+        fraction = reader.past(DIGITS, stop + 1)
+        if fraction == stop + 1:
+            return stop
+        stop = fraction
+    if reader.text.startswith("e", stop, reader.end):
+        digits = stop + 1
+        if reader.text.startswith(("+", "-"), digits, reader.end):
+            digits += 1
+        exponent = reader.past(DIGITS, digits)
+        if exponent > digits:
+            return exponent
+    return stop
+
+
+def _goes_on(reader: Reader, after: int) -> bool:
+    """Whether what follows a number makes it the fixed index of an expression."""
+    if reader.text[after] == "~":
+        return True
+    symbol = reader.operator(after)
+    if not symbol:
+        return False
+    follows = reader.past(BLANKS, after + len(symbol))
+    stop = reader.past(LETTERS + ".", follows)
+    return stop > follows and reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
+
+
+def _unopened(reader: Reader) -> NotationError:
+    return NotationError("E0111", "this parenthesis was never opened", reader.here())
+
+
+def _trailing(reader: Reader) -> NotationError:
+    help_line = None
+    if reader.peek() == "~":
+        help_line = "an expression has one `~`; the outputs of `f` are exchanged by `~f`"
+    elif reader.operator(reader.pos):
+        help_line = "to compute with results, chain them: `(+ij~i & >ij~i) >> i-i~i`"
+    return reader.unexpected("E0109", "`>>`, `<<`, `&` or `|`", help_line)

@@ -1,0 +1,192 @@
+"""Index expressions: ``ik*kj~ijk``, one operator, one or two inputs, one output.
+
+    expression = form "~" pattern [ schedule ]
+    form       = op pattern | pattern op pattern | pattern
+    pattern    = "." | letter+                     no blanks inside
+
+Blanks between tokens are free. An operator is one token: ``> >`` is not ``>>``.
+"""
+
+from __future__ import annotations
+
+from ilang.core.check.form import check_expression
+from ilang.core.diagnostic import NotationError
+from ilang.core.ir.syntax import Axis, Expression, Pattern, Schedule
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
+from ilang.core.notation.schedule import opens_schedule, parse_schedule
+from ilang.core.schedule.wellformed import check_schedule
+from ilang.core.source import Source, Span
+
+AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
+
+
+def parse_expression(source: Source, start: int = 0, end: int | None = None) -> Expression:
+    """One index expression that fills the text."""
+    reader = Reader(source, start, end)
+    if not reader.skip():
+        raise NotationError("E0101", "there is no program: the text is empty", reader.here())
+    tree = read_expression(reader)
+    if reader.skip():
+        raise reader.unexpected("E0109", "the end of the expression")
+    return tree
+
+
+def read_expression(reader: Reader) -> Expression:
+    """The expression at the cursor, with its schedule, checked."""
+    form = read_form(reader)
+    check_expression(form)
+    if not opens_schedule(reader):
+        return form
+    schedule: Schedule = parse_schedule(reader)
+    span = form.span.to(schedule.span)
+    tree = Expression(form.op, form.left, form.right, form.output, schedule, span)
+    check_schedule(tree)
+    return tree
+
+
+def read_form(reader: Reader) -> Expression:
+    """The expression at the cursor without its schedule, not checked."""
+    reader.skip()
+    start = reader.pos
+    right: Pattern | None = None
+    op: str | None = _take_operator(reader) or None
+    left = read_pattern(reader)
+    reader.skip()
+    if op is None and reader.peek() != "~":
+        op = _operator_after(reader, left)
+        right = read_pattern(reader)
+        reader.skip()
+    if reader.peek() != "~":
+        raise _no_tilde(reader)
+    reader.take(reader.pos + 1)
+    output = read_pattern(reader, "an output pattern (`.` for a scalar)")
+    return Expression(op, left, right, output, None, reader.span(start))
+
+
+def _take_operator(reader: Reader) -> str:
+    symbol = reader.operator(reader.pos)
+    if symbol:
+        reader.take(reader.pos + len(symbol))
+    return symbol
+
+
+def _operator_after(reader: Reader, left: Pattern) -> str:
+    """The operator between two inputs; an error if none stands there."""
+    symbol = _take_operator(reader)
+    if symbol:
+        return symbol
+    c = reader.peek()
+    if not c or c == ")":
+        raise _no_tilde(reader)
+    raise reader.unexpected(
+        "E0105", f"an operator or `~` after `{left.span.text()}`", _joined(reader)
+    )
+
+
+def _no_tilde(reader: Reader) -> NotationError:
+    help_line = _joined(reader) or reader.hint()
+    if reader.operator(reader.pos) and help_line is None:
+        help_line = "an expression has one operator; chain two with `>>`: `i+j~ij >> ij*j~ij`"
+    return reader.unexpected("E0104", "`~` and an output", help_line)
+
+
+def _joined(reader: Reader) -> str | None:
+    """Help for blanks inside a pattern."""
+    if reader.peek() in LETTERS and reader.peek():
+        return "the letters of a pattern are written without blanks: `ij`"
+    return None
+
+
+def read_pattern(reader: Reader, wanted: str = "a pattern") -> Pattern:
+    """The pattern at the cursor."""
+    c = reader.skip()
+    start = reader.pos
+    if c == ".":
+        span = reader.take(start + 1)
+        _refuse_tail(reader, start)
+        return Pattern((), span)
+    if c == "" or c not in LETTERS:
+        if c and (c in DIGITS or (c == "(" and is_affine(reader))):
+            raise not_affine_yet(reader, start)
+        raise reader.unexpected("E0103", wanted)
+    source = reader.source
+    span = reader.take(reader.past(LETTERS, start))
+    axes = tuple(Axis(reader.text[at], Span(source, at, at + 1)) for at in range(start, reader.pos))
+    _refuse_tail(reader, start)
+    return Pattern(axes, span)
+
+
+def _refuse_tail(reader: Reader, start: int) -> None:
+    """Refuse what is glued to a pattern and cannot belong to it."""
+    c = reader.peek()
+    if c == "" or c not in WORD + ".(":
+        return
+    if c in DIGITS or (c == "(" and is_affine(reader)):
+        raise not_affine_yet(reader, start)
+    if c == "(":
+        return
+    stop = reader.past(WORD + ".", reader.pos)
+    text = reader.text[start:stop]
+    lower = text.lower().strip(".")
+    help_line = "the pattern of a scalar is `.`; every other pattern is letters alone"
+    if text.isalpha() and text.isascii():
+        help_line = f"axes are lower-case letters: `{lower}`"
+    message = f"`{text}` is not a pattern, which is letters from a to z, or `.` alone"
+    raise NotationError("E0106", message, reader.span(start, stop), help_line)
+
+
+def not_affine_yet(reader: Reader, start: int) -> NotationError:
+    """The refusal of numbers and groups inside patterns."""
+    stop = max(reader.past(WORD, start), start + 1)
+    help_line = None
+    if reader.text[start] in DIGITS:
+        help_line = "a constant is a component of its own: `(I | 0.5) >> ij*.~ij`"
+    message = "affine and fixed indices are not available yet"
+    return NotationError("E0107", message, reader.span(start, stop), help_line)
+
+
+def is_affine(reader: Reader) -> bool:
+    """Whether the parenthesis at the cursor is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
+    stop = reader.past(AFFINE, reader.pos + 1)
+    if stop >= reader.end or reader.text[stop] != ")":
+        return False
+    inside = reader.text[reader.pos + 1 : stop].strip(BLANKS)
+    if not any(c in DIGITS + "+-" for c in inside):
+        return False
+    return not (_is_number(inside.removeprefix("-")) or _is_word(inside))
+
+
+def _is_word(text: str) -> bool:
+    return text[:1] in LETTERS and all(c in WORD for c in text)
+
+
+def _is_number(text: str) -> bool:
+    mantissa, _, exponent = text.partition("e")
+    return mantissa.isdigit() and (text == mantissa or exponent.lstrip("+-").isdigit())
+
+
+def matches_form(reader: Reader) -> bool:
+    """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor; the cursor stays."""
+    at = reader.pos
+    symbol = reader.operator(at)
+    at = _past_pattern(reader, at + len(symbol))
+    if at < 0:
+        return False
+    if not symbol:
+        symbol = reader.operator(at)
+        if symbol:
+            at = _past_pattern(reader, at + len(symbol))
+    if at < 0 or at >= reader.end or reader.text[at] != "~":
+        return False
+    return _past_pattern(reader, at + 1) >= 0
+
+
+def _past_pattern(reader: Reader, start: int) -> int:
+    """Past the pattern that begins after blanks, and the blanks that follow it; -1 if there is none."""
+    start = reader.past(BLANKS, start)
+    if reader.text.startswith(".", start, reader.end):
+        return reader.past(BLANKS, start + 1)
+    stop = reader.past(LETTERS, start)
+    if stop == start or (stop < reader.end and reader.text[stop] in WORD):
+        return -1
+    return reader.past(BLANKS, stop)

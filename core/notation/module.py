@@ -1,0 +1,357 @@
+"""Module files: named programs, one definition a line.
+
+A line continues inside brackets, when it ends with ``>> << & |``, or when the next line that is not blank or comment
+begins with one of these. Comments run from ``#`` to the end of the line.
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import Label, ModuleError, NotationError, nearest
+from ilang.core.ir.syntax import Definition, Module, Name, Parameter, postorder
+from ilang.core.notation.combinator import read_program
+from ilang.core.notation.reader import (
+    BLANKS,
+    COMBINATORS,
+    DIGITS,
+    LATER,
+    RESERVED,
+    TYPES,
+    WORD,
+    WORD_START,
+    Reader,
+    Token,
+)
+from ilang.core.source import Source, Span
+
+LARGEST_EXTENT = 2**63 - 1
+MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+BYTE_ORDER_MARK = "\ufeff"
+
+
+def decode_module(data: bytes, name: str) -> Source:
+    """The text of a file; bytes that are not UTF-8 text are refused with their line and place."""
+    if data.startswith(MARKS):
+        message = "the file is UTF-16 or UTF-32, from line 1, byte 1 on"
+        raise ModuleError("E0409", message, None, "save it as UTF-8")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _refuse_bytes(data, name, error.start)
+    source = Source(name, text.removeprefix(BYTE_ORDER_MARK))
+    _refuse_controls(source)
+    return source
+
+
+def _refuse_bytes(data: bytes, name: str, at: int) -> Source:
+    before = data[:at]
+    line = before.count(b"\n") + 1
+    byte = at - (before.rfind(b"\n") + 1) + 1
+    source = Source(name, data.decode("utf-8", "surrogateescape"))
+    start = len(before.decode("utf-8"))
+    message = f"byte 0x{data[at]:02x} at line {line}, byte {byte} is not UTF-8"
+    raise ModuleError("E0409", message, Span(source, start, start + 1), "save the file as UTF-8")
+
+
+def _refuse_controls(source: Source) -> None:
+    """Refuse control characters other than tab, line feed, and carriage return before line feed."""
+    text = source.text
+    if text.isprintable():
+        return
+    for at, c in enumerate(text):
+        if (c < " " and c not in "\t\n\r") or "\x7f" <= c <= "\x9f":
+            span = Span(source, at, at + 1)
+            message = (
+                f"character 0x{ord(c):02x} on line {span.line_number()} is a control character"
+            )
+            raise ModuleError("E0409", message, span, "a file is plain text")
+        if c == "\r" and not text.startswith("\n", at + 1):
+            span = Span(source, at, at + 1)
+            message = f"line {span.line_number()} holds a carriage return without a line feed"
+            raise ModuleError("E0409", message, span, "end lines with a line feed")
+
+
+def without_comments(text: str) -> str:
+    """The text with every comment, and a byte order mark, blanked; every other place is kept."""
+    lines = text.split("\n")
+    for n, line in enumerate(lines):
+        at = comment_start(line)
+        if at >= 0:
+            lines[n] = line[:at] + " " * (len(line) - at)
+    blanked = "\n".join(lines)
+    return " " + blanked[1:] if blanked.startswith(BYTE_ORDER_MARK) else blanked
+
+
+def comment_start(line: str) -> int:
+    """Where the comment of a line begins, or -1; a ``#`` inside ``i("...")`` begins none."""
+    at = line.find("#")
+    if at < 0 or ('"' not in line and "'" not in line):
+        return at
+    quote = ""
+    for n, c in enumerate(line):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == "#":
+            return n
+        elif c == '"' or (c == "'" and line[:n].rstrip(BLANKS).endswith("(")):
+            quote = c
+    return -1
+
+
+def parse_module(source: Source) -> Module:
+    """The definitions of a file."""
+    return read_module(source, None)
+
+
+def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
+    """The definitions of a file; ``trace`` receives the tokens of each, in order."""
+    _refuse_controls(source)
+    text = without_comments(source.text)
+    readers = []
+    for start, end in logical_lines(text):
+        tokens: list[Token] | None = None if trace is None else []
+        readers.append(Reader(source, start, end, text, tokens))
+        if trace is not None and tokens is not None:
+            trace.append(tokens)
+    if not readers:
+        message = f"{source.name} holds no definition"
+        help_line = "a definition is `name = program`: `total = +ij~i`"
+        raise ModuleError("E0405", message, Span(source, 0, 0), help_line)
+    heads = [_head(reader) for reader in readers]
+    names: dict[str, Span] = {}
+    for name, span, _ in heads:
+        if name in names:
+            labels = (Label(span, "again here"), Label(names[name], "first here"))
+            raise ModuleError("E0402", f"`{name}` is defined twice", span, None, labels)
+        names[name] = span
+    definitions = []
+    for reader, (name, span, parameters) in zip(readers, heads, strict=True):
+        if not reader.skip():
+            help_line = "a definition is `name = program`: `total = +ij~i`"
+            raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
+        body = read_program(reader, names)
+        definitions.append(Definition(name, parameters, body, reader.span(span.start)))
+    _refuse_cycles(definitions, names)
+    return Module(source, tuple(definitions))
+
+
+def logical_lines(text: str) -> list[tuple[int, int]]:
+    """Start and end of each definition, blanks around it left out; ``text`` has no comments."""
+    found: list[tuple[int, int]] = []
+    depth, continues, start = 0, False, 0
+    for line in text.split("\n"):
+        code = line.strip(BLANKS)
+        if code:
+            begin = start + len(line) - len(line.lstrip(BLANKS))
+            end = begin + len(code)
+            if found and (depth or continues or code.startswith(COMBINATORS)):
+                found[-1] = (found[-1][0], end)
+            else:
+                found.append((begin, end))
+            depth = _brackets(code, depth)
+            continues = code.endswith(COMBINATORS)
+        start += len(line) + 1
+    return found
+
+
+def _brackets(line: str, depth: int) -> int:
+    """How many brackets are open after a line."""
+    if not any(c in line for c in "()[]"):
+        return depth
+    quote, last = "", ""
+    for c in line:
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == '"' or (c == "'" and last == "("):
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth = max(0, depth - 1)
+        last = c if c not in BLANKS else last
+    return depth
+
+
+Head = tuple[str, Span, tuple[Parameter, ...] | None]
+
+
+def _head(reader: Reader) -> Head:
+    """``name(parameters) =``."""
+    c = reader.skip()
+    if not c or c not in WORD_START:
+        raise _no_definition(reader)
+    span = reader.take(reader.past(WORD, reader.pos))
+    name = span.text()
+    follows = reader.skip()
+    if name in LATER and follows and follows in WORD_START:
+        raise NotationError("E0115", f"`{name}` is not available yet", span)
+    if follows not in ("(", "=") or reader.at("=="):
+        reader.pos = span.start
+        raise _no_definition(reader)
+    parameters = _parameters(reader) if follows == "(" else None
+    if reader.skip() != "=":
+        reader.pos = span.start
+        raise _no_definition(reader)
+    _refuse_reserved(name, span)
+    reader.take(reader.pos + 1, left=True, right=True)
+    return name, span, parameters
+
+
+def _no_definition(reader: Reader) -> ModuleError:
+    line = reader.span(reader.pos, reader.end)
+    first = line.text().partition("\n")[0].rstrip(BLANKS)
+    span = reader.span(reader.pos, reader.pos + len(first))
+    message = "a line of a file is `name = program`, and this one is not"
+    help_line = None
+    close = first.partition(" ")[0].rstrip("=(")
+    if "~" in first and "=" not in first.replace("==", "").replace("!=", ""):
+        help_line = f"give it a name: `total = {first}`" if len(first) < 60 else "give it a name"
+    elif close in ("let", "def", "fn", "use", "include", "import", "from"):
+        help_line = "there is no keyword before the name"
+    return ModuleError("E0406", message, span, help_line)
+
+
+def _refuse_reserved(name: str, span: Span) -> None:
+    if name in RESERVED:
+        message = f"`{name}` is a word of the language and cannot name anything"
+        help_line = f"another name will do, such as `{name.lower()}_`"
+        raise ModuleError("E0404", message, span, help_line)
+
+
+def _parameters(reader: Reader) -> tuple[Parameter, ...]:
+    """``(q: f64[m,d], k)``."""
+    reader.take(reader.pos + 1)
+    parameters: list[Parameter] = []
+    names: dict[str, Span] = {}
+    if reader.skip() == ")":
+        reader.take(reader.pos + 1)
+        return ()
+    while True:
+        span, parameter = _parameter(reader)
+        if parameter.name in names:
+            labels = (Label(span, "again here"), Label(names[parameter.name], "first here"))
+            message = f"two inputs are named `{parameter.name}`"
+            raise ModuleError("E0408", message, span, None, labels)
+        names[parameter.name] = span
+        parameters.append(parameter)
+        c = reader.skip()
+        if c not in (",", ")"):
+            raise _bad_list(reader, "`,` or `)`")
+        reader.take(reader.pos + 1, right=c == ",")
+        if c == ")":
+            return tuple(parameters)
+
+
+def _bad_list(reader: Reader, wanted: str) -> ModuleError:
+    message = f"expected {wanted} before {reader.found()}"
+    help_line = "inputs are listed like `(q: f64[m,d], k[n,64], scale[])`"
+    return ModuleError("E0407", message, reader.here(), help_line)
+
+
+def _word(reader: Reader, wanted: str) -> Span:
+    c = reader.skip()
+    if not c or c not in WORD_START:
+        raise _bad_list(reader, wanted)
+    return reader.take(reader.past(WORD, reader.pos))
+
+
+def _parameter(reader: Reader) -> tuple[Span, Parameter]:
+    """One input, and the span of its name."""
+    name = _word(reader, "the name of an input")
+    _refuse_reserved(name.text(), name)
+    dtype: str | None = None
+    if reader.skip() == ":":
+        reader.take(reader.pos + 1, right=True)
+        span = _word(reader, "an element type")
+        dtype = span.text()
+        if dtype not in TYPES:
+            close = nearest(dtype, TYPES)
+            help_line = f"did you mean `{close}`?" if close else None
+            help_line = help_line or f"the element types are {', '.join(TYPES)}"
+            message = f"`{dtype}` is not an element type"
+            raise ModuleError("E0410", message, span, help_line)
+    dims: tuple[str | int, ...] | None = None
+    stop = reader.pos
+    if reader.skip() == "[":
+        dims = _dims(reader)
+        stop = reader.pos
+    return name, Parameter(name.text(), dtype, dims, reader.span(name.start, stop))
+
+
+def _dims(reader: Reader) -> tuple[str | int, ...]:
+    """``[m,64]``."""
+    reader.take(reader.pos + 1)
+    dims: list[str | int] = []
+    if reader.skip() == "]":
+        reader.take(reader.pos + 1)
+        return ()
+    while True:
+        c = reader.skip()
+        if c and c in DIGITS:
+            dims.append(_extent(reader))
+        else:
+            dims.append(_word(reader, "the name or the size of a dimension").text())
+        c = reader.skip()
+        if c not in (",", "]"):
+            raise _bad_list(reader, "`,` or `]`")
+        reader.take(reader.pos + 1)
+        if c == "]":
+            return tuple(dims)
+
+
+def _extent(reader: Reader) -> int:
+    start = reader.pos
+    stop = reader.past(DIGITS, start)
+    if stop < reader.end and reader.text[stop] in WORD + ".":
+        reader.pos = stop
+        raise _bad_list(reader, "`,` or `]`")
+    digits = reader.text[start:stop].lstrip("0") or "0"
+    if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
+        shown = digits if len(digits) < 40 else digits[:20] + "…"
+        message = f"the extent {shown} is more than {LARGEST_EXTENT}"
+        raise ModuleError("E0411", message, reader.span(start, stop))
+    reader.take(stop)
+    return int(digits)
+
+
+def _refuse_cycles(definitions: list[Definition], names: dict[str, Span]) -> None:
+    """Refuse definitions that need themselves, with the whole circle named."""
+    uses = {d.name: _uses(d) for d in definitions}
+    done: set[str] = set()
+    for root in uses:
+        path: dict[str, None] = {}
+        stack: list[tuple[str, int]] = [(root, 0)] if root not in done else []
+        while stack:
+            name, nth = stack.pop()
+            if nth == len(uses[name]):
+                path.pop(name, None)
+                done.add(name)
+                continue
+            path[name] = None
+            stack.append((name, nth + 1))
+            used = uses[name][nth]
+            if used.name in path:
+                raise _cycle([*path][[*path].index(used.name) :], used, names)
+            if used.name not in done:
+                stack.append((used.name, 0))
+
+
+def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError:
+    shown = [*circle, circle[0]] if len(circle) < 10 else [*circle[:8], "…", circle[0]]
+    message = f"`{circle[0]}` is defined by itself: {' -> '.join(shown)}"
+    labels = (Label(names[circle[0]], "needs itself"), Label(last.span, "here"))
+    return ModuleError("E0403", message, names[circle[0]], None, labels)
+
+
+def _uses(definition: Definition) -> tuple[Name, ...]:
+    """The names a definition uses, each once."""
+    found: dict[str, Name] = {}
+    for node in postorder(definition.body):
+        if isinstance(node, Name):
+            found.setdefault(node.name, node)
+    return tuple(found.values())
+
+
+def exports(module: Module) -> tuple[Definition, ...]:
+    """The definitions that nothing else uses: what a build makes."""
+    used = {name.name for definition in module.definitions for name in _uses(definition)}
+    return tuple(d for d in module.definitions if d.name not in used)

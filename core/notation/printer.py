@@ -1,0 +1,154 @@
+"""Trees back to text: ``parse(print(tree))`` is the tree again.
+
+Parentheses stand only where grouping or a schedule asks for them: a schedule whose order is empty ends with a bar, so
+it is closed off from what follows. ``i("...")`` is used where the letters of a comparison would read as a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ilang.core.ir.syntax import (
+    Combine,
+    Conversion,
+    Definition,
+    Expression,
+    Identity,
+    LoopPart,
+    LoopRole,
+    Name,
+    Number,
+    Parameter,
+    Pattern,
+    Schedule,
+    Site,
+    SiteRole,
+    Start,
+    Swap,
+    Tree,
+    postorder,
+)
+
+BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3}
+TIGHTEST = 5
+
+
+class _Anything:
+    """Holds every word: where any name may be defined."""
+
+    def __contains__(self, word: object) -> bool:
+        return True
+
+
+def print_tree(tree: Tree, names: Container[str] | None = None) -> str:
+    """The text of a program; ``names`` are those defined where it will be read, by default those it uses."""
+    known = _used(tree) if names is None else names
+    pieces: list[str] = []
+    todo: list[Tree | str] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, Swap):
+            todo += reversed(["~", *_grouped(node.operand, TIGHTEST)])
+        elif isinstance(node, Combine):
+            binding = BINDING[node.symbol]
+            left, right = _grouped(node.left, binding), _grouped(node.right, binding + 1)
+            todo += reversed([*left, f" {node.symbol} ", *right])
+        else:
+            pieces.append(_leaf(node, known))
+    return "".join(pieces)
+
+
+def _used(tree: Tree) -> frozenset[str]:
+    return frozenset(node.name for node in postorder(tree) if isinstance(node, Name))
+
+
+def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
+    """A subtree, in parentheses unless it binds at least as tightly as asked."""
+    if isinstance(tree, Combine):
+        bare = BINDING[tree.symbol] >= binding
+    elif isinstance(tree, Expression) and tree.schedule is not None:
+        bare = bool(tree.schedule.order or tree.schedule.roles)
+    else:
+        bare = True
+    return [tree] if bare else ["(", tree, ")"]
+
+
+def _leaf(tree: Expression | Number | Identity | Conversion | Name, names: Container[str]) -> str:
+    match tree:
+        case Expression():
+            text = print_expression(tree)
+            shadowed = tree.right is not None and tree.op in (">>", "<<")
+            if shadowed and tree.left.letters() != "i" and tree.left.letters() in names:
+                return f'i("{text}")'
+            return text
+        case Number():
+            return tree.text
+        case Identity():
+            return "I"
+        case Conversion():
+            return tree.dtype
+        case Name():
+            return tree.name
+
+
+def print_expression(e: Expression) -> str:
+    """``ik*kj~ijk | i:4 | i i' j k``."""
+    text = f"{_pattern(e.left)}{e.op or ''}{_pattern(e.right)}" if e.right is not None else ""
+    text = text or f"{e.op or ''}{_pattern(e.left)}"
+    text += f"~{_pattern(e.output)}"
+    return text if e.schedule is None else f"{text} {print_schedule(e.schedule)}"
+
+
+def _pattern(pattern: Pattern) -> str:
+    return pattern.letters() or "."
+
+
+def print_schedule(schedule: Schedule) -> str:
+    """``| i:2,k:4 | i i' k k' | i':u``, with its bars."""
+    splits = ",".join(
+        f"{split.axis}:{':'.join(str(factor) for factor in split.factors)}"
+        for split in schedule.splits
+    )
+    text = f"| {splits} |" if splits else "||"
+    if schedule.order:
+        text += " " + " ".join(_atom(atom) for atom in schedule.order)
+    if schedule.roles:
+        text += " | " + ",".join(_role(role) for role in schedule.roles)
+    return text
+
+
+def _atom(atom: LoopPart | Site | Start) -> str:
+    match atom:
+        case LoopPart():
+            return atom.axis + "'" * atom.part
+        case Site():
+            return str(atom.operand)
+        case Start():
+            return "!"
+
+
+def _role(role: LoopRole | SiteRole) -> str:
+    target = _atom(role.loop) if isinstance(role, LoopRole) else str(role.operand)
+    return f"{target}:{role.role}"
+
+
+def print_definition(definition: Definition, names: Container[str] | None = None) -> str:
+    """``name(parameters) = body`` on one line; without ``names`` any name may be defined beside it."""
+    head = definition.name
+    if definition.parameters is not None:
+        head += f"({', '.join(_parameter(p) for p in definition.parameters)})"
+    body = print_tree(definition.body, _Anything() if names is None else names)
+    if body.endswith("|"):  # a line that ends with a bar would go on
+        body = f"({body})"
+    return f"{head} = {body}"
+
+
+def _parameter(parameter: Parameter) -> str:
+    text = parameter.name
+    if parameter.dtype is not None:
+        text += f": {parameter.dtype}"
+    if parameter.dims is not None:
+        text += f"[{','.join(str(dim) for dim in parameter.dims)}]"
+    return text

@@ -1,0 +1,193 @@
+"""A cursor over a source: what every reader of text shares.
+
+The cursor never looks past ``end``. It can note the tokens taken (``trace``), which is what a formatter needs.
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.ops import SYMBOLS
+from ilang.core.source import Source, Span
+
+BLANKS = " \t\n\r\f"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+DIGITS = "0123456789"
+WORD_START = LETTERS + LETTERS.upper() + "_"
+WORD = WORD_START + DIGITS
+KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,")
+"""Every character that a program may hold."""
+
+COMBINATORS = (">>", "<<", "&", "|")
+TYPES = ("f32", "f64", "i32", "i64", "bool")
+LATER = ("einsum", "einx", "elementwise", "op", "cd")
+RESERVED = frozenset(("I", "i", *LATER, *TYPES))
+
+TILDE_HELP = "`~` stands between the inputs and the output: `+ij~i`"
+_ALIKE = (
+    ("~", "∼～˜〜"),  # noqa: RUF001
+    ("*", "×·∗⋅＊"),  # noqa: RUF001
+    ("/", "÷∕／"),  # noqa: RUF001
+    ("-", "−–—‐‑－"),  # noqa: RUF001
+    ("'", "’‘′‵ʼ"),  # noqa: RUF001
+    ('"', "“”„″"),
+    ("|", "∣｜│"),  # noqa: RUF001
+    ("||", "∨"),  # noqa: RUF001
+    ("&&", "∧"),
+    ("^^", "⊕⊻"),
+    ("!!", "¬"),
+    ("<=", "≤"),
+    (">=", "≥"),
+    ("!=", "≠"),
+    (">>", "≫"),
+    ("<<", "≪"),
+    ("==", "＝"),  # noqa: RUF001
+    *zip("+><:,.()&!^", "＋＞＜：，．（）＆！＾", strict=True),  # noqa: RUF001
+)
+LOOKALIKES = {c: ascii_text for ascii_text, many in _ALIKE for c in many}
+"""Characters that look like, or are commonly written for, one of the language's."""
+
+HINTS = (
+    ("-->", TILDE_HELP),
+    ("->", TILDE_HELP),
+    ("=>", TILDE_HELP),
+    ("→", TILDE_HELP),
+    ("<~", TILDE_HELP),
+    ("**", "the power is `^`: `i^j~ij`"),
+    ("<>", "`different` is written `!=`"),
+    ("=", "`equal` is written `==`"),
+    ("%", "there is no remainder operator; the operators are + * - / > < ^ $ and the comparisons"),
+    ("@", "a matrix product is `ik*kj~ijk >> +ijk~ij`"),
+    ("&", "`and` is written `&&`"),
+    ("!", "`not` is written `!!` and `different` is `!=`"),
+    (",", "the two inputs stand on the sides of an operator: `ik*kj~ijk`"),
+    (";", "the two inputs stand on the sides of an operator: `ik*kj~ijk`"),
+    ("?", "the larger of 0 and x is `>ij~ij`"),
+    ("#", "comments belong to files"),
+    ("[", "the indices of an input are plain letters: `ij`"),
+    ("{", "groups are written with ( )"),
+)
+"""What people write instead, longest first, and what the language has for it."""
+
+
+class Reader:
+    """A position in a source.
+
+    ``text`` may be a copy of the source's text, of the same length, in which some characters are blanked.
+    """
+
+    __slots__ = ("end", "pos", "source", "text", "trace")
+
+    def __init__(
+        self,
+        source: Source,
+        start: int = 0,
+        end: int | None = None,
+        text: str | None = None,
+        trace: list[Token] | None = None,
+    ) -> None:
+        """Start at ``start`` and see nothing from ``end`` on."""
+        self.source = source
+        self.text = source.text if text is None else text
+        self.pos = start
+        self.end = len(self.text) if end is None else end
+        self.trace = trace
+
+    def peek(self, ahead: int = 0) -> str:
+        """The character at the cursor, empty at the end."""
+        at = self.pos + ahead
+        return self.text[at] if at < self.end else ""
+
+    def at(self, token: str) -> bool:
+        """Whether a token stands at the cursor."""
+        return self.text.startswith(token, self.pos, self.end)
+
+    def skip(self) -> str:
+        """Pass over blanks; give the character then at the cursor."""
+        self.pos = self.past(BLANKS, self.pos)
+        return self.text[self.pos] if self.pos < self.end else ""
+
+    def past(self, characters: str, start: int) -> int:
+        """The first position from ``start`` on whose character is not one of ``characters``."""
+        text, end = self.text, self.end
+        while start < end and text[start] in characters:
+            start += 1
+        return start
+
+    def operator(self, start: int) -> str:
+        """The operator at a position, longest spelling first; empty if there is none."""
+        if start < self.end and self.text[start] in "+*-/><^$=!&|":
+            for symbol in SYMBOLS:
+                if self.text.startswith(symbol, start, self.end):
+                    return symbol
+        return ""
+
+    def combinator(self, start: int) -> str:
+        """The combinator at a position; empty if there is none."""
+        for symbol in COMBINATORS:
+            if self.text.startswith(symbol, start, self.end):
+                return symbol
+        return ""
+
+    def take(self, end: int, left: bool = False, right: bool = False) -> Span:
+        """The span up to ``end``, which the cursor moves to.
+
+        ``left`` and ``right`` say whether tidy text has a space on that side.
+        """
+        span = Span(self.source, self.pos, end)
+        if self.trace is not None and end > self.pos:
+            self.trace.append((self.pos, end, left, right))
+        self.pos = end
+        return span
+
+    def span(self, start: int, end: int | None = None) -> Span:
+        """The span from ``start`` to ``end``, by default to the cursor."""
+        return Span(self.source, start, self.pos if end is None else end)
+
+    def here(self) -> Span:
+        """The token at the cursor: a word, an operator, or one character; empty at the end."""
+        if self.pos >= self.end:
+            return self.span(self.end, self.end)
+        stop = self.past(WORD, self.pos) if self.peek() in WORD else self.pos
+        return self.span(self.pos, max(stop, self.pos + (len(self.operator(self.pos)) or 1)))
+
+    def found(self) -> str:
+        """What stands at the cursor, in words."""
+        if self.pos < self.end:
+            return f"`{self.here().text()}`"
+        if self.text[self.end : self.end + 1] in ("'", '"'):
+            return "the closing quote"
+        return "the end of the text" if self.end == len(self.text) else "the end of the definition"
+
+    def hint(self, expression: bool = True) -> str | None:
+        """What the language has instead of what stands at the cursor, in an expression or elsewhere."""
+        c = self.peek()
+        if c in LOOKALIKES:
+            return f"the ASCII spelling is `{LOOKALIKES[c]}`"
+        if not expression:
+            return None
+        for spelling, help_line in HINTS:
+            if self.at(spelling):
+                return help_line
+        if c and c in WORD_START and c.upper() == c:
+            return f"axes are lower-case letters: `{self.here().text().lower()}`"
+        return None
+
+    def unexpected(
+        self, code: str, wanted: str, help_line: str | None = None, expression: bool = True
+    ) -> NotationError:
+        """An error at the cursor: ``wanted`` was expected there.
+
+        A character that no program may hold is always E0102, whatever was expected. ``expression`` says whether
+        hints about expressions make sense here.
+        """
+        c = self.peek()
+        hint = self.hint(expression)
+        if c and c not in KNOWN:
+            message = f"the character `{c}` is not part of the language"
+            return NotationError("E0102", message, self.span(self.pos, self.pos + 1), hint)
+        message = f"expected {wanted} before {self.found()}"
+        return NotationError(code, message, self.here(), help_line or hint)
+
+
+Token = tuple[int, int, bool, bool]
+"""Start and end of a token, and whether tidy text has a space before and after it."""

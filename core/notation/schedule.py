@@ -1,0 +1,200 @@
+"""The schedule of an expression: ``| splits | order | roles``.
+
+    splits = [ axis ":" n { ":" n } { "," … } ]
+    order  = { axis {"'"} | digit | "!" }
+    roles  = loop ":" role { "," … } | digit ":" space { "," … }
+
+A bar after an output pattern opens a schedule iff the next token is another bar or ``letter:``; but ``|||`` followed
+by ``pattern ~`` is the combinator ``|`` and a unary ``||``. After the order a further bar opens roles iff ``loop:`` or
+``digit:`` follows; else it is the combinator.
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import Label, NotationError
+from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
+from ilang.core.schedule.wellformed import FACTOR_DIGITS, factor_out_of_range
+from ilang.core.source import Span
+
+SHAPE_HELP = "a schedule is `| splits | order | roles`, for example `+ij~i | j:8 | i j j'`"
+ROLES_HELP = "roles are like `+ij~i || i j | i:p`, and those of staged inputs like `0:s`"
+
+
+def opens_schedule(reader: Reader) -> bool:
+    """Whether a schedule begins after the blanks at the cursor; the cursor stays."""
+    bar = reader.past(BLANKS, reader.pos)
+    if not reader.text.startswith("|", bar, reader.end):
+        return False
+    at = reader.past(BLANKS, bar + 1)
+    if at >= reader.end:
+        return False
+    if reader.text[at] == "|":
+        return not _is_unary_or(reader, at)
+    return reader.text[at] in LETTERS and _has_colon(reader, at + 1)
+
+
+def _is_unary_or(reader: Reader, at: int) -> bool:
+    """Whether ``|| pattern ~`` stands at a position."""
+    if not reader.text.startswith("||", at, reader.end):
+        return False
+    begin = reader.past(BLANKS, at + 2)
+    dot = reader.text.startswith(".", begin, reader.end)
+    stop = begin + 1 if dot else reader.past(LETTERS, begin)
+    return stop > begin and reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
+
+
+def _has_colon(reader: Reader, start: int) -> bool:
+    return reader.text.startswith(":", reader.past(BLANKS, start), reader.end)
+
+
+def parse_schedule(reader: Reader) -> Schedule:
+    """The schedule whose first bar follows the blanks at the cursor."""
+    reader.skip()
+    start = reader.pos
+    first = reader.take(start + 1, left=True)
+    splits = _splits(reader)
+    if reader.skip() != "|":
+        labels = (Label(first, "opened here"),)
+        error = reader.unexpected("E0120", "a second `|`", SHAPE_HELP, expression=False)
+        raise NotationError(error.code, error.message, error.span, error.help, labels)
+    reader.take(reader.pos + 1, left=bool(splits))
+    stop = reader.pos
+    order = _order(reader)
+    stop = order[-1].span.end if order else stop
+    roles: tuple[LoopRole | SiteRole, ...] = ()
+    if _opens_roles(reader):
+        reader.skip()
+        reader.take(reader.pos + 1, left=True)
+        roles = _roles(reader)
+        stop = reader.pos
+    return Schedule(splits, order, roles, reader.span(start, stop))
+
+
+def _splits(reader: Reader) -> tuple[Split, ...]:
+    if reader.skip() in ("|", ""):
+        return ()
+    splits = [_split(reader, first=True)]
+    while reader.skip() == ",":
+        reader.take(reader.pos + 1)
+        splits.append(_split(reader, first=False))
+    return tuple(splits)
+
+
+def _split(reader: Reader, first: bool) -> Split:
+    """``i:2:4``."""
+    c = reader.skip()
+    start = reader.pos
+    if not c or c not in LETTERS:
+        raise reader.unexpected("E0121", "an axis to split", expression=False)
+    reader.take(start + 1, left=first)
+    if reader.skip() != ":":
+        raise reader.unexpected("E0121", f"`:` and a factor of axis {c}", SHAPE_HELP, False)
+    factors: list[int] = []
+    while reader.skip() == ":":
+        reader.take(reader.pos + 1)
+        factors.append(_factor(reader, c))
+    end = reader.pos
+    while reader.text[end - 1] in BLANKS:
+        end -= 1
+    return Split(c, tuple(factors), reader.span(start, end))
+
+
+def _factor(reader: Reader, axis: str) -> int:
+    """A whole number; one that no schedule may hold is refused here, before it becomes huge."""
+    reader.skip()
+    start = reader.pos
+    digits = start + 1 if reader.at("-") else start
+    stop = reader.past(DIGITS, digits)
+    if stop == digits:
+        raise reader.unexpected("E0121", f"a factor of axis {axis}, a whole number,", None, False)
+    text = reader.text[digits:stop].lstrip("0")
+    if digits > start or len(text) > FACTOR_DIGITS:
+        span = reader.span(start, stop)
+        raise factor_out_of_range(axis, span.text(), span)
+    if reader.text.startswith(".", stop, reader.end):
+        reader.pos = stop
+        raise reader.unexpected("E0121", "`:`, `,` or `|`", "factors are whole numbers", False)
+    reader.take(stop)
+    return int(text or "0")
+
+
+def _order(reader: Reader) -> tuple[LoopPart | Site | Start, ...]:
+    order: list[LoopPart | Site | Start] = []
+    while True:
+        c = reader.skip()
+        start = reader.pos
+        if not c or c in "|&)" or reader.combinator(start):
+            return tuple(order)
+        if c in LETTERS:
+            order.append(_loop(reader, left=True))
+        elif c in DIGITS:
+            order.append(Site(int(c), reader.take(start + 1, left=True)))
+        elif c == "!":
+            order.append(Start(reader.take(start + 1, left=True)))
+        elif c == "~" and order:
+            raise _swallowed(reader)
+        else:
+            raise reader.unexpected("E0122", "a loop, a digit or `!`", SHAPE_HELP, False)
+
+
+def _swallowed(reader: Reader) -> NotationError:
+    help_line = "`||` after an output opens a schedule; to pair with an expression, write "
+    help_line += "parentheses: `(+ij~i) | ij~i`"
+    message = "`~` is not part of the order of a schedule"
+    return NotationError("E0122", message, reader.here(), help_line)
+
+
+def _loop(reader: Reader, left: bool) -> LoopPart:
+    """``i''``; blanks may stand before a prime."""
+    axis, start = reader.peek(), reader.pos
+    reader.take(start + 1, left=left)
+    part, stop = 0, reader.pos
+    while reader.skip() == "'":
+        reader.take(reader.pos + 1)
+        part, stop = part + 1, reader.pos
+    reader.pos = stop
+    return LoopPart(axis, part, reader.span(start))
+
+
+def _opens_roles(reader: Reader) -> bool:
+    """Whether ``| loop:`` or ``| digit:`` follows; the cursor stays."""
+    bar = reader.past(BLANKS, reader.pos)
+    if not reader.text.startswith("|", bar, reader.end):
+        return False
+    at = reader.past(BLANKS, bar + 1)
+    if at >= reader.end or reader.text[at] not in LETTERS + DIGITS:
+        return False
+    letter = reader.text[at] in LETTERS
+    return _has_colon(reader, reader.past("'" + BLANKS, at + 1) if letter else at + 1)
+
+
+def _roles(reader: Reader) -> tuple[LoopRole | SiteRole, ...]:
+    roles = [_role(reader, first=True)]
+    while True:
+        comma = reader.past(BLANKS, reader.pos)
+        if not reader.text.startswith(",", comma, reader.end):
+            return tuple(roles)
+        reader.pos = comma
+        reader.take(comma + 1)
+        roles.append(_role(reader, first=False))
+
+
+def _role(reader: Reader, first: bool) -> LoopRole | SiteRole:
+    """``i':v`` or ``0:s2``; what the words mean is checked later."""
+    c = reader.skip()
+    start = reader.pos
+    if not c or c not in LETTERS + DIGITS:
+        raise reader.unexpected("E0123", "a loop or the digit of an input", ROLES_HELP, False)
+    target = _loop(reader, first) if c in LETTERS else reader.take(start + 1, left=first)
+    if reader.skip() != ":":
+        raise reader.unexpected("E0123", "`:` and a role", ROLES_HELP, False)
+    reader.take(reader.pos + 1)
+    c = reader.skip()
+    stop = reader.past(LETTERS + DIGITS, reader.pos)
+    if not c or c not in LETTERS:
+        raise reader.unexpected("E0123", "a role", ROLES_HELP, False)
+    role = reader.take(stop).text()
+    if isinstance(target, Span):
+        return SiteRole(int(target.text()), role, reader.span(start))
+    return LoopRole(target, role, reader.span(start))

@@ -1,0 +1,134 @@
+"""THE op table: every operator of the language, and every scalar primitive a graph can hold.
+
+An operator is what a user writes (LANGUAGE.md section 1); a primitive is what it means on scalars. To add an
+operator: one row in ``OPS``; if its meaning is new, one row in ``PRIMITIVES``, a line in ``reference.py`` and a
+spelling in each target. ``tests/unit/test_ops.py`` fails until all of them agree.
+"""
+
+from __future__ import annotations
+
+from ilang.core.record import record
+
+
+@record
+class Primitive:
+    """A scalar function.
+
+    ``kind`` fixes its element types: ``arithmetic`` (operands brought to one type, that is the result),
+    ``float`` (the same, and the type must be f32 or f64), ``compare`` (operands brought to one type, bool result),
+    ``logic`` (each operand taken as a truth value, bool result), ``move`` (the operand's own type).
+    """
+
+    name: str
+    arity: int
+    kind: str
+    says: str
+
+
+PRIMITIVES: dict[str, Primitive] = {
+    p.name: p
+    for p in (
+        Primitive("copy", 1, "move", "copy"),
+        Primitive("add", 2, "arithmetic", "add"),
+        Primitive("mul", 2, "arithmetic", "multiply"),
+        Primitive("sub", 2, "arithmetic", "subtract"),
+        Primitive("neg", 1, "arithmetic", "negate"),
+        Primitive("div", 2, "float", "divide"),
+        Primitive("recip", 1, "float", "reciprocal"),
+        Primitive("max", 2, "arithmetic", "larger of two"),
+        Primitive("min", 2, "arithmetic", "smaller of two"),
+        Primitive("pow", 2, "float", "power"),
+        Primitive("exp", 1, "float", "exponential"),
+        Primitive("sqrt", 1, "float", "square root"),
+        Primitive("square", 1, "float", "square"),
+        Primitive("log", 2, "float", "logarithm of the right to the base of the left"),
+        Primitive("ln", 1, "float", "natural logarithm"),
+        Primitive("gt", 2, "compare", "greater than"),
+        Primitive("gte", 2, "compare", "at least"),
+        Primitive("lt", 2, "compare", "less than"),
+        Primitive("lte", 2, "compare", "at most"),
+        Primitive("eq", 2, "compare", "equal"),
+        Primitive("neq", 2, "compare", "different"),
+        Primitive("and", 2, "logic", "and"),
+        Primitive("or", 2, "logic", "or"),
+        Primitive("xor", 2, "logic", "exclusive or"),
+        Primitive("not", 1, "logic", "not"),
+        Primitive("truth", 1, "logic", "truth"),
+    )
+}
+
+
+@record
+class Op:
+    """An operator.
+
+    ``binary`` and ``unary`` name primitives; None where the form does not exist. ``unary_left`` is the constant the
+    unary form puts on the left of the binary primitive (``>x`` is max(0, x)), ``unary_right`` on its right
+    (``>>x`` is x > 0). ``identity`` is the neutral element of a reducible operator, as a float (infinite for max and
+    min; a type without infinities takes its own end), None for the others. ``unary_says`` and ``reduction_says``
+    are the words ``explain`` uses.
+    """
+
+    symbol: str
+    name: str
+    binary: str | None
+    unary: str
+    unary_left: float | None = None
+    unary_right: float | None = None
+    identity: float | None = None
+    unary_says: str = ""
+    reduction_says: str = ""
+
+
+INFINITY = float("inf")
+
+OPS: dict[str, Op] = {
+    op.symbol: op
+    for op in (
+        Op("+", "add", "add", "copy", identity=0.0, unary_says="copy", reduction_says="sum"),
+        Op("*", "mul", "mul", "copy", identity=1.0, unary_says="copy", reduction_says="product"),
+        Op("-", "sub", "sub", "neg", unary_says="negate"),
+        Op("/", "div", "div", "recip", unary_says="reciprocal"),
+        Op(">", "max", "max", "max", 0.0, None, -INFINITY, "larger of 0 and the value", "maximum"),
+        Op("<", "min", "min", "min", 0.0, None, INFINITY, "smaller of 0 and the value", "minimum"),
+        Op("^", "pow", "pow", "exp", unary_says="exponential"),
+        Op("$", "log", "log", "ln", unary_says="natural logarithm"),
+        Op(">>", "gt", "gt", "gt", None, 0.0, unary_says="whether greater than 0"),
+        Op(">=", "gte", "gte", "gte", None, 0.0, unary_says="whether at least 0"),
+        Op("<<", "lt", "lt", "lt", None, 0.0, unary_says="whether less than 0"),
+        Op("<=", "lte", "lte", "lte", None, 0.0, unary_says="whether at most 0"),
+        Op("==", "eq", "eq", "eq", None, 0.0, unary_says="whether equal to 0"),
+        Op("!=", "neq", "neq", "neq", None, 0.0, unary_says="whether different from 0"),
+        Op(
+            "&&",
+            "and",
+            "and",
+            "truth",
+            identity=1.0,
+            unary_says="truth",
+            reduction_says="whether all hold",
+        ),
+        Op(
+            "||",
+            "or",
+            "or",
+            "truth",
+            identity=0.0,
+            unary_says="truth",
+            reduction_says="whether any holds",
+        ),
+        Op(
+            "^^",
+            "xor",
+            "xor",
+            "truth",
+            identity=0.0,
+            unary_says="truth",
+            reduction_says="whether an odd number hold",
+        ),
+        Op("!!", "not", None, "not", unary_says="not"),
+    )
+}
+
+SYMBOLS = tuple(sorted(OPS, key=lambda s: (-len(s), s)))
+"""Operator spellings, longest first: the order in which a reader tries them."""

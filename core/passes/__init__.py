@@ -1,0 +1,1 @@
+"""How the data moves: one step of the staircase a file."""

@@ -1,0 +1,377 @@
+"""Lower loop nests to kernels: stage producers, fold their storage, start reductions, write loops.
+
+Example:
+    in:   t1 || i k j      out || i k j 0
+    out:  for i
+            for j: acc[j] = 0
+            for k
+              for j: t1 = in0[i,k] * in1[k,j];  acc[j] += t1
+            for j: out[i,j] = acc[j]
+
+One kernel per assignment that is not staged. A staged producer is computed in the block of the loop its site names;
+its loops outside the site are the reader's (they walk the same dimensions), so its storage keeps only the others: a
+scalar variable when none is left. A reduction starts before its outermost reduced loop, over the output loops inside
+it, and is stored after that loop: right for every order and every extent, 0 included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.ir import kernel
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.nest import Nest, Scheduled, schedule_text
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ops import OPS
+from ilang.core.record import record
+from ilang.core.schedule.auto import mapping
+
+Block = list[kernel.Statement]
+Steps = Generator["Steps", None, None]
+"""A computation that hands sub-computations to ``_drive``: staged producers nest as deep as programs are long."""
+
+
+def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
+    """Every kernel of a program, in the order in which they run."""
+    shaped = scheduled.shaped
+    storage = _Storage(shaped)
+    staged = _staged(scheduled)
+    kernels = []
+    for value, node in enumerate(shaped.nodes):
+        if isinstance(node, Assignment) and value not in staged:
+            kernels.append(_Lowering(scheduled, storage, len(kernels)).run(value))
+    buffers = tuple(storage.buffers)
+    inputs = tuple(storage.of_value[value] for value in shaped.inputs)
+    outputs = tuple(storage.of_value[value] for value in shaped.outputs)
+    return kernel.Program(shaped.name, shaped.sizes, buffers, inputs, outputs, tuple(kernels))
+
+
+def _staged(scheduled: Scheduled) -> set[int]:
+    found = set()
+    for node, nest in zip(scheduled.shaped.nodes, scheduled.nests, strict=True):
+        if isinstance(node, Assignment) and nest is not None:
+            found |= {r.value for r, site in zip(node.reads, nest.sites, strict=True) if site is not None}
+    return found
+
+
+class _Storage:
+    """The buffers of a program: inputs and outputs first, temporaries as kernels ask for them."""
+
+    def __init__(self, shaped: Shaped) -> None:
+        self.shaped = shaped
+        self.buffers: list[kernel.Buffer] = []
+        self.of_value: dict[int, int] = {}
+        self.names = frozenset(tensor.name for tensor in shaped.tensors)
+        for value in (*shaped.inputs, *shaped.outputs):
+            self.whole(value)
+
+    def whole(self, value: int) -> int:
+        """The buffer that holds all of a value."""
+        if value not in self.of_value:
+            tensor = self.shaped.tensors[value]
+            role = "temporary"
+            if value in self.shaped.outputs:
+                role = "output"
+            elif value in self.shaped.inputs:
+                role = "input"
+            self.of_value[value] = self._add(kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role))
+        return self.of_value[value]
+
+    def private(self, name: str, dtype: str, dims: tuple[int, ...]) -> int:
+        """A buffer of one iteration of the parallel loop."""
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private=True))
+
+    def _add(self, buffer: kernel.Buffer) -> int:
+        self.buffers.append(buffer)
+        return len(self.buffers) - 1
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """``name``, or with the first number that makes it new; noted as taken."""
+    candidate, number = name, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}{number}"
+    taken.add(candidate)
+    return candidate
+
+
+@record
+class _Place:
+    """Where a value is: a scalar variable, or a buffer and the dimensions of the value that index it."""
+
+    local: int | None
+    buffer: int | None
+    dims: tuple[int, ...]
+
+
+class _Frame:
+    """An assignment being lowered: the loop variable of each open axis, and the block inside it."""
+
+    def __init__(self, value: int, node: Assignment, nest: Nest, place: _Place) -> None:
+        self.value = value
+        self.node = node
+        self.nest = nest
+        self.place = place
+        self.variable: dict[int, int] = {}
+        self.block: dict[int, Block] = {}
+        self.staged: dict[Read, _Place] = {}
+
+    def indexed(self, index: Affine) -> Affine:
+        """An index over axes as one over loop variables."""
+        return Affine(tuple((c, self.variable[axis]) for c, axis in index.terms), index.offset)
+
+
+@record
+class _Open:
+    """A loop being filled: whose axis it walks, and the block it will stand in."""
+
+    frame: _Frame
+    axis: int
+    parent: Block
+
+
+class _Lowering:
+    """One kernel under construction."""
+
+    def __init__(self, scheduled: Scheduled, storage: _Storage, number: int) -> None:
+        self.scheduled = scheduled
+        self.shaped = scheduled.shaped
+        self.storage = storage
+        self.number = number
+        self.top: Block = []
+        self.names: list[str] = []
+        self.locals: list[str] = []
+        self.taken = set(storage.names)
+        self.open: list[str] = []
+        self.comments: list[str] = []
+
+    def run(self, value: int) -> kernel.Kernel:
+        """The kernel that computes all of ``value``."""
+        rank = len(self.shaped.tensors[value].dims)
+        place = _Place(None, self.storage.whole(value), tuple(range(rank)))
+        frame = self._frame(value, place)
+        _drive(self._assignment(frame))
+        body = self._parallel(frame.nest.order, set(frame.node.output_axes()))
+        return kernel.Kernel(
+            f"k{self.number}", body, tuple(self.names), tuple(self.locals), tuple(self.comments)
+        )
+
+    def _parallel(self, order: tuple[int, ...], outputs: set[int]) -> tuple[kernel.Statement, ...]:
+        """Mark the root's outermost loop parallel if it is an output loop: its iterations write disjoint elements."""
+        root = self.top[-1]
+        if isinstance(root, kernel.For) and order[0] in outputs:
+            self.top[-1] = kernel.For(root.variable, root.size, root.body, parallel=True)
+        return tuple(self.top)
+
+    def _frame(self, value: int, place: _Place) -> _Frame:
+        node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        return _Frame(value, node, nest, place)
+
+    def _assignment(self, frame: _Frame) -> Steps:
+        """Lower one assignment: its open loops come from the reader, the others are opened here."""
+        order, node = frame.nest.order, frame.node
+        reduced = set(node.reduced_axes())
+        leading = next((n for n, axis in enumerate(order) if axis in reduced), len(order))
+        yield from self._stage(frame, 0)
+        opened = []
+        for depth in range(leading):
+            if order[depth] not in frame.variable:
+                opened.append(self._enter(frame, order[depth], self._block(frame, depth)))
+            yield from self._stage(frame, depth + 1)
+        block = self._block(frame, leading)
+        if reduced:
+            yield from self._reduction(frame, block, leading)
+        else:
+            self._write(frame, block, self._value(frame))
+        for loop in reversed(opened):
+            self._leave(loop)
+        self._comment(frame)
+
+    def _comment(self, frame: _Frame) -> None:
+        self.comments.append(f"{frame.node.text}   {schedule_text(frame.node, frame.nest)}")
+
+    def _block(self, frame: _Frame, depth: int) -> Block:
+        """The block inside the first ``depth`` loops."""
+        return frame.block[frame.nest.order[depth - 1]] if depth else self.top
+
+    def _enter(self, frame: _Frame, axis: int, parent: Block) -> _Open:
+        """Open a loop in a block."""
+        variable = self._variable(frame.node.axes[axis].name)
+        body: Block = []
+        frame.variable[axis] = variable
+        frame.block[axis] = body
+        self.open.append(self.names[variable])
+        return _Open(frame, axis, parent)
+
+    def _leave(self, loop: _Open) -> None:
+        """Close the loop opened last: it becomes a statement of the block it was opened in."""
+        self.open.pop()
+        variable = loop.frame.variable.pop(loop.axis)
+        body = loop.frame.block.pop(loop.axis)
+        loop.parent.append(kernel.For(variable, loop.frame.node.sizes[loop.axis], tuple(body)))
+
+    def _variable(self, letter: str) -> int:
+        self.names.append(fresh(letter, {*self.open, *self.storage.names}))
+        return len(self.names) - 1
+
+    def _local(self, name: str) -> int:
+        self.locals.append(name)
+        return len(self.locals) - 1
+
+    def _stage(self, frame: _Frame, depth: int) -> Steps:
+        """Compute the producers whose site is inside ``depth`` loops."""
+        for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
+            if site == depth and read not in frame.staged:
+                yield self._producer(frame, read, set(frame.nest.order[:depth]))
+
+    def _producer(self, reader: _Frame, read: Read, outer: set[int]) -> Steps:
+        """Lower a staged producer; the reader's loops over its ``outer`` axes are shared."""
+        tensor = self.shaped.tensors[read.value]
+        made = self.shaped.nodes[read.value]
+        assert isinstance(made, Assignment)
+        shared = {own: ours for own, ours in mapping(made, read).items() if ours in outer}
+        kept = tuple(d for d, index in enumerate(made.target) if index.axis() not in shared)
+        if kept:
+            dims = tuple(tensor.dims[d] for d in kept)
+            place = _Place(None, self.storage.private(tensor.name, tensor.dtype, dims), kept)
+        else:
+            place = _Place(self._local(tensor.name), None, ())
+        frame = self._frame(read.value, place)
+        for own, ours in shared.items():
+            frame.variable[own] = reader.variable[ours]
+            frame.block[own] = reader.block[ours]
+        yield self._assignment(frame)
+        reader.staged[read] = place
+
+    def _reduction(self, frame: _Frame, block: Block, leading: int) -> Steps:
+        """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
+        node, order = frame.node, frame.nest.order
+        outputs = set(node.output_axes())
+        inner = tuple(axis for axis in order[leading:] if axis in outputs)
+        assert node.acc is not None
+        start = Constant(identity(node.acc, node.acc_dtype), node.acc_dtype)
+        if inner:
+            buffer = self._accumulators(frame, inner)
+            self._over(
+                frame, block, inner, lambda body, at: body.append(kernel.Store(buffer, at, start))
+            )
+        else:
+            local = self._local(fresh("acc", self.taken))
+            block.append(kernel.Define(local, node.acc_dtype, start, mutable=True))
+        opened = []
+        for depth in range(leading, len(order)):
+            opened.append(self._enter(frame, order[depth], self._block(frame, depth)))
+            yield from self._stage(frame, depth + 1)
+        value = _converted(self._value(frame), node.acc_dtype)
+        primitive = OPS[node.acc].binary
+        assert primitive is not None
+        body = self._block(frame, len(order))
+        if inner:
+            at = tuple(walks(frame.variable[axis]) for axis in inner)
+            old = Load(buffer, at, node.acc_dtype)
+            body.append(kernel.Store(buffer, at, Apply(primitive, (old, value), node.acc_dtype)))
+        else:
+            old_local = Local(local, node.acc_dtype)
+            body.append(kernel.Change(local, Apply(primitive, (old_local, value), node.acc_dtype)))
+        for loop in reversed(opened):
+            self._leave(loop)
+        dtype = self.shaped.tensors[frame.value].dtype
+        if not inner:
+            self._write(frame, block, _converted(Local(local, node.acc_dtype), dtype))
+            return
+
+        def finish(body: Block, at: tuple[Affine, ...]) -> None:
+            result = _converted(Load(buffer, at, node.acc_dtype), dtype)
+            self._write(frame, body, result)
+
+        self._over(frame, block, inner, finish)
+
+    def _accumulators(self, frame: _Frame, inner: tuple[int, ...]) -> int:
+        dims = tuple(frame.node.sizes[axis] for axis in inner)
+        return self.storage.private(fresh("acc", self.taken), frame.node.acc_dtype, dims)
+
+    def _over(
+        self,
+        frame: _Frame,
+        block: Block,
+        axes: tuple[int, ...],
+        make: Callable[[Block, tuple[Affine, ...]], None],
+    ) -> None:
+        """A loop nest of its own over ``axes`` in ``block``; ``make(body, index)`` fills it."""
+        parent, opened = block, []
+        for axis in axes:
+            opened.append(self._enter(frame, axis, parent))
+            parent = frame.block[axis]
+        make(parent, tuple(walks(frame.variable[axis]) for axis in axes))
+        for loop in reversed(opened):
+            self._leave(loop)
+
+    def _write(self, frame: _Frame, block: Block, value: Scalar) -> None:
+        """Put the finished value of one element where it is kept."""
+        place = frame.place
+        if place.local is not None:
+            block.append(kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value))
+            return
+        assert place.buffer is not None
+        index = tuple(frame.indexed(frame.node.target[dim]) for dim in place.dims)
+        block.append(kernel.Store(place.buffer, index, value))
+
+    def _value(self, frame: _Frame) -> Scalar:
+        """The scalar of an assignment over loads and locals."""
+        delivered = [self._element(frame, read) for read in frame.node.reads]
+        return _substituted(frame.node.scalar, delivered)
+
+    def _element(self, frame: _Frame, read: Read) -> Scalar:
+        dtype = self.shaped.tensors[read.value].dtype
+        place = frame.staged.get(read)
+        if place is not None and place.local is not None:
+            return Local(place.local, dtype)
+        if place is None:
+            buffer, dims = self.storage.whole(read.value), tuple(range(len(read.index)))
+        else:
+            assert place.buffer is not None
+            buffer, dims = place.buffer, place.dims
+        return Load(buffer, tuple(frame.indexed(read.index[d]) for d in dims), dtype)
+
+
+def _substituted(scalar: Scalar, delivered: list[Scalar]) -> Scalar:
+    match scalar:
+        case Operand():
+            return delivered[scalar.number]
+        case Convert():
+            return Convert(_substituted(scalar.argument, delivered), scalar.dtype)
+        case Apply():
+            arguments = tuple(_substituted(a, delivered) for a in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case _:
+            return scalar
+
+
+def _converted(scalar: Scalar, dtype: str) -> Scalar:
+    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
+
+
+def identity(op: str, dtype: str) -> float | int:
+    """The neutral element of a reducible operator in a type: integers have ends where floats have infinities."""
+    value = OPS[op].identity
+    assert value is not None
+    if dtype not in INTEGER_ENDS:
+        return value
+    low, high = INTEGER_ENDS[dtype]
+    return int(min(max(value, low), high)) if abs(value) != float("inf") else (low if value < 0 else high)
+
+
+def _drive(steps: Steps) -> None:
+    """Run a computation and all it hands over, without recursion."""
+    stack = [steps]
+    while stack:
+        below = next(stack[-1], None)
+        if below is None:
+            stack.pop()
+        else:
+            stack.append(below)

@@ -1,0 +1,295 @@
+"""Wire combinators away: a syntax tree becomes the graph of its expressions.
+
+Example:
+    in:   ik*kj~ijk >> +ijk~ij
+    out:  n2 = mul in0[i,k] in1[k,j] over i j k
+          n3 = sum n2[i,j,k] over i j, k reduced
+          inputs n0 n1, outputs n3
+
+Every leaf starts with open input slots; a combinator binds slots of one side to outputs (or slots) of the other
+(LANGUAGE.md section 2); the slots that stay open are the inputs of the component. One walk over the tree, linear in
+the number of expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, visible
+from ilang.core.ir import graph, syntax
+from ilang.core.ir.affine import walks
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.notation.printer import print_tree
+from ilang.core.ops import OPS
+from ilang.core.record import record, replace
+from ilang.core.source import Span
+
+MOST_NODES = 1_000_000
+"""Expressions of a graph at most: definitions that double themselves reach this in twenty lines."""
+
+
+def syntax_to_graph(
+    tree: syntax.Tree,
+    name: str,
+    definitions: Mapping[str, syntax.Definition],
+    parameters: tuple[syntax.Parameter, ...] | None = None,
+) -> graph.Graph:
+    """The graph of a tree; ``parameters`` names its inputs where a definition does.
+
+    Raises:
+        MeaningError: E0250 (too many expressions).
+        ModuleError: E0410 (a definition names another number of inputs than it has).
+    """
+    wiring = _Wiring(definitions)
+    result = wiring.run(tree)
+    if parameters is not None:
+        wiring.claim(name, parameters, result)
+    return wiring.finish(name, result, parameters)
+
+
+class _Wires:
+    """The open slots and the outputs of a subtree under construction."""
+
+    __slots__ = ("inputs", "outputs")
+
+    def __init__(self, inputs: list[int], outputs: list[int]) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+@record
+class _Slot:
+    """An input not yet wired."""
+
+    span: Span
+
+
+class _Wiring:
+    """Values under construction: nodes and slots by number, and what slots were bound to."""
+
+    def __init__(self, definitions: Mapping[str, syntax.Definition]) -> None:
+        self.definitions = definitions
+        self.items: list[_Slot | graph.Node] = []
+        self.bound: dict[int, int] = {}
+        self.claims: list[graph.Claim] = []
+        self.scopes = 0
+
+    def run(self, tree: syntax.Tree) -> _Wires:
+        """Wire a tree, definitions expanded, by one postorder walk with a stack of finished subtrees."""
+        finished: list[_Wires] = []
+        todo: list[tuple[syntax.Tree | syntax.Definition, bool]] = [(tree, False)]
+        while todo:
+            node, ready = todo.pop()
+            if isinstance(node, syntax.Definition):
+                if node.parameters is not None:
+                    self.claim(node.name, node.parameters, finished[-1])
+            elif ready:
+                self._combine(node, finished)
+            elif isinstance(node, syntax.Name):
+                definition = self.definitions[node.name]
+                todo += [(definition, True), (definition.body, False)]
+            elif below := syntax.children(node):
+                todo.append((node, True))
+                todo.extend((child, False) for child in reversed(below))
+            else:
+                finished.append(self._leaf(node))
+        return finished[0]
+
+    def _leaf(self, node: syntax.Tree) -> _Wires:
+        match node:
+            case syntax.Identity():
+                slot = self._add(_Slot(node.span))
+                return _Wires([slot], [slot])
+            case syntax.Number():
+                return _Wires([], [self._add(_constant(node))])
+            case syntax.Conversion():
+                slot = self._add(_Slot(node.span))
+                scalar = Convert(Operand(0), node.dtype)
+                return _Wires([slot], [self._add(graph.Elementwise(slot, scalar, node.dtype, node.span))])
+            case syntax.Expression():
+                patterns = [node.left] if node.right is None else [node.left, node.right]
+                slots = [self._add(_Slot(pattern.span)) for pattern in patterns]
+                return _Wires(slots, [self._add(_assignment(node, patterns, slots))])
+            case _:
+                raise InternalError("E9901", f"no leaf: {type(node).__name__}")
+
+    def _add(self, item: _Slot | graph.Node) -> int:
+        self.items.append(item)
+        if len(self.items) > MOST_NODES:
+            raise MeaningError(
+                "E0250",
+                f"the program has more than {MOST_NODES:,} expressions and inputs",
+                item.span,
+                "a definition used twice is written out twice; look for definitions that double themselves",
+            )
+        return len(self.items) - 1
+
+    def _combine(self, node: syntax.Tree, finished: list[_Wires]) -> None:
+        if isinstance(node, syntax.Swap):
+            outputs = finished[-1].outputs
+            outputs[:2] = outputs[1::-1] if len(outputs) > 1 else outputs
+            return
+        assert isinstance(node, syntax.Combine)
+        right, left = finished.pop(), finished.pop()
+        match node.symbol:
+            case ">>":
+                pairs = self._bind(right.inputs, left.outputs)
+                left.inputs.extend(right.inputs[pairs:])
+                finished.append(_Wires(left.inputs, left.outputs[pairs:] + right.outputs))
+            case "<<":
+                pairs = self._bind(left.inputs, right.outputs)
+                right.inputs.extend(left.inputs[pairs:])
+                finished.append(_Wires(right.inputs, left.outputs + right.outputs[pairs:]))
+            case "&":
+                pairs = self._bind(right.inputs, left.inputs)
+                left.inputs.extend(right.inputs[pairs:])
+                left.outputs.extend(right.outputs)
+                finished.append(left)
+            case _:
+                left.inputs.extend(right.inputs)
+                left.outputs.extend(right.outputs)
+                finished.append(left)
+
+    def _bind(self, slots: list[int], values: list[int]) -> int:
+        """Wire slots to values position by position; the number of pairs."""
+        for slot, value in zip(slots, values, strict=False):
+            self.bound[slot] = value
+        return min(len(slots), len(values))
+
+    def claim(self, name: str, parameters: tuple[syntax.Parameter, ...], wires: _Wires) -> None:
+        """Note what a definition writes of its inputs."""
+        if len(parameters) != len(wires.inputs):
+            count = len(wires.inputs)
+            at = parameters[min(count, len(parameters) - 1)].span if parameters else None
+            raise ModuleError(
+                "E0410",
+                f"{visible(name)} names {len(parameters)} inputs, but its program has {count}",
+                at,
+                "name every input once, in order, or leave the parentheses out",
+            )
+        self.scopes += 1
+        for slot, p in zip(wires.inputs, parameters, strict=True):
+            self.claims.append(graph.Claim(slot, p.name, p.dtype, p.dims, self.scopes, p.span))
+
+    def _resolve(self, value: int) -> int:
+        """The node or open slot that a value finally is, shortening the path for the next time."""
+        path = []
+        while value in self.bound:
+            path.append(value)
+            value = self.bound[value]
+        for step in path:
+            self.bound[step] = value
+        return value
+
+    def finish(
+        self, name: str, wires: _Wires, parameters: tuple[syntax.Parameter, ...] | None
+    ) -> graph.Graph:
+        """Number the nodes so that each reads smaller numbers only: inputs first, then by first need."""
+        number: dict[int, int] = {}
+        nodes: list[graph.Node] = []
+        for position, slot in enumerate(wires.inputs):
+            number[slot] = len(nodes)
+            written = None if parameters is None else parameters[position].name
+            nodes.append(graph.Input(written, self.items[slot].span))
+        for item, node in enumerate(self.items):
+            if not isinstance(node, _Slot):
+                self._number(item, number, nodes)
+        return graph.Graph(
+            name,
+            tuple(nodes),
+            tuple(range(len(wires.inputs))),
+            tuple(number[self._resolve(value)] for value in wires.outputs),
+            tuple(replace(claim, value=number[self._resolve(claim.value)]) for claim in self.claims),
+        )
+
+    def _number(self, item: int, number: dict[int, int], nodes: list[graph.Node]) -> None:
+        """Give ``item`` and all it needs their numbers, without recursion."""
+        stack = [item]
+        while stack:
+            top = stack[-1]
+            if top in number:
+                stack.pop()
+                continue
+            node = self.items[top]
+            needs = [self._resolve(value) for value in _operands(node)]
+            missing = [value for value in needs if value not in number]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            number[top] = len(nodes)
+            nodes.append(_rewired(node, [number[value] for value in needs]))
+
+
+def _operands(node: _Slot | graph.Node) -> list[int]:
+    match node:
+        case graph.Assignment():
+            return [read.value for read in node.reads]
+        case graph.Elementwise():
+            return [node.value]
+        case _:
+            return []
+
+
+def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
+    match node:
+        case graph.Assignment():
+            reads = tuple(replace(read, value=v) for read, v in zip(node.reads, values, strict=True))
+            return replace(node, reads=reads)
+        case graph.Elementwise():
+            return replace(node, value=values[0])
+        case _:
+            raise InternalError("E9901", "an open slot is no node")
+
+
+def _constant(node: syntax.Number) -> graph.Assignment:
+    scalar = Constant(int(node.text) if node.text.isdigit() else float(node.text))
+    return graph.Assignment((), (), (), scalar, None, (), None, node.text, node.span)
+
+
+def _assignment(
+    node: syntax.Expression, patterns: list[syntax.Pattern], slots: list[int]
+) -> graph.Assignment:
+    """One index expression: its axes are the output's letters, then the inputs' others in order of appearance."""
+    axes: dict[str, graph.Axis] = {}
+    for pattern in (node.output, *patterns):
+        for index in pattern.indices:
+            axes.setdefault(index.letter, graph.Axis(index.letter, index.span))
+    position = {letter: n for n, letter in enumerate(axes)}
+    reads = tuple(
+        graph.Read(
+            slot,
+            tuple(walks(position[index.letter]) for index in pattern.indices),
+            tuple(index.span for index in pattern.indices),
+            pattern.span,
+        )
+        for slot, pattern in zip(slots, patterns, strict=True)
+    )
+    target = tuple(walks(position[index.letter]) for index in node.output.indices)
+    reduced = len(axes) > len(target)
+    symbol = node.op or "+"
+    scalar = Operand(0) if reduced else _scalar(symbol, len(reads))
+    return graph.Assignment(
+        tuple(axes.values()),
+        target,
+        reads,
+        scalar,
+        symbol if reduced else None,
+        (),
+        node.schedule,
+        print_tree(node),
+        node.span,
+    )
+
+
+def _scalar(symbol: str, arity: int) -> Scalar:
+    """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
+    op = OPS[symbol]
+    if arity == 2:
+        assert op.binary is not None
+        return Apply(op.binary, (Operand(0), Operand(1)))
+    if op.unary_left is not None:
+        return Apply(op.unary, (Constant(op.unary_left), Operand(0)))
+    if op.unary_right is not None:
+        return Apply(op.unary, (Operand(0), Constant(op.unary_right)))
+    return Operand(0) if op.unary == "copy" else Apply(op.unary, (Operand(0),))

@@ -1,0 +1,93 @@
+"""The staircase: every step from text to kernels, as data.
+
+``STEPS`` drives compilation, the sections of golden files, and the page that documents it. ``verify`` runs after
+every step that has a verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.check import graph as graph_check
+from ilang.core.check import kernel as kernel_check
+from ilang.core.check import nest as nest_check
+from ilang.core.check import shaped as shaped_check
+from ilang.core.infer.extents import fit_shaped
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.syntax import Definition, Module, Tree
+from ilang.core.notation.combinator import parse_program
+from ilang.core.passes.graph_to_shaped import graph_to_shaped
+from ilang.core.passes.nest_to_kernel import nest_to_kernel
+from ilang.core.passes.shaped_to_nest import shaped_to_nest
+from ilang.core.passes.syntax_to_graph import syntax_to_graph
+from ilang.core.record import record
+from ilang.core.source import Source
+
+
+@record
+class Step:
+    """One step of the staircase: the module that takes it, what it lands on, and what it does."""
+
+    module: str
+    takes: str
+    gives: str
+    says: str
+
+
+STEPS = (
+    Step("core/notation", "text", "core/ir/syntax.py", "text as written, every node with its span"),
+    Step("core/passes/syntax_to_graph.py", "syntax", "core/ir/graph.py", "combinators wired away"),
+    Step("core/passes/graph_to_shaped.py", "graph", "core/ir/shaped.py", "ranks, extents, element types"),
+    Step("core/passes/shaped_to_nest.py", "shaped", "core/ir/nest.py", "a loop nest per assignment"),
+    Step("core/passes/nest_to_kernel.py", "nest", "core/ir/kernel.py", "staged, folded, loops"),
+    Step("codegen/targets", "kernel", "text", "C"),
+)
+
+
+def text_component(text: str, name: str = "<text>") -> Tree:
+    """The syntax tree of one program text."""
+    return parse_program(Source(name, text))
+
+
+def graph_of(tree: Tree, name: str, definitions: Mapping[str, Definition] | None = None) -> Graph:
+    """The graph of a tree whose names are ``definitions``."""
+    graph = syntax_to_graph(tree, name, definitions or {})
+    graph_check.verify(graph)
+    return graph
+
+
+def module_graph(module: Module, name: str) -> Graph:
+    """The graph of one definition of a module."""
+    definitions = {definition.name: definition for definition in module.definitions}
+    chosen = definitions[name]
+    graph = syntax_to_graph(chosen.body, name, definitions, chosen.parameters)
+    graph_check.verify(graph)
+    return graph
+
+
+def infer(
+    graph: Graph,
+    dtypes: Sequence[str | None] | None = None,
+    ranks: Sequence[int] | None = None,
+    shapes: Sequence[tuple[int, ...]] | None = None,
+) -> Shaped:
+    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
+    shaped = graph_to_shaped(graph, dtypes, ranks, shapes)
+    shaped_check.verify(shaped)
+    return shaped
+
+
+def lower(shaped: Shaped) -> Program:
+    """The kernels of a shaped program."""
+    scheduled = shaped_to_nest(shaped)
+    nest_check.verify(scheduled)
+    program = nest_to_kernel(scheduled)
+    kernel_check.verify(program)
+    return program
+
+
+def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The extents of arrays of these shapes, one per size, or a ShapeError."""
+    return fit_shaped(shaped, shapes)

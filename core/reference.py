@@ -1,0 +1,161 @@
+"""The oracle: what a shaped program means, in NumPy. Slow, and obviously right.
+
+Every assignment is evaluated over its whole domain at once: each operand becomes an array over the axes, the scalar
+is applied to those, the reduced axes are folded with the operator's own ufunc. Nothing is fused, reordered or kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ilang.core.dtype import FLOATS, INTEGER_ENDS
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ops import OPS
+
+Array = npt.NDArray[Any]
+
+NUMPY_TYPES: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "bool": np.dtype(np.bool_),
+}
+
+MEANING: dict[str, Callable[..., Any]] = {
+    "copy": lambda x: x,
+    "add": np.add,
+    "mul": np.multiply,
+    "sub": np.subtract,
+    "neg": np.negative,
+    "div": np.divide,
+    "recip": lambda x: np.divide(x.dtype.type(1), x),
+    "max": np.maximum,
+    "min": np.minimum,
+    "pow": np.power,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "log": lambda base, x: np.divide(np.log(x), np.log(base)),
+    "ln": np.log,
+    "gt": np.greater,
+    "gte": np.greater_equal,
+    "lt": np.less,
+    "lte": np.less_equal,
+    "eq": np.equal,
+    "neq": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+    "not": np.logical_not,
+    "truth": lambda x: np.not_equal(x, 0),
+}
+
+
+def evaluate(
+    shaped: Shaped, arrays: Sequence[Array], extents: Sequence[int], exact: bool = False
+) -> list[Array]:
+    """The outputs of a program.
+
+    Args:
+        shaped: the program.
+        arrays: its inputs, of the types and shapes that ``shaped`` and ``extents`` say.
+        extents: one per size of the program.
+        exact: compute every float in float64, whatever its type.
+    """
+    values: list[Array] = []
+    types = _types(exact)
+    with np.errstate(all="ignore"):
+        for number, node in enumerate(shaped.nodes):
+            dtype = types[shaped.tensors[number].dtype]
+            if isinstance(node, Assignment):
+                values.append(_assign(node, values, extents, types).astype(dtype))
+            else:
+                values.append(np.asarray(arrays[node.number]).astype(dtype))
+    return [values[number] for number in shaped.outputs]
+
+
+def _types(exact: bool) -> dict[str, np.dtype[Any]]:
+    if not exact:
+        return NUMPY_TYPES
+    return {**NUMPY_TYPES, **{name: NUMPY_TYPES["f64"] for name in FLOATS}}
+
+
+def _assign(
+    node: Assignment, values: list[Array], extents: Sequence[int], types: dict[str, np.dtype[Any]]
+) -> Array:
+    domain = tuple(extents[size] for size in node.sizes)
+    positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
+    operands = [
+        values[read.value][tuple(_index(part, positions) for part in read.index)] for read in node.reads
+    ]
+    result = _scalar(node.scalar, operands, types)
+    full = np.broadcast_to(result, domain)
+    if node.acc is not None:
+        full = _fold(node, full.astype(types[node.acc_dtype]), types)
+    return _arranged(node, full)
+
+
+def _along(axis: int, extent: int, rank: int) -> Array:
+    """The positions 0..extent along one axis of the domain."""
+    return np.arange(extent).reshape([-1 if n == axis else 1 for n in range(rank)])
+
+
+def _index(part: Affine, positions: list[Array]) -> Any:
+    """An affine index as an array over the domain."""
+    return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(part.offset))
+
+
+def _scalar(scalar: Scalar, operands: list[Array], types: dict[str, np.dtype[Any]]) -> Any:
+    assert scalar.dtype is not None
+    match scalar:
+        case Operand():
+            return operands[scalar.number]
+        case Constant():
+            return np.asarray(scalar.value, dtype=types[scalar.dtype])
+        case Convert():
+            return _converted(_scalar(scalar.argument, operands, types), scalar.dtype, types)
+        case Apply():
+            return MEANING[scalar.primitive](*(_scalar(a, operands, types) for a in scalar.arguments))
+        case _:
+            raise AssertionError(f"not a scalar of a shaped graph: {scalar}")
+
+
+def _converted(array: Any, dtype: str, types: dict[str, np.dtype[Any]]) -> Any:
+    """A value in another type. A float becomes an integer towards zero; what does not fit gives the smallest value."""
+    if dtype not in INTEGER_ENDS or array.dtype.kind != "f":
+        return array.astype(types[dtype])
+    low, high = INTEGER_ENDS[dtype]
+    fits = (array >= float(low)) & (array < float(high + 1))
+    return np.where(fits, np.where(fits, array, 0).astype(types[dtype]), types[dtype].type(low))
+
+
+def _fold(node: Assignment, full: Array, types: dict[str, np.dtype[Any]]) -> Array:
+    """Fold the reduced axes, keeping them with extent 1; an empty fold gives the identity."""
+    assert node.acc is not None
+    op = OPS[node.acc]
+    assert op.binary is not None
+    assert op.identity is not None
+    reduced = node.reduced_axes()
+    dtype = types[node.acc_dtype]
+    start: float | int = op.identity
+    if node.acc_dtype in INTEGER_ENDS and abs(op.identity) == float("inf"):
+        start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
+    ufunc: Any = MEANING[op.binary]
+    return np.asarray(
+        ufunc.reduce(full, axis=reduced, keepdims=True, initial=dtype.type(start), dtype=dtype)
+    )
+
+
+def _arranged(node: Assignment, full: Array) -> Array:
+    """The kept axes in the order of the target."""
+    kept = node.output_axes()
+    index = [slice(None) if axis in kept else 0 for axis in range(full.ndim)]
+    present = [axis for axis in range(full.ndim) if axis in kept]
+    return np.transpose(full[tuple(index)], [present.index(axis) for axis in kept])

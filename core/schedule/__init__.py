@@ -1,0 +1,1 @@
+"""Schedules as values: read, printed, applied and chosen."""

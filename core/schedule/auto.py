@@ -1,0 +1,177 @@
+"""The schedule of everything unscheduled, as the same value a person's schedule is.
+
+Rules, from access patterns only:
+    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index, it is no
+       output, and no element would be computed twice; else it is computed whole, in a kernel of its own.
+    2. A pointwise value that its reader reads once an iteration is computed in the reader's innermost loop: a chain
+       of pointwise expressions is one nest, a matrix multiply stores no product.
+    3. Any other staged value is computed inside the longest run of the reader's outer loops that are also its own
+       outer loops; what it keeps there is a scalar or a buffer over its remaining loops.
+    4. Loops are ordered by the strides they cause: the loop that walks memory in the widest steps is outermost, the
+       one that walks most tensors element by element is innermost.
+
+Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.nest import Nest
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+
+Access = tuple[Affine, ...]
+Mapping = dict[int, int]
+
+UNIT_STRIDE = 1.0
+WIDE_STRIDE = 8.0
+"""Cost of stepping along a dimension other than the last: a cache line a step; each further dimension adds one."""
+WRITE_WEIGHT = 1.25
+"""A strided write costs more than a strided read: the line is read first."""
+
+
+def choose(shaped: Shaped) -> tuple[Nest | None, ...]:
+    """A nest per assignment."""
+    return _Choice(shaped).run()
+
+
+class _Choice:
+    """One run: readers, the accesses each nest will make, and the nests chosen so far."""
+
+    def __init__(self, shaped: Shaped) -> None:
+        self.shaped = shaped
+        self.readers = sole_readers(shaped)
+        self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
+        self.accesses = self._accesses()
+        self.nests: list[Nest | None] = [None] * len(shaped.nodes)
+        self.orders: dict[int, tuple[int, ...]] = {}
+
+    def run(self) -> tuple[Nest | None, ...]:
+        for value in range(len(self.shaped.nodes) - 1, -1, -1):
+            node = self.shaped.nodes[value]
+            if isinstance(node, Assignment):
+                order = self.orders.get(value) or self._order(value, node)
+                self.nests[value] = Nest(order, self._sites(node, order))
+        return tuple(self.nests)
+
+    def _is_inlined(self, value: int) -> bool:
+        """Rule 2: pointwise, and its reader's index has every axis of the reader."""
+        node, found = self.shaped.nodes[value], self.readers[value]
+        if not isinstance(node, Assignment) or node.acc is not None or found is None:
+            return False
+        reader, read = found
+        return len(set(mapping(node, read).values())) == len(reader.axes)
+
+    def _accesses(self) -> list[dict[Access, float]]:
+        """The memory accesses of each assignment, those of what is computed in its innermost loop included."""
+        all_accesses: list[dict[Access, float]] = []
+        for node in self.shaped.nodes:
+            accesses: dict[Access, float] = {}
+            if isinstance(node, Assignment):
+                accesses[node.target] = WRITE_WEIGHT
+                for read in dict.fromkeys(node.reads):
+                    for access, weight in self._through(read, all_accesses).items():
+                        accesses[access] = accesses.get(access, 0.0) + weight
+            all_accesses.append(accesses)
+        return all_accesses
+
+    def _through(self, read: Read, known: list[dict[Access, float]]) -> dict[Access, float]:
+        """The accesses that one read causes, in the axes of the reader."""
+        made = self.shaped.nodes[read.value]
+        if not self.inlined[read.value] or not isinstance(made, Assignment):
+            return {read.index: 1.0}
+        renamed = mapping(made, read)
+        found: dict[Access, float] = {}
+        for access, weight in known[read.value].items():
+            if access != made.target or weight != WRITE_WEIGHT:
+                moved = tuple(_renamed(index, renamed) for index in access)
+                found[moved] = found.get(moved, 0.0) + weight
+        return found
+
+    def _order(self, value: int, node: Assignment) -> tuple[int, ...]:
+        """Rule 4. Ties go to the order of the output, then of the reduced axes."""
+        cost = [0.0] * len(node.axes)
+        for access, weight in self.accesses[value].items():
+            for distance, index in enumerate(reversed(access)):
+                for _, axis in index.terms:
+                    cost[axis] += weight * (WIDE_STRIDE + distance if distance else UNIT_STRIDE)
+        return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
+
+    def _sites(self, node: Assignment, order: tuple[int, ...]) -> tuple[int | None, ...]:
+        """Where each operand is computed; fixes the order of what is computed here."""
+        sites: dict[Read, int | None] = {}
+        for read in node.reads:
+            if read not in sites:
+                sites[read] = self._site(read, order)
+        return tuple(sites[read] for read in node.reads)
+
+    def _site(self, read: Read, order: tuple[int, ...]) -> int | None:
+        made = self.shaped.nodes[read.value]
+        if not isinstance(made, Assignment) or self.readers[read.value] is None:
+            return None
+        back: dict[int, list[int]] = {}
+        for axis, ours in mapping(made, read).items():
+            back.setdefault(ours, []).append(axis)
+        if made.acc is None:
+            own = self._order(read.value, made)
+            shared = _leading(order, back)
+        else:
+            own = self._order(read.value, made)
+            shared = _shared_prefix(order, back, own, set(made.reduced_axes()))
+        if shared == 0 and made.axes and made.target:
+            return None
+        outer = tuple(axis for ours in order[:shared] for axis in back[ours])
+        self.orders[read.value] = outer + tuple(axis for axis in own if axis not in outer)
+        return shared
+
+
+def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
+    """For each value the one assignment and index that reads it, or None: several, an output, or an input."""
+    found: list[tuple[int, Assignment, Read] | None] = [None] * len(shaped.nodes)
+    shared = set(shaped.outputs)
+    for reader, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment):
+            shared.add(reader)
+            continue
+        for read in node.reads:
+            known = found[read.value]
+            if known is not None and (known[0] != reader or known[2] != read):
+                shared.add(read.value)
+            found[read.value] = (reader, node, read)
+    return [
+        None if entry is None or value in shared else (entry[1], entry[2])
+        for value, entry in enumerate(found)
+    ]
+
+
+def mapping(made: Assignment, read: Read) -> Mapping:
+    """The reader's axis for each output axis of a producer, where the read is by plain axes."""
+    pairs = zip(made.target, read.index, strict=True)
+    found: Mapping = {}
+    for target, index in pairs:
+        own, ours = target.axis(), index.axis()
+        if own is not None and ours is not None:
+            found[own] = ours
+    return found
+
+
+def _renamed(index: Affine, names: Mapping) -> Affine:
+    return Affine(tuple((coefficient, names[axis]) for coefficient, axis in index.terms), index.offset)
+
+
+def _leading(order: tuple[int, ...], back: dict[int, list[int]]) -> int:
+    """How many of the reader's outer loops walk the value."""
+    return next((n for n, axis in enumerate(order) if axis not in back), len(order))
+
+
+def _shared_prefix(
+    order: tuple[int, ...], back: dict[int, list[int]], own: tuple[int, ...], reduced: set[int]
+) -> int:
+    """How many of the reader's outer loops are, in order, the outer output loops of a reduction."""
+    shared, position = 0, 0
+    for axis in order:
+        walked = back.get(axis, [])
+        ahead = own[position : position + len(walked)]
+        if not walked or set(ahead) != set(walked) or reduced & set(ahead):
+            break
+        shared, position = shared + 1, position + len(walked)
+    return shared

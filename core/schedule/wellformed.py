@@ -1,0 +1,180 @@
+"""Schedules that can be read alone: factors, loops, digits and roles that fit their expression.
+
+- factors are positive; each, and the product for an axis, stays below 2^31; one entry per axis
+- an order that is not empty lists every loop part exactly once; a digit and ``!`` stand at most once
+- digits name inputs the expression has; ``!`` needs a reduction and stands inside all output loops
+- a role is one of its kind and stands once for its loop or staged input
+
+Whether a schedule is legal in its program (staging, fusion, constant extents) is decided later.
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import Label, ScheduleError
+from ilang.core.ir.syntax import Expression, LoopPart, Schedule, Site, SiteRole, Start
+from ilang.core.source import Span
+
+FACTOR_LIMIT = 2**31
+FACTOR_DIGITS = 10
+"""No more digits than this can be a factor in range."""
+
+LOOP_ROLES = {"p": "parallel", "t": "threads", "v": "lanes", "u": "unrolled", "q": "sequential"}
+SITE_ROLES = {"s": "shared", "s2": "double-buffered", "r": "registers", "c": "computed whole"}
+
+
+def check_schedule(e: Expression) -> None:
+    """Refuse a schedule that does not fit its expression."""
+    if e.schedule is None:
+        return
+    letters = dict.fromkeys(e.output.letters() + e.left.letters())
+    letters.update(dict.fromkeys(e.right.letters() if e.right is not None else ""))
+    parts = dict.fromkeys(letters, 1)
+    _check_splits(e.schedule, parts)
+    if e.schedule.order:
+        _check_order(e, e.schedule, parts)
+    _check_roles(e, e.schedule, parts)
+
+
+def factor_out_of_range(axis: str, factor: str, span: Span) -> ScheduleError:
+    """The refusal of one factor; ``factor`` is its text, which may be very long."""
+    shown = factor if len(factor) <= 40 else factor[:20] + "…"
+    message = f"the factor {shown} of axis {axis} is not between 1 and {FACTOR_LIMIT - 1}"
+    return ScheduleError("E0301", message, span)
+
+
+def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
+    """Check the entries; count the loop parts of each axis in ``parts``."""
+    seen: dict[str, Span] = {}
+    for split in schedule.splits:
+        start = split.span.start
+        _check_axis(split.axis, parts, Span(split.span.source, start, start + 1))
+        if split.axis in seen:
+            labels = (Label(split.span, "again here"), Label(seen[split.axis], "first here"))
+            message = f"axis {split.axis} is split twice"
+            help_line = f"one entry may hold several factors: `{split.axis}:2:4`"
+            raise ScheduleError("E0302", message, split.span, help_line, labels)
+        seen[split.axis] = split.span
+        product = 1
+        for factor in split.factors:
+            product *= factor
+            if not 1 <= factor < FACTOR_LIMIT:
+                raise factor_out_of_range(split.axis, str(factor), split.span)
+            if product >= FACTOR_LIMIT:
+                message = f"the factors of axis {split.axis} multiply to {FACTOR_LIMIT} or more"
+                raise ScheduleError("E0301", message, split.span)
+        parts[split.axis] = len(split.factors) + 1
+
+
+def _check_axis(axis: str, parts: dict[str, int], span: Span) -> None:
+    if axis not in parts:
+        have = f"its axes are {', '.join(parts)}" if parts else "it has no axis"
+        raise ScheduleError("E0303", f"the expression has no axis {axis}", span, have)
+
+
+def _check_part(loop: LoopPart, parts: dict[str, int], span: Span) -> None:
+    """The axis of a loop exists and has that part."""
+    _check_axis(loop.axis, parts, span)
+    count = parts[loop.axis]
+    if loop.part < count:
+        return
+    if count == 1:
+        problem, help_line = "is not split", f"split it first: `{loop.axis}:8`"
+    else:
+        problem = f"has {count} loops"
+        help_line = f"they are {_listed([LoopPart(loop.axis, n, span) for n in range(count)])}"
+    message = f"there is no loop {_spelled(loop)}, because axis {loop.axis} {problem}"
+    raise ScheduleError("E0304", message, span, help_line)
+
+
+def _check_order(e: Expression, schedule: Schedule, parts: dict[str, int]) -> None:
+    seen: dict[str, Span] = {}
+    for atom in schedule.order:
+        name = "`!`"
+        if isinstance(atom, LoopPart):
+            _check_part(atom, parts, atom.span)
+            name = f"loop {_spelled(atom)}"
+        elif isinstance(atom, Site):
+            _check_operand(e, atom.operand, atom.span)
+            name = f"digit {atom.operand}"
+        if name in seen:
+            labels = (Label(atom.span, "again here"), Label(seen[name], "first here"))
+            message = f"{name} stands twice in the order"
+            raise ScheduleError("E0305", message, atom.span, None, labels)
+        seen[name] = atom.span
+    wanted = [LoopPart(axis, n, schedule.span) for axis in parts for n in range(parts[axis])]
+    missing = [loop for loop in wanted if f"loop {_spelled(loop)}" not in seen]
+    if missing:
+        noun = "loops" if len(missing) > 1 else "loop"
+        message = f"the order lacks {noun} {_listed(missing)}"
+        span = schedule.order[0].span.to(schedule.order[-1].span)
+        help_line = "an order lists every loop once; an empty one means the default order"
+        raise ScheduleError("E0306", message, span, help_line)
+    _check_start(e, schedule)
+
+
+def _check_operand(e: Expression, operand: int, span: Span) -> None:
+    count = 1 if e.right is None else 2
+    if operand >= count:
+        has = "two inputs, and their digits are 0 and 1"
+        if count == 1:
+            has = "one input, and its digit is 0"
+        message = f"there is no input {operand}"
+        raise ScheduleError("E0307", message, span, f"the expression has {has}")
+
+
+def _check_start(e: Expression, schedule: Schedule) -> None:
+    """``!`` belongs to a reduction and stands inside all its output loops."""
+    starts = [n for n, atom in enumerate(schedule.order) if isinstance(atom, Start)]
+    if not starts:
+        return
+    at, span = starts[0], schedule.order[starts[0]].span
+    kept = set(e.output.letters())
+    if e.right is not None or kept == set(e.left.letters()):
+        message = "`!` places the start of a reduction, and this expression reduces nothing"
+        raise ScheduleError("E0308", message, span, "leave it out")
+    for atom in schedule.order[at + 1 :]:
+        if isinstance(atom, LoopPart) and atom.axis in kept:
+            labels = (Label(span, ""), Label(atom.span, "an output loop, inside it"))
+            message = f"`!` stands outside output loop {_spelled(atom)}"
+            help_line = "a reduction starts inside all output loops"
+            raise ScheduleError("E0309", message, span, help_line, labels)
+
+
+def _check_roles(e: Expression, schedule: Schedule, parts: dict[str, int]) -> None:
+    staged = {atom.operand for atom in schedule.order if isinstance(atom, Site)}
+    seen: dict[str, Span] = {}
+    for entry in schedule.roles:
+        if isinstance(entry, SiteRole):
+            _check_operand(e, entry.operand, entry.span)
+            _check_role(entry.role, SITE_ROLES, "a staged input", entry.span)
+            name = f"input {entry.operand}"
+            if entry.operand not in staged:
+                message = f"the order does not stage {name}, so it has no role"
+                help_line = f"stage it: write {entry.operand} in the order"
+                raise ScheduleError("E0312", message, entry.span, help_line)
+        else:
+            _check_part(entry.loop, parts, entry.loop.span)
+            _check_role(entry.role, LOOP_ROLES, "a loop", entry.span)
+            name = f"loop {_spelled(entry.loop)}"
+        if name in seen:
+            labels = (Label(entry.span, "again here"), Label(seen[name], "first here"))
+            message = f"{name} has two roles"
+            raise ScheduleError("E0311", message, entry.span, None, labels)
+        seen[name] = entry.span
+
+
+def _check_role(role: str, legal: dict[str, str], owner: str, span: Span) -> None:
+    if role not in legal:
+        help_line = ", ".join(f"{name} ({says})" for name, says in legal.items())
+        message = f"{role} is not a role of {owner}"
+        raise ScheduleError("E0310", message, span, f"the roles are {help_line}")
+
+
+def _spelled(loop: LoopPart) -> str:
+    return loop.axis + "'" * loop.part
+
+
+def _listed(loops: list[LoopPart]) -> str:
+    """The first few loops by name; the rest as a count."""
+    names = ", ".join(_spelled(loop) for loop in loops[:8])
+    return names if len(loops) <= 8 else f"{names} and {len(loops) - 8} more"

@@ -1,0 +1,55 @@
+"""Text with a name, and places in it.
+
+Every node of every IR keeps the ``Span`` of the text that made it, so any step can point at the user's words.
+"""
+
+from __future__ import annotations
+
+from ilang.core.record import record
+
+
+@record
+class Source:
+    """A program's text as the user gave it, and the name messages call it by (``<text>``, ``model.i``)."""
+
+    name: str
+    text: str
+
+
+@record
+class Span:
+    """The half-open range ``start..end`` of a source, in code points from 0."""
+
+    source: Source
+    start: int
+    end: int
+
+    def text(self) -> str:
+        """The words the span covers."""
+        return self.source.text[self.start : self.end]
+
+    def line_number(self) -> int:
+        """The line the span starts on, from 1."""
+        return self.source.text.count("\n", 0, self.start) + 1
+
+    def column(self) -> int:
+        """The code point the span starts at in its line, from 1."""
+        return self.start - self.source.text.rfind("\n", 0, self.start)
+
+    def line(self) -> str:
+        """The whole first line of the span, without its line end."""
+        text = self.source.text
+        begin = text.rfind("\n", 0, self.start) + 1
+        end = text.find("\n", begin)
+        return text[begin:] if end < 0 else text[begin:end]
+
+    def to(self, other: Span) -> Span:
+        """The span from the start of this one to the end of another of the same source."""
+        if other.source is not self.source:
+            return self
+        return Span(self.source, min(self.start, other.start), max(self.end, other.end))
+
+
+def whole(source: Source) -> Span:
+    """The span that covers a source."""
+    return Span(source, 0, len(source.text))

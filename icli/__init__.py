@@ -1,0 +1,1 @@
+"""The only layer that prints, reads files and exits."""

@@ -1,0 +1,53 @@
+"""The pages of the error codes: ``i explain E0103``."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ilang.core.diagnostic import CommandError, nearest
+
+CODE = re.compile(r"[Ee][0-9]{4}")
+HEADING = re.compile(r"^## (E[0-9]{4})\b.*$", re.MULTILINE)
+
+
+def is_code(text: str) -> bool:
+    """Whether a text is spelled like an error code."""
+    return CODE.fullmatch(text) is not None
+
+
+def pages() -> dict[str, str]:
+    """Every page by its code, in order, heading included."""
+    folder = os.path.dirname(__file__)
+    found: dict[str, str] = {}
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("errors") and name.endswith(".md"):
+            with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                found |= _cut(stream.read())
+    return dict(sorted(found.items()))
+
+
+def _cut(text: str) -> dict[str, str]:
+    heads = list(HEADING.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    return {
+        head.group(1): text[head.start() + len("## ") : end].strip() + "\n"
+        for head, end in zip(heads, ends, strict=True)
+    }
+
+
+def page(code: str) -> str:
+    """The page of one code.
+
+    Raises: CommandError E0813 if no message has that code.
+    """
+    known = pages()
+    text = known.get(code.upper())
+    if text is not None:
+        return text
+    guess = nearest(code, tuple(known))
+    raise CommandError(
+        "E0813",
+        f"no message has the code {code.upper()}",
+        help=f"did you mean {guess}?" if guess else None,
+    )

@@ -1,0 +1,1 @@
+"""The commands of `i`, one a file."""

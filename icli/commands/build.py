@@ -1,0 +1,80 @@
+"""``i build``: a C project for the definitions of a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.ir.graph import Graph
+from ilang.icli.options import Command, Option, Request
+from ilang.icli.programs import graphs, open_module
+from ilang.icli.screen import Screen
+from ilang.icli.shapes import parse_shape
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Write the project and print the files it consists of."""
+    path = request.operands[0]
+    if "~" in path and not os.path.exists(path):
+        raise CommandError(
+            "E0816", "i build takes a file", help="write `name = program` to a file such as model.i"
+        )
+    if request.one("--target") == "cuda":
+        raise CommandError("E0815", "this version has no CUDA target", help="--target c is there")
+    folder = request.one("-o") or ("out" if not request.has("-o") else "")
+    if not folder:
+        raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
+    module = open_module(path)
+    found = graphs(module, request.all("--def"))
+    shapes = fixed_shapes(request.all("--shape"), found)
+
+    from pathlib import Path
+
+    from ilang.codegen.project import write_project
+
+    stem = os.path.splitext(os.path.basename(path))[0]
+    written = write_project(found, Path(folder), module.source.text, stem, shapes)
+    for file in written:
+        screen.write_path(str(file))
+    return 0
+
+
+def fixed_shapes(
+    options: Sequence[str], found: Sequence[Graph]
+) -> dict[str, tuple[int, ...]]:
+    """The shapes that ``--shape name=32x64`` fixes, by the name of the input.
+
+    Raises: CommandError E0814 if no component has an input of that name.
+    """
+    known = {graph.input_name(n) for graph in found for n in range(len(graph.inputs))}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals:
+            raise CommandError(
+                "E0810", f"{option} is not a shape with its input", help="--shape x=32x64"
+            )
+        if name not in known:
+            guess = nearest(name, sorted(known))
+            hint = f"did you mean {guess}?" if guess else f"there is {', '.join(sorted(known)[:20])}"
+            raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
+        if shapes.setdefault(name, parse_shape(text)) != parse_shape(text):
+            raise CommandError("E0807", f"--shape {name} is given twice")
+    return shapes
+
+
+COMMAND = Command(
+    "build",
+    "Write a C project for the definitions of a file that nothing else in it uses.",
+    "FILE",
+    1,
+    1,
+    (
+        Option(("--target",), "TARGET", "What to write: c (cuda is not in this version)", ("c", "cuda")),
+        Option(("-o",), "DIR", "The folder to write to (out)"),
+        Option(("--def",), "NAME", "Build this definition; may be repeated", many=True),
+        Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),
+    ),
+    run,
+)

@@ -1,0 +1,114 @@
+"""``i explain``: what a program does, or what an error code means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import CommandError
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.syntax import Module, Tree
+from ilang.icli.codes import is_code, page
+from ilang.icli.options import JSON, Command, Option, Request
+from ilang.icli.programs import flag_shapes, graphs, is_file, open_program
+from ilang.icli.screen import Screen, as_json
+from ilang.icli.shapes import parse_shapes
+
+Shapes = Sequence[tuple[int, ...]] | None
+
+STAGES = ("graph", "shapes", "loops", "c", "cuda")
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Print the page of each component that the operand holds."""
+    argument = request.operands[0]
+    if is_code(argument) and not is_file(argument):
+        screen.write(page(argument))
+        return 0
+    written = request.one("--shape")
+    shapes = None if written is None else parse_shapes(written)
+    program = open_program(argument)
+    name = request.one("--def")
+    found = graphs(program, () if name is None else (name,))
+    for graph in found:
+        flag_shapes(graph, shapes)
+    stage = "schedule" if request.has("--schedule") else request.one("--emit")
+    titled = isinstance(program, Module) and len(found) > 1
+    if screen.json:
+        answers = [_object(graph, shapes, stage) for graph in found]
+        whole = {"definitions": answers} if titled else answers[0]
+        screen.write(as_json(whole) + "\n")
+        return 0
+    for number, graph in enumerate(found):
+        if titled:
+            screen.write(("\n\n" if number else "") + _title(program, graph) + "\n\n")
+        if stage is None:
+            _show(graph, shapes, screen)
+        else:
+            screen.write(emitted(graph, shapes, stage).rstrip("\n") + "\n")
+    return 0
+
+
+def _show(graph: Graph, shapes: Shapes, screen: Screen) -> None:
+    from ilang.core.pipeline import explain
+
+    screen.page(explain(graph, shapes))
+
+
+def _title(program: Tree | Module, graph: Graph) -> str:
+    """The line above one of several pages."""
+    from ilang.icli.plain import signature
+
+    return signature(graph)
+
+
+def _object(graph: Graph, shapes: Shapes, stage: str | None) -> dict[str, object]:
+    """The answer for one component as a JSON-ready object."""
+    from ilang.core.pipeline import explain
+    from ilang.icli.plain import as_data
+
+    if stage is not None:
+        return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage)}
+    data = as_data(explain(graph, shapes))
+    assert isinstance(data, dict)
+    return {"name": graph.name, **data}
+
+
+def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
+    """The text of a component at one stage of its way down."""
+    from ilang.core import pipeline
+
+    if stage == "graph":
+        return pipeline.graph_text(graph)
+    if stage == "cuda":
+        raise CommandError(
+            "E0815", "this version has no CUDA target", help="--emit c, or --target c, is there"
+        )
+    if stage == "schedule":
+        return "\n".join(pipeline.explain(graph, shapes).schedule)
+    shaped = pipeline.infer(graph, [None] * len(graph.inputs), shapes=shapes)
+    if stage == "shapes":
+        return pipeline.shapes_text(shaped)
+    program = pipeline.lower(shaped)
+    if stage == "loops":
+        return pipeline.loops_text(program)
+    from ilang.codegen.targets.c import emit
+
+    return emit(program)
+
+
+COMMAND = Command(
+    "explain",
+    "Say what a program does: shapes, loops, cost; or what an error code means.",
+    "TEXT|FILE|-",
+    1,
+    1,
+    (
+        Option(("--def",), "NAME", "One definition of a file; otherwise all that it exports"),
+        Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        Option(("--emit",), "STAGE", "Print one stage of the way down instead", STAGES),
+        Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
+        JSON,
+    ),
+    run,
+    "i explain CODE, such as `i explain E0103`, says what an error means.",
+)

@@ -1,0 +1,42 @@
+"""``i fmt``: lay out a file in the one standard way."""
+
+from __future__ import annotations
+
+import os
+
+from ilang.icli.files import read_program_bytes, read_standard_input, write_whole
+from ilang.icli.options import Command, Option, Request
+from ilang.icli.screen import Screen
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Rewrite the file if its layout is not standard; with ``-``, filter standard input."""
+    from ilang.core.notation.layout import format_module
+    from ilang.core.notation.module import decode_module
+
+    path = request.operands[0]
+    if path == "-":
+        before = read_standard_input()
+        after = format_module(decode_module(before, "<stdin>"))
+        if not request.has("--check"):
+            screen.write(after)
+        return int(request.has("--check") and after.encode() != before)
+    before = read_program_bytes(path)
+    after = format_module(decode_module(before, path)).encode()
+    if after == before:
+        return 0
+    if not request.has("--check"):
+        write_whole(os.path.realpath(path), lambda stream: stream.write(after))
+    screen.write_path(path)
+    return int(request.has("--check"))
+
+
+COMMAND = Command(
+    "fmt",
+    "Lay out a file in the one standard way; print its name if that changed it.",
+    "FILE|-",
+    1,
+    1,
+    (Option(("--check",), None, "Change nothing; end with status 1 if it would"),),
+    run,
+)

@@ -1,0 +1,88 @@
+"""``i run``: a program on arrays."""
+
+from __future__ import annotations
+
+import sys
+
+from ilang.core.diagnostic import CommandError
+from ilang.core.ir.graph import Graph, Input
+from ilang.icli.options import Command, Option, Request
+from ilang.icli.programs import one_graph, open_program
+from ilang.icli.screen import Screen
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Run the component on the arrays; print what it gives, or save it."""
+    target = request.one("--target") or "c"
+    if target == "cuda":
+        raise CommandError("E0815", "this version has no CUDA target", help="--target c is there")
+    place = request.one("-o")
+    program, *operands = request.operands
+    graph = one_graph(open_program(program), request.one("--def"))
+    if place is not None:
+        _check_place(place, len(graph.outputs))
+
+    from ilang.codegen.component import Component
+    from ilang.icli.arrays import array_of, save
+    from ilang.icli.values import array_text
+
+    declared = [written_dtype(graph, n) for n in range(len(graph.inputs))]
+    declared += [None] * len(operands)
+    arrays = [array_of(text, declared[n], n) for n, text in enumerate(operands)]
+    answer = Component(graph)(*arrays, target=target)
+    answers = answer if isinstance(answer, tuple) else (answer,)
+    named = list(zip(output_names(len(answers)), answers, strict=True))
+    if place is not None:
+        save(place, named)
+        return 0
+    width = terminal_width() if screen.colored(sys.stdout) else None
+    screen.write("\n".join(array_text(name, array, width) for name, array in named))
+    return 0
+
+
+def _check_place(place: str, outputs: int) -> None:
+    """Refuse a file that cannot hold the answer, before anything runs.
+
+    Raises: CommandError E0812.
+    """
+    if not place.endswith((".npy", ".npz")):
+        raise CommandError("E0812", f"-o {place or '(empty)'} must end in .npy or .npz")
+    if outputs != 1 and place.endswith(".npy"):
+        raise CommandError("E0812", f"{outputs} outputs do not fit a .npy", help="-o out.npz")
+
+
+def written_dtype(graph: Graph, number: int) -> str | None:
+    """The element type that the program writes for an input, or None."""
+    node = graph.nodes[graph.inputs[number]]
+    return node.dtype if isinstance(node, Input) else None
+
+
+def output_names(count: int) -> list[str]:
+    """What the outputs are called: ``out``, or ``out0``, ``out1``, ..."""
+    return ["out"] if count == 1 else [f"out{number}" for number in range(count)]
+
+
+def terminal_width() -> int:
+    """Columns of the terminal."""
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+COMMAND = Command(
+    "run",
+    "Run a program on arrays and print what it gives.",
+    "TEXT|FILE|- [ARRAY...]",
+    1,
+    None,
+    (
+        Option(("--def",), "NAME", "The definition of a file to run"),
+        Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead"),
+        Option(("--target",), "TARGET", "What runs it: c, or numpy (slow, the reference)",
+               ("c", "numpy", "cuda")),
+    ),
+    run,
+    "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: float32"
+    " numbers in [0,1), the same ones every time. A literal takes the type that the program"
+    " writes, else f32; i64:[1,2] and f64:rand:8 write one.",
+)  # fmt: skip

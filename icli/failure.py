@@ -1,0 +1,81 @@
+"""The last stop of every failure: one message on standard error and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import CommandError, DataError, Error, InternalError
+from ilang.icli.screen import ClosedPipe, Screen
+
+INTERRUPTED = 130
+
+
+def report(failure: BaseException, tokens: Sequence[str]) -> int:
+    """Say what failed and return the exit status; standard output is never touched again."""
+    try:
+        return _report(failure, Screen(tokens))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        _abandon_output()
+
+
+def _report(failure: BaseException, screen: Screen) -> int:
+    if isinstance(failure, ClosedPipe):
+        return 0
+    if isinstance(failure, KeyboardInterrupt):
+        screen.note("interrupted")
+        return INTERRUPTED
+    if os.environ.get("I_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(failure)
+    error = as_error(failure)
+    screen.complain(error)
+    return error.status
+
+
+def as_error(failure: BaseException) -> Error:
+    """The diagnostic for any exception."""
+    match failure:
+        case Error():
+            return failure
+        case MemoryError():
+            return DataError("E0737", "there is not enough memory for this program and its data")
+        case RecursionError():
+            return DataError("E0738", "the program is nested too deeply")
+        case OSError():
+            return system_error("", failure)
+        case SystemExit():
+            return CommandError("E0801", "the command ended early")
+    words = " ".join(str(failure).split())
+    return InternalError(
+        "E9900",
+        f"internal error: {type(failure).__name__}: {words}",
+        help="this is a bug in i, not in your program; please report the command and this message",
+    )
+
+
+def system_error(doing: str, trouble: OSError) -> DataError:
+    """The diagnostic for a call that the operating system refused, after what it was asked to do."""
+    reason = trouble.strerror or str(trouble) or type(trouble).__name__
+    named = trouble.filename
+    if not doing and isinstance(named, str | bytes):
+        doing = f"{os.fsdecode(named)} cannot be used"
+    return DataError("E0739", f"{doing or 'the system refused a request'}: {reason}")
+
+
+def _abandon_output() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush cannot fail."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        try:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, 1)
+            os.close(nothing)
+        except OSError:
+            return

@@ -1,0 +1,110 @@
+"""Files: read regular ones only, write them whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from typing import IO
+
+from ilang.core.diagnostic import DataError
+
+LARGEST_PROGRAM = 16 << 20
+"""Bytes of program text that are read at most."""
+
+
+def open_regular(path: str) -> IO[bytes]:
+    """Open a regular file for reading; a pipe or a device is refused before it can hang or never end.
+
+    Raises: DataError E0725 if it cannot be opened, E0726 if it is not a regular file.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as trouble:
+        raise unreadable(path, trouble) from None
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+    raise DataError("E0726", f"{path} is {kind}, not a file", help="`-` reads standard input")
+
+
+def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
+    """The error for a file that cannot be opened or read."""
+    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
+    return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}")
+
+
+def read_program_bytes(path: str) -> bytes:
+    """The bytes of a program file."""
+    with open_regular(path) as stream:
+        try:
+            data = stream.read(LARGEST_PROGRAM + 1)
+        except OSError as trouble:
+            raise unreadable(path, trouble) from None
+    return _not_too_long(data, path)
+
+
+def read_standard_input() -> bytes:
+    """Everything on standard input."""
+    if sys.stdin is None:
+        raise DataError("E0725", "standard input is closed, so `-` reads nothing")
+    try:
+        data = sys.stdin.buffer.read(LARGEST_PROGRAM + 1)
+    except OSError as trouble:
+        raise unreadable("standard input", trouble) from None
+    return _not_too_long(data, "standard input")
+
+
+def _not_too_long(data: bytes, path: str) -> bytes:
+    if len(data) > LARGEST_PROGRAM:
+        raise DataError("E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text")
+    return data
+
+
+def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file beside its place, then move it there: it is whole or absent, whatever happens.
+
+    A file that is replaced keeps its permissions.
+
+    Raises: DataError E0731 if it cannot be written, E0732 if its place is taken by something that is no file.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        mode = None  # absent, or out of reach: opening the file beside it says which
+    if mode is not None and not stat.S_ISREG(mode):
+        raise DataError("E0732", f"{path} exists and is not a regular file")
+    beside = f"{path}.{os.getpid()}.part"
+    try:
+        number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except (OSError, ValueError) as trouble:
+        raise _unwritable(path, trouble) from None
+    try:
+        with os.fdopen(number, "wb") as stream:
+            if mode is not None:
+                os.fchmod(number, stat.S_IMODE(mode))
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except BaseException as failure:
+        _remove(beside)
+        if isinstance(failure, OSError):
+            raise _unwritable(path, failure) from None
+        raise
+
+
+def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:
+    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
+    return DataError("E0731", f"{path or '(empty name)'} cannot be written: {reason}")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+

@@ -1,0 +1,147 @@
+"""Array literals: ``[[1, 2], [3, 4]]``, ``0.5``, ``[true, false]``, ``f64:[1, 2]``.
+
+Text to a flat list of numbers with a shape, without NumPy. The reader is strict: numbers, true and false, commas and
+square brackets, every list of a level of one length.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import DataError
+from ilang.core.dtype import DTYPES
+from ilang.core.record import record
+from ilang.core.source import Source, Span
+
+Number = bool | int | float
+
+DEEPEST = 26
+"""Levels of brackets at most: an index pattern has no more letters."""
+
+TOKEN = re.compile(r"[\[\],]|[^\s\[\],]+")
+INTEGER = re.compile(r"[+-]?[0-9]+")
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|nan")
+WORDS: dict[str, bool] = {"true": True, "false": False, "True": True, "False": False}
+OPENS = re.compile(r"[-+]?(\[|[0-9]|\.[0-9]|inf\b|nan\b)|(true|false|True|False)\b")
+
+
+@record
+class Literal:
+    """The numbers of an array in row-major order; ``kind`` is bool, int or float."""
+
+    shape: tuple[int, ...]
+    numbers: tuple[Number, ...]
+    kind: str
+
+
+def split_dtype(text: str) -> tuple[str | None, str]:
+    """``f64:[1, 2]`` in two: the element type (None if not written) and the rest."""
+    head, colon, rest = text.partition(":")
+    if colon and head.strip() in DTYPES:
+        return head.strip(), rest.strip()
+    return None, text.strip()
+
+
+def looks_literal(text: str) -> bool:
+    """Whether a text without its element type can only be meant as an array literal."""
+    return OPENS.match(text) is not None
+
+
+def parse_literal(text: str, name: str = "<array>") -> Literal:
+    """Read a literal.
+
+    Raises: DataError E0721 where it is no literal, E0722 where its lists differ in length or depth.
+    """
+    return _Reader(Source(name, text)).read()
+
+
+class _Reader:
+    """One walk over the tokens; ``open`` counts the items of every list that is still open."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.open: list[int] = []
+        self.lengths: dict[int, int] = {}
+        self.leaf_depth: int | None = None
+        self.numbers: list[Number] = []
+
+    def read(self) -> Literal:
+        tokens = list(TOKEN.finditer(self.source.text))
+        wants_item, after_bracket = True, False
+        for token in tokens:
+            mark, span = token.group(), Span(self.source, *token.span())
+            if mark == "," and not wants_item and self.open:
+                wants_item, after_bracket = True, False
+            elif mark == "]" and self.open and (not wants_item or after_bracket):
+                self._close(span)
+                wants_item, after_bracket = False, False
+            elif not wants_item or mark in ",]":
+                raise self._unexpected(mark, span)
+            elif mark == "[":
+                self._open(span)
+                after_bracket = True
+            else:
+                self._item(mark, span)
+                wants_item, after_bracket = False, False
+        if self.open or wants_item:
+            end = len(self.source.text)
+            missing = "`]`" if self.open else "a number or `[`"
+            raise DataError(
+                "E0721", f"the array ends where {missing} belongs", Span(self.source, end, end)
+            )
+        shape = tuple(self.lengths[level] for level in range(1, (self.leaf_depth or 0) + 1))
+        return Literal(shape, tuple(self.numbers), self._kind())
+
+    def _open(self, span: Span) -> None:
+        if len(self.open) == DEEPEST:
+            raise DataError("E0721", f"an array has at most {DEEPEST} dimensions", span)
+        if self.leaf_depth is not None and len(self.open) >= self.leaf_depth:
+            raise self._ragged("a list stands where a number is expected", span)
+        self.open.append(0)
+
+    def _close(self, span: Span) -> None:
+        depth, count = len(self.open), self.open.pop()
+        known = self.lengths.setdefault(depth, count)
+        if known != count:
+            raise self._ragged(f"this list holds {count} and an earlier one {known}", span)
+        if count == 0:
+            self._settle_depth(depth, span)
+        if self.open:
+            self.open[-1] += 1
+
+    def _item(self, mark: str, span: Span) -> None:
+        self._settle_depth(len(self.open), span)
+        if mark in WORDS:
+            self.numbers.append(WORDS[mark])
+        elif INTEGER.fullmatch(mark) and len(mark) < 400:
+            self.numbers.append(int(mark))
+        elif DECIMAL.fullmatch(mark):
+            self.numbers.append(float(mark))
+        else:
+            raise self._unexpected(mark, span)
+        if self.open:
+            self.open[-1] += 1
+
+    def _settle_depth(self, depth: int, span: Span) -> None:
+        """Numbers stand at one depth: the first one fixes it."""
+        if self.leaf_depth is None:
+            self.leaf_depth = depth
+        if self.leaf_depth != depth:
+            raise self._ragged("a number stands where a list is expected", span)
+
+    def _kind(self) -> str:
+        kinds = {type(number) for number in self.numbers}
+        if bool in kinds and len(kinds) > 1:
+            raise DataError("E0721", "the array mixes truth values and numbers")
+        if kinds == {bool}:
+            return "bool"
+        return "int" if kinds == {int} else "float"
+
+    def _unexpected(self, mark: str, span: Span) -> DataError:
+        hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])
+        return DataError("E0721", f"unexpected {mark} in an array", span, hint)
+
+    def _ragged(self, what: str, span: Span) -> DataError:
+        return DataError(
+            "E0722", f"{what}: the lists of one level must have one length", span
+        )

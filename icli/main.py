@@ -1,0 +1,102 @@
+"""The entry of the command line: find the command, run it, end with a status and never with a traceback.
+
+Start-up is decided by imports, so ``i --version`` imports nothing and a command imports only what it uses.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+TYPE_CHECKING = False  # what typing.TYPE_CHECKING is; importing typing would take a third of `i --version`
+if TYPE_CHECKING:
+    from ilang.icli.options import Command
+    from ilang.icli.screen import Screen
+
+COMMANDS = {
+    "explain": (
+        "ilang.icli.commands.explain",
+        "Say what a program does: shapes, loops, cost; or what an error code means",
+    ),
+    "run": ("ilang.icli.commands.run", "Run a program on arrays and print what it gives"),
+    "build": ("ilang.icli.commands.build", "Write a C project for the definitions of a file"),
+    "check": ("ilang.icli.commands.check", "Check every definition and print what each takes"),
+    "repl": ("ilang.icli.commands.repl", "Try programs line by line"),
+    "fmt": ("ilang.icli.commands.fmt", "Lay out a file in the one standard way"),
+}
+"""Every command: the module that runs it, and what ``i --help`` says of it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status (LANGUAGE.md section 9)."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _open_standard_streams()
+        return _dispatch(tokens)
+    except BaseException as failure:  # noqa: BLE001 - the one place where every failure ends
+        from ilang.icli.failure import report
+
+        return report(failure, tokens)
+
+
+def _dispatch(tokens: list[str]) -> int:
+    """Find the command that the tokens name, and run it on the rest."""
+    from ilang.icli.screen import Screen
+
+    screen = Screen(tokens)
+    if "_I_COMPLETE" in os.environ:
+        from ilang.icli.usage import complete
+
+        return complete()
+    first = tokens[0] if tokens else "--help"
+    if first in ("--version", "-V"):
+        from ilang import __version__
+
+        screen.write(f"i {__version__}\n")
+    elif first in ("--help", "-h", "help"):
+        screen.write(overview())
+    elif first in COMMANDS:
+        from importlib import import_module
+
+        from ilang.icli.options import read
+
+        command: Command = import_module(COMMANDS[first][0]).COMMAND
+        request = read(command, tokens[1:])
+        status = _help(command, screen) if request.has("--help") else command.run(request, screen)
+        screen.close()
+        return status
+    else:
+        from ilang.icli.options import unknown_command
+
+        raise unknown_command(first, tuple(COMMANDS))
+    screen.close()
+    return 0
+
+
+def _help(command: Command, screen: Screen) -> int:
+    from ilang.icli.usage import help_page
+
+    screen.write(help_page(command))
+    return 0
+
+
+def overview() -> str:
+    """What ``i --help`` prints."""
+    rows = "".join(f"  {name:<9}{summary}\n" for name, (_, summary) in COMMANDS.items())
+    return (
+        "A compiler for tensor index expressions.\n\n"
+        "Usage: i COMMAND ...\n\n"
+        f"{rows}\n"
+        "Try:   i explain 'ik*kj~ijk >> +ijk~ij' --shape 64x32,32x16\n"
+        "Help:  i COMMAND --help, or i explain CODE for an error code; i --version\n"
+    )
+
+
+def _open_standard_streams() -> None:
+    """Fill closed standard streams, so that no file this process opens becomes one of them."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

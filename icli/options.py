@@ -1,0 +1,179 @@
+"""Read the tokens of one command: its operands and its options.
+
+The notation collides with option syntax (``-i~i`` negates a vector), hence a reader of our own with three rules:
+
+    - a token that holds ``~`` is an operand, and so is a number (``-3``);
+    - the value of an option is whatever token follows it;
+    - ``--`` makes every token after it an operand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.record import record
+from ilang.icli.screen import Screen
+
+NUMBER = re.compile(r"-(\d|\.\d|inf$|nan$)")
+
+
+@record
+class Option:
+    """An option: its spellings (the last one names it), and what its value is called; None for a flag."""
+
+    names: tuple[str, ...]
+    metavar: str | None
+    says: str
+    choices: tuple[str, ...] = ()
+    many: bool = False
+
+
+@record
+class Command:
+    """A command: how it is used, and the function that runs it.
+
+    ``operands`` is their usage text; between ``least`` and ``most`` of them must be there (None: any number).
+    """
+
+    name: str
+    says: str
+    operands: str
+    least: int
+    most: int | None
+    options: tuple[Option, ...]
+    run: Callable[[Request, Screen], int]
+    more: str = ""
+
+
+@record
+class Request:
+    """What the tokens of one command said."""
+
+    operands: tuple[str, ...]
+    values: dict[str, tuple[str, ...]]
+
+    def has(self, name: str) -> bool:
+        """Whether an option was given."""
+        return name in self.values
+
+    def one(self, name: str) -> str | None:
+        """The value of an option, or None."""
+        return self.values[name][-1] if name in self.values else None
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """Every value of an option that may be repeated."""
+        return self.values.get(name, ())
+
+
+COLOR = Option(
+    ("--color",), "WHEN", "Color: when the output is a terminal (auto), always or never",
+    ("auto", "always", "never"),
+)  # fmt: skip
+JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")
+HELP = Option(("-h", "--help"), None, "Show this page")
+
+
+def options_of(command: Command) -> tuple[Option, ...]:
+    """The options of a command and those that every command has."""
+    return (*command.options, COLOR, HELP)
+
+
+def read(command: Command, tokens: Sequence[str]) -> Request:
+    """Sort the tokens of a command into operands and options.
+
+    Raises: CommandError E0802 to E0807.
+    """
+    known = {name: option for option in options_of(command) for name in option.names}
+    operands: list[str] = []
+    values: dict[str, tuple[str, ...]] = {}
+    rest = list(reversed(tokens))
+    while rest:
+        token = rest.pop()
+        if token == "--":
+            operands += reversed(rest)
+            break
+        if not token.startswith("-") or token == "-" or "~" in token or NUMBER.match(token):
+            operands.append(token)
+            continue
+        option, attached = _option(command, known, token)
+        value = _value(option, token, attached, rest)
+        name = option.names[-1]
+        if name in values and not option.many and option not in (COLOR, HELP):
+            raise CommandError("E0807", f"{name} is given twice")
+        values[name] = (*values.get(name, ()), value)
+    request = Request(tuple(operands), values)
+    if request.has("--help"):
+        return request
+    _count(command, operands)
+    return request
+
+
+def _option(command: Command, known: dict[str, Option], token: str) -> tuple[Option, str | None]:
+    """The option that a token names, and the value attached to it (``--shape=3``, ``-oout``)."""
+    name, equals, attached = token.partition("=")
+    if name in known:
+        return known[name], attached if equals else None
+    if not token.startswith("--") and token[:2] in known:
+        return known[token[:2]], token[2:]
+    guess = nearest(name, tuple(known))
+    hint = f"did you mean {guess}? " if guess else ""
+    raise CommandError(
+        "E0802",
+        f"i {command.name} has no option {name}",
+        help=f"{hint}`i {command.name} --help` lists them",
+    )
+
+
+def _value(option: Option, token: str, attached: str | None, rest: list[str]) -> str:
+    """The value of an option: attached, or the next token, whatever that is."""
+    name = token.partition("=")[0] if attached is not None else token
+    if option.metavar is None:
+        if attached is not None:
+            raise CommandError("E0803", f"{option.names[-1]} takes no value")
+        return ""
+    if attached is None:
+        if not rest:
+            raise CommandError("E0803", f"{name} needs a value: {name} {option.metavar}")
+        attached = rest.pop()
+    if option.choices and attached not in option.choices:
+        guess = nearest(attached, option.choices)
+        listed = " or ".join((", ".join(option.choices[:-1]), option.choices[-1]))
+        raise CommandError(
+            "E0804",
+            f"{option.names[-1]} cannot be {attached or 'empty'}",
+            help=f"did you mean {guess}?" if guess else f"it is {listed}",
+        )
+    return attached
+
+
+def _count(command: Command, operands: Sequence[str]) -> None:
+    """Refuse too few or too many operands."""
+    usage = f"i {command.name} {command.operands}"
+    if len(operands) < command.least:
+        raise CommandError("E0805", f"i {command.name} needs {command.operands}", help=usage)
+    if command.most is not None and len(operands) > command.most:
+        raise CommandError(
+            "E0806",
+            f"i {command.name} takes {_times(command.most)}, and {operands[command.most]} is one too many",
+            help="quote a program that holds blanks or signs: 'ik*kj~ijk >> +ijk~ij'",
+        )
+
+
+def _times(count: int) -> str:
+    return "one operand" if count == 1 else f"{count} operands"
+
+
+def unknown_command(word: str, names: Sequence[str]) -> CommandError:
+    """The error for a first token that is no command."""
+    guess = nearest(word, tuple(names))
+    if guess:
+        hint = f"did you mean `i {guess}`?"
+    elif "~" in word:
+        hint = "say what to do with the program: i explain '...', i run '...' or i check '...'"
+    elif word.startswith("-") and word != "-":
+        return CommandError("E0802", f"i has no option {word}", help="`i --help` lists what it has")
+    else:
+        hint = f"the commands are {', '.join(names)}"
+    return CommandError("E0801", f"there is no command {word or '(empty)'}", help=hint)

@@ -1,0 +1,154 @@
+"""Where results and messages go.
+
+Results go to standard output and everything else to standard error. A character that a stream cannot encode becomes
+ASCII art or an escape, so no text fails to print; a stream that cannot be written is a failure with a message.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from ilang.core.diagnostic import DataError, Error, as_object, plain, visible
+from ilang.core.explanation import Explanation
+
+ASCII = {
+    "×": "x", "·": ".", "→": "->", "…": "...", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "Σ": "sum",
+    "—": "-", "’": "'", "“": '"', "”": '"', "─": "-", "│": "|", "µ": "u", "ε": "eps",
+}  # fmt: skip
+"""What stands for a sign of ours where the stream has no such character."""
+
+
+class ClosedPipe(Exception):
+    """The reader of standard output went away: not a failure of ours."""
+
+
+class Screen:
+    """The two streams and how to draw on them, decided once from the command line and the environment."""
+
+    def __init__(self, tokens: Sequence[str] = ()) -> None:
+        """Look for ``--color`` and ``--json`` before any command reads its options, so that every error obeys them."""
+        before = list(tokens[: tokens.index("--")] if "--" in tokens else tokens)
+        self.json = "--json" in before
+        self.color = "auto"
+        for number, token in enumerate(before):
+            if token == "--color" and number + 1 < len(before):
+                self.color = before[number + 1]
+            elif token.startswith("--color="):
+                self.color = token[len("--color=") :]
+
+    def colored(self, stream: IO[str] | None) -> bool:
+        """Whether to draw for a person on this stream."""
+        if self.color in ("always", "never"):
+            return self.color == "always"
+        return (
+            stream is not None
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+            and is_terminal(stream)
+        )
+
+    def write(self, text: str) -> None:
+        """Write a result."""
+        stream = sys.stdout
+        if stream is None:
+            raise DataError("E0735", "standard output is closed, so there is nowhere to print to")
+        _guarded(lambda: stream.write(encodable(text, stream)))
+
+    def write_path(self, path: str) -> None:
+        """Write the name of a file on a line of its own."""
+        self.write(visible(path) + "\n")
+
+    def page(self, explanation: Explanation) -> None:
+        """Write an explanation: drawn on a terminal, plain text in a pipe."""
+        if self.colored(sys.stdout):
+            from ilang.icli.render import explanation_text
+
+            self.write(explanation_text(explanation))
+        else:
+            from ilang.icli.plain import explanation_text as plain_text
+
+            self.write(plain_text(explanation))
+
+    def close(self) -> None:
+        """Flush the results: the moment when a full disk or a closed pipe shows."""
+        if sys.stdout is not None:
+            _guarded(sys.stdout.flush)
+
+    def note(self, text: str) -> None:
+        """Write a line beside the results; trouble with that stream is nobody's."""
+        stream = sys.stderr
+        if stream is None:
+            return
+        try:
+            stream.write(encodable(text + "\n", stream))
+            stream.flush()
+        except OSError:
+            return
+
+    def complain(self, error: Error) -> None:
+        """Write a diagnostic: as text, or as one JSON object."""
+        if self.json:
+            self.note(as_json(as_object(error)))
+        elif self.colored(sys.stderr):
+            from ilang.icli.render import diagnostic_text
+
+            self.note(diagnostic_text(plain(error)))
+        else:
+            self.note(plain(error))
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal; a closed one is not."""
+    try:
+        return stream.isatty()
+    except (OSError, ValueError):
+        return False
+
+
+def as_json(value: object) -> str:
+    """A value as JSON on one line; what is not ASCII is escaped, so any terminal survives it."""
+    import json
+
+    return json.dumps(value)
+
+
+def encodable(text: str, stream: IO[str]) -> str:
+    """Text in which every character has a code in the stream's encoding."""
+    if text.isascii():
+        return text
+    encoding = getattr(stream, "encoding", None) or "ascii"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(_spelled(c, encoding) for c in text)
+    except LookupError:
+        return encodable_ascii(text)
+    return text
+
+
+def encodable_ascii(text: str) -> str:
+    """Text in ASCII: signs of ours spelled out, anything else escaped."""
+    return "".join(_spelled(c, "ascii") for c in text)
+
+
+def _spelled(character: str, encoding: str) -> str:
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        escaped = visible(character)
+        return ASCII.get(character, escaped if escaped.isascii() else f"\\u{{{ord(character):x}}}")
+    return character
+
+
+def _guarded(action: Callable[[], object]) -> None:
+    """Run a write to standard output; name what went wrong."""
+    try:
+        action()
+    except BrokenPipeError:
+        raise ClosedPipe from None
+    except OSError as trouble:
+        reason = trouble.strerror or str(trouble)
+        raise DataError("E0735", f"standard output cannot be written: {reason}") from None

@@ -1,0 +1,36 @@
+"""Shapes on the command line: ``32x64,64x16``, a scalar is ``.``."""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import CommandError
+
+EXTENT = re.compile(r"[0-9]{1,18}")
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """One shape: ``32x64``, ``.`` for a scalar.
+
+    Raises: CommandError E0810.
+    """
+    words = text.strip().replace("×", "x").split("x")
+    if words == ["."]:
+        return ()
+    if not all(EXTENT.fullmatch(word) for word in words):
+        raise CommandError(
+            "E0810",
+            f"{text or '(empty)'} is not a shape",
+            help="a shape is numbers joined by x, like 32x64; a scalar is `.`",
+        )
+    return tuple(int(word) for word in words)
+
+
+def parse_shapes(text: str) -> tuple[tuple[int, ...], ...]:
+    """Shapes separated by commas, one per input."""
+    return tuple(parse_shape(part) for part in text.split(","))
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """A shape as messages and tables show it."""
+    return "×".join(str(extent) for extent in shape) if shape else "."

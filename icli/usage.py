@@ -1,0 +1,57 @@
+"""Help pages and shell completion: the tables of ``options.py`` handed to click, which knows how both are done.
+
+Tokens are not read by click: its rules for options are not ours, and importing it takes longer than explaining a
+program (docs/decisions, ``options.py``).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from ilang.icli.main import COMMANDS
+from ilang.icli.options import Command, options_of
+
+
+def clicked(command: Command) -> click.Command:
+    """A command as click sees it."""
+    parameters: list[click.Parameter] = [
+        click.Argument(
+            ["operands"], nargs=-1, metavar=command.operands, type=click.Path(resolve_path=False)
+        )
+    ]
+    for option in options_of(command):
+        if option.names[-1] == "--help":
+            continue
+        parameters.append(
+            click.Option(
+                list(option.names),
+                help=option.says,
+                metavar=option.metavar,
+                is_flag=option.metavar is None,
+                multiple=option.many,
+                type=click.Choice(option.choices) if option.choices else None,
+            )
+        )
+    return click.Command(
+        command.name, params=parameters, help=command.says, epilog=command.more or None
+    )
+
+
+def help_page(command: Command) -> str:
+    """What ``i COMMAND --help`` prints: the same at every width of the terminal."""
+    known = clicked(command)
+    context = click.Context(known, info_name=f"i {command.name}", terminal_width=88)
+    return known.get_help(context) + "\n"
+
+
+def complete() -> int:
+    """Answer a shell that asks for completions, or for its script (``_I_COMPLETE=bash_source i``)."""
+    import os
+
+    from click.shell_completion import shell_complete
+
+    every = [clicked(import_module(module).COMMAND) for module, _ in COMMANDS.values()]
+    group = click.Group("i", commands={command.name or "": command for command in every})
+    return shell_complete(group, {}, "i", "_I_COMPLETE", os.environ["_I_COMPLETE"])

@@ -1,0 +1,29 @@
+"""Arrays as text."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ilang.icli.shapes import shape_text
+
+DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "bool"}
+MANY = 1000
+"""Elements from which on an array is shown by its corners."""
+
+
+def array_text(name: str, array: np.ndarray[Any, np.dtype[Any]], width: int | None = None) -> str:
+    """A line of name, shape and type, then the values as NumPy writes them; lines are broken only at ``width``."""
+    array = np.asarray(array)
+    dtype = DTYPES.get(array.dtype.name, array.dtype.name)
+    values = np.array2string(
+        array,
+        max_line_width=width or sys.maxsize,
+        precision=6,
+        threshold=MANY,
+        floatmode="maxprec",
+        legacy=False,
+    )
+    return f"{name}  {shape_text(array.shape)}  {dtype}\n{values}\n"

@@ -1,0 +1,211 @@
+"""The house rules, read off the source: layers, sizes, words, links.
+
+Nothing of the product is imported; everything is a scan of the tree as it stands.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = ("core", "codegen", "icli")  # each may import itself and what stands before it
+MODULE_LINES = 600
+FUNCTION_LINES = 70
+
+# Who may import what: a package, and the folders or files that may.
+RESERVED = {
+    "cffi": ("codegen/",),
+    "click": ("icli/",),
+    "numpy": ("core/reference.py", "codegen/", "icli/", "ilang/"),
+    "prompt_toolkit": ("icli/",),
+    "rich": ("icli/",),
+    "subprocess": ("codegen/",),
+}
+# The core talks to no file, process, clock or terminal.
+OUTSIDE_MODULES = {
+    *("datetime", "glob", "io", "logging", "os", "pathlib", "random", "secrets", "shutil"),
+    *("socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib"),
+}
+OUTSIDE_CALLS = {"breakpoint", "exit", "input", "open", "print", "quit"}
+
+TEXT = {"", ".c", ".console", ".cu", ".h", ".i", ".json", ".md", ".py", ".sh", ".toml", ".txt"}
+UNFINISHED = re.compile("|".join((r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b", r"\bX{3}\b")))
+MACHINE = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/[\w.]")
+OUTSIDE_CHECKOUT = re.compile(r"\.\./(?:\.\./)*shared\b")
+MAY_NAME_OUTSIDE = ("tests/conformance/", ".ci/")
+FENCED = re.compile(r"^([ \t]*)(`{3,}|~{3,}).*?^\1\2", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"(`+).+?\1", re.DOTALL)
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)")
+
+
+def files() -> Iterator[Path]:
+    """Every file of the repository, links not followed, nothing made by a tool."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if (name == ".ci" or not name.startswith("."))
+            and name not in {"__pycache__", "build", "dist", "out"}
+            and not name.endswith(".egg-info")
+        )
+        yield from (Path(folder, name) for name in sorted(names))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+PYTHON = [path for path in files() if path.suffix == ".py"]
+PRODUCT = [path for path in PYTHON if name_of(path).startswith((*LAYERS, "ilang/"))]
+SHIPPED = [path for path in PYTHON if not name_of(path).startswith("tests/")]
+PAGES = [path for path in files() if path.suffix == ".md"]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), name_of(path))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names of what a file imports, `from a import b` as both `a` and `a.b`."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno} imports relatively"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer_breaks(path: Path) -> Iterator[str]:
+    layer = path.relative_to(ROOT).parts[0]
+    if layer not in LAYERS:
+        return
+    allowed = LAYERS[: LAYERS.index(layer) + 1]
+    for name in imports(path):
+        top, *rest = name.split(".")
+        if top in LAYERS:
+            yield f"{name_of(path)} imports {name} by its bare name"
+        if top == "ilang" and rest and rest[0] in LAYERS and rest[0] not in allowed:
+            yield f"{name_of(path)} imports {name}"
+        if top == "ilang" and rest and rest[0] not in LAYERS and layer != "icli":
+            yield f"{name_of(path)} imports {name} from the public face above it"
+
+
+def outside_uses(path: Path) -> Iterator[str]:
+    for name in imports(path):
+        if name.split(".")[0] in OUTSIDE_MODULES:
+            yield f"{name_of(path)} imports {name}"
+    for node in ast.walk(tree_of(path)):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in OUTSIDE_CALLS:
+            yield f"{name_of(path)}:{called.lineno} calls {called.id}()"
+
+
+def none_of(found: list[str]) -> None:
+    """Fail with every finding, one a line."""
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+def test_links_lead_to_the_layers() -> None:
+    for layer in LAYERS:
+        link = ROOT / "ilang" / layer
+        assert link.is_symlink(), f"ilang/{layer} is not a link: see docs/decisions/0001-layout.md"
+        assert link.readlink().as_posix() == f"../{layer}"
+
+
+def test_layers_import_downwards() -> None:
+    none_of([line for path in PRODUCT for line in layer_breaks(path)])
+
+
+@pytest.mark.parametrize("package", sorted(RESERVED))
+def test_packages_stay_in_their_layer(package: str) -> None:
+    none_of(
+        [
+            name_of(path)
+            for path in PRODUCT
+            if not name_of(path).startswith(RESERVED[package])
+            and any(name.split(".")[0] == package for name in imports(path))
+        ]
+    )
+
+
+def test_core_keeps_to_itself() -> None:
+    core = [path for path in PRODUCT if name_of(path).startswith("core/")]
+    none_of([line for path in core for line in outside_uses(path)])
+
+
+def test_landings_know_no_step() -> None:
+    steps = tuple(f"ilang.core.{name}" for name in ("check", "infer", "passes", "schedule"))
+    none_of(
+        [
+            f"{name_of(path)} imports {name}"
+            for path in PRODUCT
+            if name_of(path).startswith("core/ir/")
+            for name in imports(path)
+            if name.startswith(steps)
+        ]
+    )
+
+
+def test_modules_are_short() -> None:
+    lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SHIPPED}
+    none_of(
+        [f"{name} has {lines} lines" for name, lines in lengths.items() if MODULE_LINES < lines]
+    )
+
+
+def test_functions_are_short() -> None:
+    none_of(
+        [
+            f"{name_of(path)}:{node.lineno} {node.name} has {lines} lines"
+            for path in SHIPPED
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and FUNCTION_LINES < (lines := (node.end_lineno or node.lineno) - node.lineno + 1)
+        ]
+    )
+
+
+def test_every_module_says_what_it_is() -> None:
+    none_of([name_of(path) for path in PYTHON if not ast.get_docstring(tree_of(path))])
+
+
+def lines_with(pattern: re.Pattern[str], allowed: tuple[str, ...] = ()) -> list[str]:
+    return [
+        f"{name_of(path)}:{number} {line.strip()}"
+        for path in files()
+        if path.suffix in TEXT and not name_of(path).startswith((*allowed, "LICENSE"))
+        for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+
+def test_nothing_is_left_for_later() -> None:
+    none_of(lines_with(UNFINISHED))
+
+
+def test_no_path_of_one_machine() -> None:
+    none_of(lines_with(MACHINE))
+
+
+def test_nothing_reaches_outside_the_checkout() -> None:
+    none_of(lines_with(OUTSIDE_CHECKOUT, MAY_NAME_OUTSIDE))
+
+
+def test_links_in_pages_resolve() -> None:
+    broken = []
+    for page in PAGES:
+        prose = CODE.sub("", FENCED.sub("", page.read_text("utf-8")))
+        for target in LINK.findall(prose):
+            if re.match(r"[a-z]+:|#", target):
+                continue
+            if not (page.parent / target.split("#")[0]).exists():
+                broken.append(f"{name_of(page)} links to {target}")
+    none_of(broken)
