@@ -74,7 +74,7 @@ def _find(wanted: str, path: str | None) -> Compiler:
         command = _wanted(wanted, path)
         return Compiler(command, _identity(command))
     for name in NAMES:
-        found = shutil.which(name, path=path)
+        found = _program(name, path)
         if found is not None:
             return Compiler((found,), _identity((found,)))
     zig = importlib.util.find_spec("ziglang")
@@ -90,14 +90,14 @@ def _find(wanted: str, path: str | None) -> Compiler:
 
 def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
     """The command that ``$CC`` spells: one program, its path may hold blanks, or a program and arguments."""
-    whole = shutil.which(wanted, path=path)
+    whole = _program(wanted, path)
     if whole is not None:
         return (whole,)
     try:
         words = shlex.split(wanted)
     except ValueError:
         words = []
-    program = shutil.which(words[0], path=path) if words else None
+    program = _program(words[0], path) if words else None
     if program is None:
         named = words[0] if words else wanted
         raise ToolError(
@@ -106,6 +106,17 @@ def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
             help="unset CC to let cc, gcc or clang be found, or set it to a C compiler",
         )
     return (program, *words[1:])
+
+
+def _program(name: str, path: str | None) -> str | None:
+    """The absolute path of a program (a compiler runs in another folder), or None."""
+    found = shutil.which(name, path=path)
+    if found is None or Path(found).is_absolute():
+        return found
+    try:
+        return str(Path(found).absolute())
+    except OSError:  # the current folder is gone
+        return None
 
 
 def _identity(command: tuple[str, ...]) -> str:

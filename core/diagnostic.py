@@ -143,7 +143,7 @@ def plain(error: Error) -> str:
     """The diagnostic as text: header, place, marked line, help. No control bytes, no color."""
     lines = [f"error[{error.code}]: {shorten(visible(error.message))}"]
     places = [] if error.span is None else [Label(error.span, "")]
-    places += [label for label in error.labels]
+    places += error.labels
     for at, first in _by_line(places):
         lines += _excerpt(first, at)
     if error.help:

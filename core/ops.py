@@ -35,20 +35,20 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("neg", 1, "arithmetic", "negate"),
         Primitive("div", 2, "float", "divide"),
         Primitive("recip", 1, "float", "reciprocal"),
-        Primitive("max", 2, "arithmetic", "larger of two"),
-        Primitive("min", 2, "arithmetic", "smaller of two"),
+        Primitive("max", 2, "arithmetic", "maximum"),
+        Primitive("min", 2, "arithmetic", "minimum"),
         Primitive("pow", 2, "float", "power"),
         Primitive("exp", 1, "float", "exponential"),
         Primitive("sqrt", 1, "float", "square root"),
         Primitive("square", 1, "float", "square"),
         Primitive("log", 2, "float", "logarithm of the right to the base of the left"),
         Primitive("ln", 1, "float", "natural logarithm"),
-        Primitive("gt", 2, "compare", "greater than"),
-        Primitive("gte", 2, "compare", "at least"),
-        Primitive("lt", 2, "compare", "less than"),
-        Primitive("lte", 2, "compare", "at most"),
-        Primitive("eq", 2, "compare", "equal"),
-        Primitive("neq", 2, "compare", "different"),
+        Primitive("gt", 2, "compare", "whether greater than"),
+        Primitive("gte", 2, "compare", "whether at least"),
+        Primitive("lt", 2, "compare", "whether less than"),
+        Primitive("lte", 2, "compare", "whether at most"),
+        Primitive("eq", 2, "compare", "whether equal to"),
+        Primitive("neq", 2, "compare", "whether different from"),
         Primitive("and", 2, "logic", "and"),
         Primitive("or", 2, "logic", "or"),
         Primitive("xor", 2, "logic", "exclusive or"),
@@ -65,8 +65,8 @@ class Op:
     ``binary`` and ``unary`` name primitives; None where the form does not exist. ``unary_left`` is the constant the
     unary form puts on the left of the binary primitive (``>x`` is max(0, x)), ``unary_right`` on its right
     (``>>x`` is x > 0). ``identity`` is the neutral element of a reducible operator, as a float (infinite for max and
-    min; a type without infinities takes its own end), None for the others. ``unary_says`` and ``reduction_says``
-    are the words ``explain`` uses.
+    min; a type without infinities takes its own end), None for the others. ``reduction_says`` is how ``explain``
+    calls the reduction.
     """
 
     symbol: str
@@ -76,7 +76,6 @@ class Op:
     unary_left: float | None = None
     unary_right: float | None = None
     identity: float | None = None
-    unary_says: str = ""
     reduction_says: str = ""
 
 
@@ -85,27 +84,26 @@ INFINITY = float("inf")
 OPS: dict[str, Op] = {
     op.symbol: op
     for op in (
-        Op("+", "add", "add", "copy", identity=0.0, unary_says="copy", reduction_says="sum"),
-        Op("*", "mul", "mul", "copy", identity=1.0, unary_says="copy", reduction_says="product"),
-        Op("-", "sub", "sub", "neg", unary_says="negate"),
-        Op("/", "div", "div", "recip", unary_says="reciprocal"),
-        Op(">", "max", "max", "max", 0.0, None, -INFINITY, "larger of 0 and the value", "maximum"),
-        Op("<", "min", "min", "min", 0.0, None, INFINITY, "smaller of 0 and the value", "minimum"),
-        Op("^", "pow", "pow", "exp", unary_says="exponential"),
-        Op("$", "log", "log", "ln", unary_says="natural logarithm"),
-        Op(">>", "gt", "gt", "gt", None, 0.0, unary_says="whether greater than 0"),
-        Op(">=", "gte", "gte", "gte", None, 0.0, unary_says="whether at least 0"),
-        Op("<<", "lt", "lt", "lt", None, 0.0, unary_says="whether less than 0"),
-        Op("<=", "lte", "lte", "lte", None, 0.0, unary_says="whether at most 0"),
-        Op("==", "eq", "eq", "eq", None, 0.0, unary_says="whether equal to 0"),
-        Op("!=", "neq", "neq", "neq", None, 0.0, unary_says="whether different from 0"),
+        Op("+", "add", "add", "copy", identity=0.0, reduction_says="sum"),
+        Op("*", "mul", "mul", "copy", identity=1.0, reduction_says="product"),
+        Op("-", "sub", "sub", "neg"),
+        Op("/", "div", "div", "recip"),
+        Op(">", "max", "max", "max", 0.0, None, -INFINITY, "maximum"),
+        Op("<", "min", "min", "min", 0.0, None, INFINITY, "minimum"),
+        Op("^", "pow", "pow", "exp"),
+        Op("$", "log", "log", "ln"),
+        Op(">>", "gt", "gt", "gt", None, 0.0),
+        Op(">=", "gte", "gte", "gte", None, 0.0),
+        Op("<<", "lt", "lt", "lt", None, 0.0),
+        Op("<=", "lte", "lte", "lte", None, 0.0),
+        Op("==", "eq", "eq", "eq", None, 0.0),
+        Op("!=", "neq", "neq", "neq", None, 0.0),
         Op(
             "&&",
             "and",
             "and",
             "truth",
             identity=1.0,
-            unary_says="truth",
             reduction_says="whether all hold",
         ),
         Op(
@@ -114,7 +112,6 @@ OPS: dict[str, Op] = {
             "or",
             "truth",
             identity=0.0,
-            unary_says="truth",
             reduction_says="whether any holds",
         ),
         Op(
@@ -123,10 +120,9 @@ OPS: dict[str, Op] = {
             "xor",
             "truth",
             identity=0.0,
-            unary_says="truth",
             reduction_says="whether an odd number hold",
         ),
-        Op("!!", "not", None, "not", unary_says="not"),
+        Op("!!", "not", None, "not"),
     )
 }
 

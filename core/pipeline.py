@@ -8,22 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ilang.core import explanation, listing
 from ilang.core.check import graph as graph_check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
+from ilang.core.explanation import Explanation
 from ilang.core.infer.extents import fit_shaped
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Definition, Module, Tree
+from ilang.core.listing import graph_text, loops_text, shapes_text
 from ilang.core.notation.combinator import parse_program
+from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
 from ilang.core.passes.nest_to_kernel import nest_to_kernel
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
 from ilang.core.record import record
 from ilang.core.source import Source
+
+__all__ = [
+    "STEPS",
+    "explain",
+    "fit",
+    "graph_of",
+    "graph_text",
+    "infer",
+    "landings",
+    "loops_text",
+    "lower",
+    "module_graph",
+    "shapes_text",
+    "text_component",
+]
 
 
 @record
@@ -39,8 +58,15 @@ class Step:
 STEPS = (
     Step("core/notation", "text", "core/ir/syntax.py", "text as written, every node with its span"),
     Step("core/passes/syntax_to_graph.py", "syntax", "core/ir/graph.py", "combinators wired away"),
-    Step("core/passes/graph_to_shaped.py", "graph", "core/ir/shaped.py", "ranks, extents, element types"),
-    Step("core/passes/shaped_to_nest.py", "shaped", "core/ir/nest.py", "a loop nest per assignment"),
+    Step(
+        "core/passes/graph_to_shaped.py",
+        "graph",
+        "core/ir/shaped.py",
+        "ranks, extents, element types",
+    ),
+    Step(
+        "core/passes/shaped_to_nest.py", "shaped", "core/ir/nest.py", "a loop nest per assignment"
+    ),
     Step("core/passes/nest_to_kernel.py", "nest", "core/ir/kernel.py", "staged, folded, loops"),
     Step("codegen/targets", "kernel", "text", "C"),
 )
@@ -86,6 +112,26 @@ def lower(shaped: Shaped) -> Program:
     program = nest_to_kernel(scheduled)
     kernel_check.verify(program)
     return program
+
+
+def explain(graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None) -> Explanation:
+    """What ``i explain`` tells of a program."""
+    return explanation.explain(graph, infer(graph, shapes=shapes))
+
+
+def landings(text: str) -> dict[str, str]:
+    """Every landing of a program text, by name: what golden files show."""
+    tree = text_component(text)
+    graph = graph_of(tree, "program")
+    shaped = infer(graph)
+    scheduled = shaped_to_nest(shaped)
+    return {
+        "syntax": print_tree(tree),
+        "graph": listing.graph_text(graph),
+        "shapes": listing.shapes_text(shaped),
+        "nest": listing.nest_text(scheduled),
+        "loops": listing.loops_text(lower(shaped)),
+    }
 
 
 def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

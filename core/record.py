@@ -44,14 +44,14 @@ def record(cls: type[T]) -> type[T]:
         inner = ", ".join(f"{name}={self.__dict__[name]!r}" for name in compared)
         return f"{cls.__name__}({inner})"
 
-    def __setattr__(self: Any, name: str, _value: object) -> None:  # noqa: N807
+    def __setattr__(_self: Any, name: str, _value: object) -> None:  # noqa: N807
         raise AttributeError(f"{cls.__name__} is frozen: cannot set {name}")
 
     methods = (__init__, __eq__, __hash__, __repr__, __setattr__)
     for method in methods:
-        if method.__name__ not in cls.__dict__ or method.__name__ in ("__hash__",):
+        if method.__name__ not in cls.__dict__ or method is __hash__:
             setattr(cls, method.__name__, method)
-    cls.__match_args__ = fields  # type: ignore[attr-defined]
+    cls.__match_args__ = fields  # type: ignore[attr-defined, misc]
     return cls
 
 

@@ -84,7 +84,7 @@ def evaluate(
 def _types(exact: bool) -> dict[str, np.dtype[Any]]:
     if not exact:
         return NUMPY_TYPES
-    return {**NUMPY_TYPES, **{name: NUMPY_TYPES["f64"] for name in FLOATS}}
+    return {**NUMPY_TYPES, **dict.fromkeys(FLOATS, NUMPY_TYPES["f64"])}
 
 
 def _assign(
@@ -93,7 +93,8 @@ def _assign(
     domain = tuple(extents[size] for size in node.sizes)
     positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
     operands = [
-        values[read.value][tuple(_index(part, positions) for part in read.index)] for read in node.reads
+        values[read.value][tuple(_index(part, positions) for part in read.index)]
+        for read in node.reads
     ]
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
@@ -122,7 +123,9 @@ def _scalar(scalar: Scalar, operands: list[Array], types: dict[str, np.dtype[Any
         case Convert():
             return _converted(_scalar(scalar.argument, operands, types), scalar.dtype, types)
         case Apply():
-            return MEANING[scalar.primitive](*(_scalar(a, operands, types) for a in scalar.arguments))
+            return MEANING[scalar.primitive](
+                *(_scalar(a, operands, types) for a in scalar.arguments)
+            )
         case _:
             raise AssertionError(f"not a scalar of a shaped graph: {scalar}")
 

@@ -48,17 +48,6 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
     raise DataError("E0720", f"{text or '(empty)'} is not an array", help=SPELLINGS)
 
 
-def is_array(text: str) -> bool:
-    """Whether a text is spelled like an array, so that a wrong one is an error about arrays."""
-    rest = split_dtype(text)[1]
-    return (
-        rest.startswith("rand:")
-        or rest.endswith((".npy", ".npz"))
-        or ".npz:" in rest
-        or looks_literal(rest)
-    )
-
-
 def literal_array(literal: Literal, dtype: str | None) -> Array:
     """A literal as an array: of the wanted type, else f32, or bool if it holds truth values."""
     wanted = dtype or ("bool" if literal.kind == "bool" else "f32")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError, DataError, Error, InternalError
-from ilang.icli.screen import ClosedPipe, Screen
+from ilang.icli.screen import Screen
 
 INTERRUPTED = 130
 
@@ -23,8 +23,8 @@ def report(failure: BaseException, tokens: Sequence[str]) -> int:
 
 
 def _report(failure: BaseException, screen: Screen) -> int:
-    if isinstance(failure, ClosedPipe):
-        return 0
+    if isinstance(failure, BrokenPipeError):
+        return 0  # the reader of standard output has seen enough
     if isinstance(failure, KeyboardInterrupt):
         screen.note("interrupted")
         return INTERRUPTED

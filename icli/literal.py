@@ -47,6 +47,17 @@ def looks_literal(text: str) -> bool:
     return OPENS.match(text) is not None
 
 
+def is_array(text: str) -> bool:
+    """Whether a text is spelled like an array, so that a wrong one is an error about arrays."""
+    rest = split_dtype(text)[1]
+    return (
+        rest.startswith("rand:")
+        or rest.endswith((".npy", ".npz"))
+        or ".npz:" in rest
+        or looks_literal(rest)
+    )
+
+
 def parse_literal(text: str, name: str = "<array>") -> Literal:
     """Read a literal.
 

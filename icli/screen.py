@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import DataError, Error, as_object, plain, visible
-from ilang.core.explanation import Explanation
+
+if TYPE_CHECKING:
+    from ilang.core.explanation import Explanation
 
 ASCII = {
     "×": "x", "·": ".", "→": "->", "…": "...", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "Σ": "sum",
     "—": "-", "’": "'", "“": '"', "”": '"', "─": "-", "│": "|", "µ": "u", "ε": "eps",
 }  # fmt: skip
 """What stands for a sign of ours where the stream has no such character."""
-
-
-class ClosedPipe(Exception):
-    """The reader of standard output went away: not a failure of ours."""
 
 
 class Screen:
@@ -148,7 +146,7 @@ def _guarded(action: Callable[[], object]) -> None:
     try:
         action()
     except BrokenPipeError:
-        raise ClosedPipe from None
+        raise
     except OSError as trouble:
         reason = trouble.strerror or str(trouble)
         raise DataError("E0735", f"standard output cannot be written: {reason}") from None

@@ -17,7 +17,6 @@ MANY = 1000
 def array_text(name: str, array: np.ndarray[Any, np.dtype[Any]], width: int | None = None) -> str:
     """A line of name, shape and type, then the values as NumPy writes them; lines are broken only at ``width``."""
     array = np.asarray(array)
-    dtype = DTYPES.get(array.dtype.name, array.dtype.name)
     values = np.array2string(
         array,
         max_line_width=width or sys.maxsize,
@@ -26,4 +25,15 @@ def array_text(name: str, array: np.ndarray[Any, np.dtype[Any]], width: int | No
         floatmode="maxprec",
         legacy=False,
     )
-    return f"{name}  {shape_text(array.shape)}  {dtype}\n{values}\n"
+    return f"{head_text(name, array)}\n{values}\n"
+
+
+def head_text(name: str, array: np.ndarray[Any, np.dtype[Any]]) -> str:
+    """Name, shape and element type of an array in one line."""
+    dtype = DTYPES.get(array.dtype.name, array.dtype.name)
+    return f"{name}  {shape_text(array.shape)}  {dtype}"
+
+
+def output_names(count: int) -> list[str]:
+    """What the outputs are called: ``out``, or ``out0``, ``out1``, ..."""
+    return ["out"] if count == 1 else [f"out{number}" for number in range(count)]

@@ -11,8 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_entry import ENTRY_HELPERS, STATUS, Entry, Use, statements_within, wrapped
-from ilang.codegen.targets.cfamily import C_TYPES, HELPERS, INDENT, Spelling, affine, comment, identifier
+from ilang.codegen.targets.c_entry import (
+    ENTRY_HELPERS,
+    STATUS,
+    Entry,
+    Use,
+    statements_within,
+    wrapped,
+)
+from ilang.codegen.targets.cfamily import (
+    C_TYPES,
+    HELPERS,
+    INDENT,
+    Spelling,
+    affine,
+    comment,
+    identifier,
+)
 from ilang.core.dtype import FLOATS, INTEGERS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
@@ -22,15 +37,34 @@ PARALLEL_FROM = 32768
 """Iterations below which a parallel loop runs on one thread: starting threads costs about as much."""
 
 
+INCLUDES = (
+    "#include <math.h>",
+    "#include <stddef.h>",
+    "#include <stdint.h>",
+    "#ifdef _OPENMP",
+    "#include <omp.h>",
+    "#endif",
+)
+
+
 def emit(program: Program) -> str:
     """A program as one self-contained C text."""
-    return "\n".join([*_includes(), "", *_declarations(program), "", *_implementation([program])]) + "\n"
+    return (
+        "\n".join([*INCLUDES, "", *_declarations(program), "", *_implementation([program])]) + "\n"
+    )
 
 
 def emit_header(programs: Sequence[Program], stem: str) -> str:
     """The header of a file of programs, usable from C and C++."""
     guard = f"{stem.upper()}_H"
-    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", ""]
+    lines = [
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "",
+    ]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program in programs:
         lines += [*_declarations(program), ""]
@@ -40,12 +74,8 @@ def emit_header(programs: Sequence[Program], stem: str) -> str:
 
 def emit_source(programs: Sequence[Program], stem: str) -> str:
     """The implementation that goes with ``emit_header``."""
-    lines = [f'#include "{stem}.h"', "", *_includes(), "", *_implementation(programs)]
+    lines = [f'#include "{stem}.h"', "", *INCLUDES, "", *_implementation(programs)]
     return "\n".join(lines) + "\n"
-
-
-def _includes() -> list[str]:
-    return ["#include <math.h>", "#include <stddef.h>", "#include <stdint.h>", "#ifdef _OPENMP", "#include <omp.h>", "#endif"]  # fmt: skip
 
 
 def _declarations(program: Program) -> Iterator[str]:
@@ -114,7 +144,11 @@ class _Emission:
                     for part in walk(s.value):
                         if isinstance(part, Apply) and part.primitive in HELPERS:
                             found.add(f"{part.primitive}_{part.dtype}")
-                        if isinstance(part, Convert) and part.dtype in INTEGERS and part.argument.dtype in FLOATS:
+                        if (
+                            isinstance(part, Convert)
+                            and part.dtype in INTEGERS
+                            and part.argument.dtype in FLOATS
+                        ):
                             found.add(f"{part.dtype}_of_{part.argument.dtype}")
                 if isinstance(s, For) and s.parallel:
                     found |= {"threads", "thread"} if use.private else {"threads"}
@@ -130,7 +164,9 @@ class _Emission:
         yield "/*"
         yield from (comment(f" * {line}") for line in kernel.comments)
         yield " */"
-        words = [f"int64_t {spelling.size(n)}" for n in use.sizes if self.program.sizes[n].fixed is None]
+        words = [
+            f"int64_t {spelling.size(n)}" for n in use.sizes if self.program.sizes[n].fixed is None
+        ]
         for number in use.shared:
             buffer = self.program.buffers[number]
             const = "" if number in use.written else "const "
@@ -162,7 +198,9 @@ class _Emission:
             case For():
                 yield from self._for(s, spelling, indent, use)
             case If():
-                tests = (f"{affine(Affine(g.terms, g.offset), spelling.variable)} >= 0" for g in s.guards)
+                tests = (
+                    f"{affine(Affine(g.terms, g.offset), spelling.variable)} >= 0" for g in s.guards
+                )
                 yield f"{indent}if ({' && '.join(tests)}) {{"
                 for inner in s.body:
                     yield from self._statement(inner, spelling, indent + INDENT, use)
@@ -172,16 +210,17 @@ class _Emission:
                 name = spelling.local(s.variable)
                 yield f"{indent}{const}{C_TYPES[s.dtype]} {name} = {spelling.value(s.value)};"
             case Change():
-                yield f"{indent}{spelling.local(s.variable)} = {spelling.value(s.value)};"
+                yield indent + spelling.update(spelling.local(s.variable), s.value)
             case Store():
-                yield f"{indent}{spelling.element(s.buffer, s.index)} = {spelling.value(s.value)};"
+                yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
 
     def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         if loop.parallel:
             iterations = " * ".join(f"(double){spelling.size(n)}" for n in deepest(loop))
             yield "#ifdef _OPENMP"
-            yield f"#pragma omp parallel for schedule(static) num_threads(threads()) if ({iterations} >= {PARALLEL_FROM})"
+            clauses = f"num_threads(threads()) if ({iterations} >= {PARALLEL_FROM})"
+            yield f"#pragma omp parallel for schedule(static) {clauses}"
             yield "#endif"
         yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
         if loop.parallel and use.private:
@@ -223,7 +262,10 @@ def _helper(name: str) -> Iterator[str]:
         yield f"static inline {c_type} {name}({c_type} a)"
     else:
         target = kind.removesuffix("_of")
-        end, suffix = {"i32": ("2147483648.0", "INT32_MIN"), "i64": ("9223372036854775808.0", "INT64_MIN")}[target]
+        end, suffix = {
+            "i32": ("2147483648.0", "INT32_MIN"),
+            "i64": ("9223372036854775808.0", "INT64_MIN"),
+        }[target]
         end += "f" if dtype == "f32" else ""
         body = f"(a >= -{end} && a < {end}) ? ({C_TYPES[target]})a : {suffix}"
         yield "/* towards zero; what does not fit gives the smallest value */"

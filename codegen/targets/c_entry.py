@@ -86,6 +86,7 @@ class Entry:
         self.spelling = Spelling(program, None)
         buffers = enumerate(program.buffers)
         self.temporaries = [n for n, b in buffers if b.role == "temporary" and not b.private]
+        self.has_work = bool(self.temporaries) or any(use.private for use in uses)
 
     def lines(self) -> Iterator[str]:
         """All three functions."""
@@ -116,13 +117,16 @@ class Entry:
         yield from self._unpack()
         for position, number in enumerate(arguments):
             yield f"{INDENT}if (!{self._measure(number, f'&plan->bytes[{position}]')}) return 0;"
-        if self.temporaries or any(use.private for use in self.uses):
+        if self.has_work:
             yield f"{INDENT}size_t bytes = 0;"
         for number in self.temporaries:
             yield f"{INDENT}plan->at_{identifier(buffers[number].name)} = plan->total;"
             yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&plan->total, bytes)) return 0;"
         yield from self._scratch()
-        yield f"{INDENT}return 1;"
+        if self.has_work:
+            yield f"{INDENT}return add(&plan->total, 1); /* one line more, to align the first */"
+        else:
+            yield f"{INDENT}return 1;"
         yield "}"
         yield ""
 
@@ -174,10 +178,12 @@ class Entry:
         for number, size in enumerate(program.sizes):
             if size.fixed is None and number in needed:
                 yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
+        if self.has_work:
+            yield f"{INDENT}char *const base = aligned(work);"
         for number in self.temporaries:
             buffer = program.buffers[number]
             c_type, name = C_TYPES[buffer.dtype], identifier(buffer.name)
-            yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)((char *)work + plan.at_{name});"
+            yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
         for kernel, use in zip(program.kernels, self.uses, strict=True):
             yield self._call(kernel, use)
         yield f"{INDENT}return 0;"
@@ -188,12 +194,17 @@ class Entry:
         words = [self.spelling.size(n) for n in use.sizes if self.program.sizes[n].fixed is None]
         words += [identifier(self.program.buffers[n].name) for n in use.shared]
         if use.private:
-            words += ["(char *)work + plan.scratch", "plan.scratch_bytes"]
+            words += ["base + plan.scratch", "plan.scratch_bytes"]
         return wrapped(f"{INDENT}{self.name}_{kernel.name}(", words, ");")
 
 
 ENTRY_HELPERS = tuple(
-    f"""#define MOST_THREADS {MOST_THREADS}
+    f"""/* each thread of a parallel loop has scratch storage of its own in the workspace */
+#ifdef _OPENMP
+#define MOST_THREADS {MOST_THREADS}
+#else
+#define MOST_THREADS 1
+#endif
 
 /* a number of bytes rounded up to whole cache lines */
 static inline size_t padded(size_t bytes)
@@ -221,6 +232,12 @@ static int measure(size_t *bytes, size_t element, int rank, const int64_t *exten
         *bytes *= (size_t)extents[d];
     }}
     return 1;
+}}
+
+/* the first cache line that starts at or after an address */
+static inline char *aligned(void *address)
+{{
+    return (char *)address + (64 - (uintptr_t)address % 64) % 64;
 }}
 
 /* whether two stretches of memory share a byte */

@@ -14,23 +14,239 @@ INDENT = "    "
 UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
 
 RESERVED = frozenset(
-    """
-    auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-    _Bool _Complex _Imaginary _Alignas _Alignof _Atomic _Generic _Noreturn _Static_assert _Thread_local
-    alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class co_await co_return co_yield
-    compl concept const_cast consteval constexpr constinit decltype delete dynamic_cast explicit export false friend
-    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast
-    requires static_assert static_cast template this thread_local throw true try typeid typename typeof using virtual
-    wchar_t xor xor_eq linux unix main
-    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
-    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS
-    sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
-    arguments exp exp2 expm1 log log2 log10 log1p pow sqrt cbrt fabs floor ceil round trunc sin cos tan asin acos atan
-    sinh cosh tanh erf erfc gamma lgamma tgamma hypot fmin fmax fma fmod remainder ldexp frexp modf nan div abs labs
-    expf logf powf sqrtf abort exit free malloc calloc realloc memcpy memset memcmp printf puts rand time clock
-    signal remove rename system select read write open close link pipe wait fork exec index y0 y1 yn j0 j1 jn
-    """.split()
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "_Bool",
+        "_Complex",
+        "_Imaginary",
+        "_Alignas",
+        "_Alignof",
+        "_Atomic",
+        "_Generic",
+        "_Noreturn",
+        "_Static_assert",
+        "_Thread_local",
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "bitand",
+        "bitor",
+        "bool",
+        "catch",
+        "char8_t",
+        "char16_t",
+        "char32_t",
+        "class",
+        "co_await",
+        "co_return",
+        "co_yield",
+        "compl",
+        "concept",
+        "const_cast",
+        "consteval",
+        "constexpr",
+        "constinit",
+        "decltype",
+        "delete",
+        "dynamic_cast",
+        "explicit",
+        "export",
+        "false",
+        "friend",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "reinterpret_cast",
+        "requires",
+        "static_assert",
+        "static_cast",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typeid",
+        "typename",
+        "typeof",
+        "using",
+        "virtual",
+        "wchar_t",
+        "xor",
+        "xor_eq",
+        "linux",
+        "unix",
+        "main",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "size_t",
+        "intptr_t",
+        "uintptr_t",
+        "ptrdiff_t",
+        "NULL",
+        "INFINITY",
+        "NAN",
+        "SIZE_MAX",
+        "PTRDIFF_MAX",
+        "INT32_MIN",
+        "INT64_MIN",
+        "INT64_C",
+        "UINT64_C",
+        "MOST_THREADS",
+        "sizes",
+        "work",
+        "plan",
+        "bytes",
+        "scratch",
+        "scratch_bytes",
+        "mine",
+        "arrays",
+        "lengths",
+        "status",
+        "total",
+        "padded",
+        "thread",
+        "threads",
+        "add",
+        "array",
+        "aligned",
+        "overlap",
+        "measure",
+        "check",
+        "base",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "pow",
+        "sqrt",
+        "cbrt",
+        "fabs",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "erf",
+        "erfc",
+        "gamma",
+        "lgamma",
+        "tgamma",
+        "hypot",
+        "fmin",
+        "fmax",
+        "fma",
+        "fmod",
+        "remainder",
+        "ldexp",
+        "frexp",
+        "modf",
+        "nan",
+        "div",
+        "abs",
+        "labs",
+        "expf",
+        "logf",
+        "powf",
+        "sqrtf",
+        "abort",
+        "exit",
+        "free",
+        "malloc",
+        "calloc",
+        "realloc",
+        "memcpy",
+        "memset",
+        "memcmp",
+        "printf",
+        "puts",
+        "rand",
+        "time",
+        "clock",
+        "signal",
+        "remove",
+        "rename",
+        "system",
+        "select",
+        "read",
+        "write",
+        "open",
+        "close",
+        "link",
+        "pipe",
+        "wait",
+        "fork",
+        "exec",
+        "index",
+        "y0",
+        "y1",
+        "yn",
+        "j0",
+        "j1",
+        "jn",
+    ]
 )
 """Words that a generated name must not be: keywords of C and C++, names of headers and of our own helpers."""
 
@@ -63,7 +279,11 @@ def affine(index: Affine, variable: Callable[[int], str]) -> str:
     """An affine form as C text."""
     text = ""
     for coefficient, number in index.terms:
-        word = variable(number) if abs(coefficient) == 1 else f"{abs(coefficient)} * {variable(number)}"
+        word = (
+            variable(number)
+            if abs(coefficient) == 1
+            else f"{abs(coefficient)} * {variable(number)}"
+        )
         sign = "-" if coefficient < 0 else "+"
         text = f"{text} {sign} {word}" if text else (word if coefficient > 0 else f"-{word}")
     if not text:
@@ -116,6 +336,14 @@ class Spelling:
             return f"(uint8_t)({text})"
         return text
 
+    def update(self, target: str, value: Scalar) -> str:
+        """The statement that gives ``target`` a value: ``+=`` where the value is the target plus something."""
+        if isinstance(value, Apply) and value.primitive in ("add", "mul") and _is_operator(value):
+            old, change = value.arguments
+            if self.expression(old) == target:
+                return f"{target} {OPERATORS[value.primitive]}= {self.expression(change)};"
+        return f"{target} = {self.value(value)};"
+
     def expression(self, scalar: Scalar) -> str:
         """A scalar as an expression, without outer parentheses; a bool is an int that is 0 or 1."""
         match scalar:
@@ -138,8 +366,13 @@ class Spelling:
     def _atom(self, scalar: Scalar) -> str:
         """The same, in parentheses where it is more than one word."""
         text = self.expression(scalar)
-        whole = isinstance(scalar, (Local, Constant)) or (isinstance(scalar, Load) and " != 0" not in text)
-        called = isinstance(scalar, Apply) and scalar.primitive in CALLS and not _is_operator(scalar)
+        whole = isinstance(scalar, (Local, Constant)) or (
+            isinstance(scalar, Load) and " != 0" not in text
+        )
+        whole = whole or (isinstance(scalar, Convert) and text.startswith("("))
+        called = (
+            isinstance(scalar, Apply) and scalar.primitive in CALLS and not _is_operator(scalar)
+        )
         return text if (whole and not text.startswith("-")) or called else f"({text})"
 
     def _convert(self, scalar: Convert) -> str:

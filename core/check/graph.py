@@ -29,7 +29,9 @@ def _assignment(node: Assignment, value: int) -> None:
     kept = {axis for index in node.target for _, axis in index.terms}
     read = {axis for r in node.reads for index in r.index for _, axis in index.terms}
     _demand(kept | read <= axes, "axes holds every axis", value)
-    _demand((node.acc is None) == (kept == axes), "acc is None exactly when no axis is reduced", value)
+    _demand(
+        (node.acc is None) == (kept == axes), "acc is None exactly when no axis is reduced", value
+    )
     _demand(len(kept) == len(node.target), "the target walks distinct axes", value)
 
 

@@ -31,7 +31,9 @@ class _Verifier:
                 case For():
                     self._demand(s.variable not in self.sizes, "a loop variable is opened once")
                     names = [self.kernel.names[v] for v in self.sizes]
-                    self._demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")
+                    self._demand(
+                        self.kernel.names[s.variable] not in names, "names in scope are distinct"
+                    )
                     self.sizes[s.variable] = s.size
                     self.block(s.body)
                     del self.sizes[s.variable]
@@ -43,7 +45,9 @@ class _Verifier:
                     self.defined.add(s.variable)
                 case Change():
                     self._scalar(s.value)
-                    self._demand(s.variable in self.defined, "a variable is defined before it changes")
+                    self._demand(
+                        s.variable in self.defined, "a variable is defined before it changes"
+                    )
                 case Store():
                     self._scalar(s.value)
                     self._index(s.buffer, s.index)
@@ -57,7 +61,9 @@ class _Verifier:
             if isinstance(part, Load):
                 self._index(part.buffer, part.index)
             elif isinstance(part, Local):
-                self._demand(part.variable in self.defined, "a variable is defined before it is used")
+                self._demand(
+                    part.variable in self.defined, "a variable is defined before it is used"
+                )
 
     def _index(self, buffer: int, index: tuple[Affine, ...]) -> None:
         dims = self.program.buffers[buffer].dims
@@ -69,4 +75,6 @@ class _Verifier:
 
     def _demand(self, holds: bool, invariant: str) -> None:
         if not holds:
-            raise InternalError("E9905", f"kernel {self.kernel.name} of {self.program.name}: {invariant}")
+            raise InternalError(
+                "E9905", f"kernel {self.kernel.name} of {self.program.name}: {invariant}"
+            )

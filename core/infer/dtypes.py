@@ -45,7 +45,11 @@ def _typed(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
 
 def _settle(scalar: Scalar, span: Span) -> Scalar:
     """A constant that met nothing is f32."""
-    return _fitted(scalar, "f32", span) if isinstance(scalar, Constant) and scalar.dtype is None else scalar
+    return (
+        _fitted(scalar, "f32", span)
+        if isinstance(scalar, Constant) and scalar.dtype is None
+        else scalar
+    )
 
 
 def _converted(argument: Scalar, dtype: str, span: Span) -> Scalar:
@@ -70,7 +74,9 @@ def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scala
         dtype = arithmetic(dtype)
     if kind == "float" and dtype not in FLOATS:
         message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
-        raise ElementTypeError("E0602", message, span, "convert first, for example with `f32 >>` before it")
+        raise ElementTypeError(
+            "E0602", message, span, "convert first, for example with `f32 >>` before it"
+        )
     if primitive == "pow" and isinstance(arguments[1], Constant) and arguments[1].value in POWERS:
         primitive, arguments = POWERS[arguments[1].value], arguments[:1]
     brought = tuple(_brought(a, dtype, span) for a in arguments)
@@ -114,7 +120,9 @@ def _fitted(constant: Constant, dtype: str, span: Span) -> Constant:
             raise ElementTypeError("E0603", message, span, "convert the other side with f32 or f64")
     elif dtype in FLOATS and abs(value) > LARGEST_FLOAT[dtype] and abs(value) != float("inf"):
         message = f"the constant {_spelled(value)} is larger than any {dtype}"
-        raise ElementTypeError("E0603", message, span, "write `f64` after the constant: `(1e300 >> f64)`")
+        raise ElementTypeError(
+            "E0603", message, span, "write `f64` after the constant: `(1e300 >> f64)`"
+        )
     return Constant(value, dtype)
 
 

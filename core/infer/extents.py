@@ -52,7 +52,9 @@ class Extents:
         if isinstance(node, Assignment):
             walked = [None] * len(node.axes)
             places = [(value, dim, index) for dim, index in enumerate(node.target)]
-            places += [(r.value, dim, index) for r in node.reads for dim, index in enumerate(r.index)]
+            places += [
+                (r.value, dim, index) for r in node.reads for dim, index in enumerate(r.index)
+            ]
             for source, dim, index in places:
                 axis = index.axis()
                 if axis is None:
@@ -79,7 +81,9 @@ class Extents:
                     self.groups.union(first.setdefault((claim.scope, written), member), member)
         names: dict[int, str] = {}
         numbers: dict[int, tuple[int, Claim]] = {}
-        for claim in reversed(self.graph.claims):  # the outermost definition is the last: its words win
+        for claim in reversed(
+            self.graph.claims
+        ):  # the outermost definition is the last: its words win
             for dim, written in enumerate(claim.dims or ()):
                 group = self.groups.find(self.bases[claim.value] + dim)
                 if isinstance(written, str):
@@ -92,7 +96,9 @@ class Extents:
 
     def _sizes(self, named: dict[int, str]) -> tuple[Size, ...]:
         """One size per class, in the order in which inputs, then other values, have them."""
-        order = list(self.graph.inputs) + [v for v in range(len(self.graph.nodes)) if v not in set(self.graph.inputs)]
+        order = list(self.graph.inputs) + [
+            v for v in range(len(self.graph.nodes)) if v not in set(self.graph.inputs)
+        ]
         position = {value: number for number, value in enumerate(self.graph.inputs)}
         reads = _first_reads(self.graph)
         places: dict[int, list[Place]] = {}
@@ -166,11 +172,16 @@ def _two_numbers(dim: int, one: tuple[int, Claim], other: tuple[int, Claim]) -> 
         f"one extent is written as {one[0]} (dimension {dim} of {one[1].name}) "
         f"and as {other[0]} ({other[1].name})"
     )
-    return ShapeError("E0504", message, one[1].span, "write the same number, or a name, in both places", labels)
+    return ShapeError(
+        "E0504", message, one[1].span, "write the same number, or a name, in both places", labels
+    )
 
 
 def fit(
-    sizes: Sequence[Size], names: Sequence[str], ranks: Sequence[int], shapes: Sequence[tuple[int, ...]]
+    sizes: Sequence[Size],
+    names: Sequence[str],
+    ranks: Sequence[int],
+    shapes: Sequence[tuple[int, ...]],
 ) -> tuple[int, ...]:
     """The extents, one per size, of arrays of these shapes.
 
@@ -190,7 +201,9 @@ def fit(
             raise ShapeError("E0503", message, None, f"pass an array of rank {rank} as {name}")
         for dim, extent in enumerate(shape):
             if not 0 <= extent < LARGEST_EXTENT:
-                message = f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
+                message = (
+                    f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
+                )
                 raise ShapeError("E0507", message, None, None)
     return tuple(_extent(size, names, shapes) for size in sizes)
 
@@ -204,7 +217,8 @@ def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]])
     for place in size.places:
         here = shapes[place.number][place.dim]
         if size.fixed is not None and here != size.fixed:
-            message = f"axis {size.name} is fixed at {size.fixed}, but dimension {place.dim} of {names[place.number]} is {here}"
+            where = f"dimension {place.dim} of {names[place.number]}"
+            message = f"axis {size.name} is fixed at {size.fixed}, but {where} is {here}"
             raise ShapeError("E0506", message, place.span, f"pass extent {size.fixed} there")
         if here != extent:
             raise _unequal(size, names, (first, extent), (place, here))
@@ -219,7 +233,10 @@ def _unequal(
         f"axis {size.name} is {left} in {names[a.number]} (dimension {a.dim}) "
         f"and {right} in {names[b.number]} (dimension {b.dim})"
     )
-    labels = [Label(b.span, f"{right} here, in {names[b.number]}"), Label(a.span, f"{left} here, in {names[a.number]}")]
+    labels = [
+        Label(b.span, f"{right} here, in {names[b.number]}"),
+        Label(a.span, f"{left} here, in {names[a.number]}"),
+    ]
     help_line = "both dimensions are walked by one axis: give them the same extent"
     return ShapeError("E0505", message, b.span, help_line, labels)
 

@@ -46,21 +46,38 @@ def infer_ranks(graph: Graph, given: Sequence[int] | None) -> list[int | None]:
         if group in known and known[group][0] != rank:
             raise _wrong_array(graph, number, rank, known[group])
         known.setdefault(group, (rank, graph.nodes[graph.inputs[number]].span, "is"))
-    return [known[g][0] if (g := groups.find(v)) in known else None for v in range(len(graph.nodes))]
+    return [
+        known[g][0] if (g := groups.find(v)) in known else None for v in range(len(graph.nodes))
+    ]
 
 
 def _mismatch(
     graph: Graph, value: int, one: tuple[int, Span, str], other: tuple[int, Span, str]
 ) -> ShapeError:
-    labels = [Label(other[1], f"{other[2]} rank {other[0]}"), Label(one[1], f"{one[2]} rank {one[0]}")]
+    labels = [
+        Label(other[1], f"{other[2]} rank {other[0]}"),
+        Label(one[1], f"{one[2]} rank {one[0]}"),
+    ]
     if isinstance(graph.nodes[value], Input) and "gives" not in (one[2], other[2]):
         name = graph.input_name(graph.inputs.index(value))
         message = f"{name} is read with rank {one[0]} and with rank {other[0]}"
-        return ShapeError("E0502", message, other[1], "an input has one rank; use two inputs, or pair with |", labels)
+        return ShapeError(
+            "E0502",
+            message,
+            other[1],
+            "an input has one rank; use two inputs, or pair with |",
+            labels,
+        )
     gives, reads = (one, other) if one[2] == "gives" else (other, one)
-    message = f"a value of rank {gives[0]} flows into a pattern of rank {reads[0]}: {reads[1].text()}"
+    message = (
+        f"a value of rank {gives[0]} flows into a pattern of rank {reads[0]}: {reads[1].text()}"
+    )
     return ShapeError(
-        "E0501", message, other[1], "give the pattern one letter per dimension of what flows into it", labels
+        "E0501",
+        message,
+        other[1],
+        "give the pattern one letter per dimension of what flows into it",
+        labels,
     )
 
 
@@ -68,4 +85,6 @@ def _wrong_array(graph: Graph, number: int, rank: int, known: tuple[int, Span, s
     name = graph.input_name(number)
     message = f"{name} has rank {rank}, but the program reads it with rank {known[0]}"
     label = Label(known[1], f"{known[2]} rank {known[0]}")
-    return ShapeError("E0503", message, known[1], f"pass an array of rank {known[0]} as {name}", [label])
+    return ShapeError(
+        "E0503", message, known[1], f"pass an array of rank {known[0]} as {name}", [label]
+    )

@@ -31,8 +31,10 @@ class Place:
 
 @record
 class Size:
-    """An extent. ``fixed`` is its number, or None for a run-time size; ``places`` are the input dimensions that have
-    it, in order; empty where only a constant-rank value does."""
+    """An extent: ``fixed`` is its number, or None for a run-time size.
+
+    ``places`` are the input dimensions that have it, in order.
+    """
 
     name: str
     fixed: int | None

@@ -79,7 +79,7 @@ class _Program:
         reader = self.reader
         while True:
             c = reader.skip()
-            if not (c == "~" or (c == "(" and not is_affine(reader))):
+            if not (c == "~" or (c == "(" and not is_affine(reader, reader.pos))):
                 return
             self.depth += 1
             if self.depth > DEEPEST:
@@ -162,7 +162,8 @@ class _Program:
         follows = reader.text[after] if after < reader.end else ""
         if word == "i" and follows == "(":
             return self.quotation(after)
-        if matches_form(reader):
+        grouped = follows == "(" and is_affine(reader, after)
+        if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
             return self.named(word, reader.take(stop))
@@ -214,7 +215,7 @@ class _Program:
         reader = self.reader
         first = reader.take(reader.pos + 1)
         reader.pos = bracket
-        if is_affine(reader):
+        if is_affine(reader, reader.pos):
             raise not_affine_yet(reader, first.start)
         opened = reader.take(bracket + 1)
         c = reader.skip()

@@ -106,7 +106,7 @@ def read_pattern(reader: Reader, wanted: str = "a pattern") -> Pattern:
         _refuse_tail(reader, start)
         return Pattern((), span)
     if c == "" or c not in LETTERS:
-        if c and (c in DIGITS or (c == "(" and is_affine(reader))):
+        if c and (c in DIGITS or (c == "(" and is_affine(reader, reader.pos))):
             raise not_affine_yet(reader, start)
         raise reader.unexpected("E0103", wanted)
     source = reader.source
@@ -121,7 +121,7 @@ def _refuse_tail(reader: Reader, start: int) -> None:
     c = reader.peek()
     if c == "" or c not in WORD + ".(":
         return
-    if c in DIGITS or (c == "(" and is_affine(reader)):
+    if c in DIGITS or (c == "(" and is_affine(reader, reader.pos)):
         raise not_affine_yet(reader, start)
     if c == "(":
         return
@@ -145,12 +145,12 @@ def not_affine_yet(reader: Reader, start: int) -> NotationError:
     return NotationError("E0107", message, reader.span(start, stop), help_line)
 
 
-def is_affine(reader: Reader) -> bool:
-    """Whether the parenthesis at the cursor is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
-    stop = reader.past(AFFINE, reader.pos + 1)
+def is_affine(reader: Reader, start: int) -> bool:
+    """Whether the parenthesis at ``start`` is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
+    stop = reader.past(AFFINE, start + 1)
     if stop >= reader.end or reader.text[stop] != ")":
         return False
-    inside = reader.text[reader.pos + 1 : stop].strip(BLANKS)
+    inside = reader.text[start + 1 : stop].strip(BLANKS)
     if not any(c in DIGITS + "+-" for c in inside):
         return False
     return not (_is_number(inside.removeprefix("-")) or _is_word(inside))

@@ -268,7 +268,7 @@ def _parameter(reader: Reader) -> tuple[Span, Parameter]:
             help_line = f"did you mean `{close}`?" if close else None
             help_line = help_line or f"the element types are {', '.join(TYPES)}"
             message = f"`{dtype}` is not an element type"
-            raise ModuleError("E0410", message, span, help_line)
+            raise ModuleError("E0412", message, span, help_line)
     dims: tuple[str | int, ...] | None = None
     stop = reader.pos
     if reader.skip() == "[":

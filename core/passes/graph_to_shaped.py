@@ -59,7 +59,9 @@ def _undetermined(program: graph.Graph, ranks: Sequence[int | None]) -> ShapeErr
 class _Shaping:
     """One run of the inference over a graph whose ranks are known."""
 
-    def __init__(self, program: graph.Graph, ranks: list[int], dtypes: Sequence[str | None]) -> None:
+    def __init__(
+        self, program: graph.Graph, ranks: list[int], dtypes: Sequence[str | None]
+    ) -> None:
         self.program = program
         self.ranks = ranks
         self.dtypes = _input_dtypes(program, dtypes)
@@ -114,7 +116,9 @@ class _Shaping:
         index = tuple(walks(axis) for axis in range(len(axes)))
         spans = tuple(node.span for _ in axes)
         read = graph.Read(node.value, index, spans, node.span)
-        return graph.Assignment(axes, index, (read,), node.scalar, None, (), None, node.text, node.span)
+        return graph.Assignment(
+            axes, index, (read,), node.scalar, None, (), None, node.text, node.span
+        )
 
     def _assignment(self, value: int, node: graph.Assignment) -> None:
         delivered: list[Scalar] = []
@@ -179,7 +183,17 @@ class _Shaping:
         scalar = type_scalar(node.scalar, delivered, node.span)
         assert scalar.dtype is not None
         made = shaped.Assignment(
-            node.axes, sizes, node.target, reads, scalar, None, scalar.dtype, (), None, node.text, node.span
+            node.axes,
+            sizes,
+            node.target,
+            reads,
+            scalar,
+            None,
+            scalar.dtype,
+            (),
+            None,
+            node.text,
+            node.span,
         )
         self._add(value, made, scalar.dtype)
 
@@ -201,23 +215,25 @@ def _input_dtypes(program: graph.Graph, given: Sequence[str | None]) -> list[str
     """The type of each input: its array's, else the written one, else f32."""
     written = {claim.value: claim.dtype for claim in program.claims if claim.dtype is not None}
     return [
-        dtype or written.get(value) or "f32" for value, dtype in zip(program.inputs, given, strict=True)
+        dtype or written.get(value) or "f32"
+        for value, dtype in zip(program.inputs, given, strict=True)
     ]
 
 
 def _reduced(node: graph.Assignment, delivered: list[Scalar]) -> tuple[Scalar, str]:
     """The typed scalar of an assignment, and the type of its result."""
     scalar = type_scalar(node.scalar, delivered, node.span)
+    assert scalar.dtype is not None
     if node.acc is not None:
         primitive = OPS[node.acc].binary
         assert primitive is not None
-        assert scalar.dtype is not None
         if PRIMITIVES[primitive].kind == "logic":
             scalar = Apply("truth", (scalar,), "bool")
-        elif arithmetic(scalar.dtype) != scalar.dtype:
-            scalar = Convert(scalar, arithmetic(scalar.dtype))
-    assert scalar.dtype is not None
-    return scalar, scalar.dtype
+        elif scalar.dtype == "bool":
+            scalar = Convert(scalar, arithmetic("bool"))
+    dtype = scalar.dtype
+    assert dtype is not None
+    return scalar, dtype
 
 
 def _names(

@@ -38,7 +38,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     shaped = scheduled.shaped
     storage = _Storage(shaped)
     staged = _staged(scheduled)
-    kernels = []
+    kernels: list[kernel.Kernel] = []
     for value, node in enumerate(shaped.nodes):
         if isinstance(node, Assignment) and value not in staged:
             kernels.append(_Lowering(scheduled, storage, len(kernels)).run(value))
@@ -52,7 +52,9 @@ def _staged(scheduled: Scheduled) -> set[int]:
     found = set()
     for node, nest in zip(scheduled.shaped.nodes, scheduled.nests, strict=True):
         if isinstance(node, Assignment) and nest is not None:
-            found |= {r.value for r, site in zip(node.reads, nest.sites, strict=True) if site is not None}
+            found |= {
+                r.value for r, site in zip(node.reads, nest.sites, strict=True) if site is not None
+            }
     return found
 
 
@@ -76,7 +78,9 @@ class _Storage:
                 role = "output"
             elif value in self.shaped.inputs:
                 role = "input"
-            self.of_value[value] = self._add(kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role))
+            self.of_value[value] = self._add(
+                kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role)
+            )
         return self.of_value[value]
 
     def private(self, name: str, dtype: str, dims: tuple[int, ...]) -> int:
@@ -250,50 +254,67 @@ class _Lowering:
 
     def _reduction(self, frame: _Frame, block: Block, leading: int) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
-        node, order = frame.node, frame.nest.order
-        outputs = set(node.output_axes())
-        inner = tuple(axis for axis in order[leading:] if axis in outputs)
-        assert node.acc is not None
-        start = Constant(identity(node.acc, node.acc_dtype), node.acc_dtype)
+        outputs = set(frame.node.output_axes())
+        inner = tuple(axis for axis in frame.nest.order[leading:] if axis in outputs)
         if inner:
-            buffer = self._accumulators(frame, inner)
-            self._over(
-                frame, block, inner, lambda body, at: body.append(kernel.Store(buffer, at, start))
-            )
+            yield from self._buffered(frame, block, leading, inner)
         else:
-            local = self._local(fresh("acc", self.taken))
-            block.append(kernel.Define(local, node.acc_dtype, start, mutable=True))
+            yield from self._single(frame, block, leading)
+
+    def _single(self, frame: _Frame, block: Block, leading: int) -> Steps:
+        """A reduction with one accumulator: a scalar variable."""
+        dtype = frame.node.acc_dtype
+        local = self._local(fresh("acc", self.taken))
+        acc = Local(local, dtype)
+        block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
+
+        def step(body: Block) -> None:
+            body.append(kernel.Change(local, self._accumulated(frame, acc)))
+
+        yield from self._inside(frame, leading, step)
+        result = self.shaped.tensors[frame.value].dtype
+        self._write(frame, block, _converted(acc, result))
+
+    def _buffered(self, frame: _Frame, block: Block, leading: int, inner: tuple[int, ...]) -> Steps:
+        """A reduction with an accumulator per element of the loops over ``inner``: a buffer over them."""
+        dtype = frame.node.acc_dtype
+        dims = tuple(frame.node.sizes[axis] for axis in inner)
+        buffer = self.storage.private(fresh("acc", self.taken), dtype, dims)
+
+        def start(body: Block, at: tuple[Affine, ...]) -> None:
+            body.append(kernel.Store(buffer, at, start_of(frame.node)))
+
+        def step(body: Block) -> None:
+            at = tuple(walks(frame.variable[axis]) for axis in inner)
+            body.append(kernel.Store(buffer, at, self._accumulated(frame, Load(buffer, at, dtype))))
+
+        def finish(body: Block, at: tuple[Affine, ...]) -> None:
+            result = self.shaped.tensors[frame.value].dtype
+            self._write(frame, body, _converted(Load(buffer, at, dtype), result))
+
+        self._over(frame, block, inner, start)
+        yield from self._inside(frame, leading, step)
+        self._over(frame, block, inner, finish)
+
+    def _inside(self, frame: _Frame, leading: int, step: Callable[[Block], None]) -> Steps:
+        """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
+        order = frame.nest.order
         opened = []
         for depth in range(leading, len(order)):
             opened.append(self._enter(frame, order[depth], self._block(frame, depth)))
             yield from self._stage(frame, depth + 1)
-        value = _converted(self._value(frame), node.acc_dtype)
-        primitive = OPS[node.acc].binary
-        assert primitive is not None
-        body = self._block(frame, len(order))
-        if inner:
-            at = tuple(walks(frame.variable[axis]) for axis in inner)
-            old = Load(buffer, at, node.acc_dtype)
-            body.append(kernel.Store(buffer, at, Apply(primitive, (old, value), node.acc_dtype)))
-        else:
-            old_local = Local(local, node.acc_dtype)
-            body.append(kernel.Change(local, Apply(primitive, (old_local, value), node.acc_dtype)))
+        step(self._block(frame, len(order)))
         for loop in reversed(opened):
             self._leave(loop)
-        dtype = self.shaped.tensors[frame.value].dtype
-        if not inner:
-            self._write(frame, block, _converted(Local(local, node.acc_dtype), dtype))
-            return
 
-        def finish(body: Block, at: tuple[Affine, ...]) -> None:
-            result = _converted(Load(buffer, at, node.acc_dtype), dtype)
-            self._write(frame, body, result)
-
-        self._over(frame, block, inner, finish)
-
-    def _accumulators(self, frame: _Frame, inner: tuple[int, ...]) -> int:
-        dims = tuple(frame.node.sizes[axis] for axis in inner)
-        return self.storage.private(fresh("acc", self.taken), frame.node.acc_dtype, dims)
+    def _accumulated(self, frame: _Frame, acc: Scalar) -> Scalar:
+        """The accumulator after one more iteration."""
+        node = frame.node
+        assert node.acc is not None
+        primitive = OPS[node.acc].binary
+        assert primitive is not None
+        value = _converted(self._value(frame), node.acc_dtype)
+        return Apply(primitive, (acc, value), node.acc_dtype)
 
     def _over(
         self,
@@ -356,14 +377,14 @@ def _converted(scalar: Scalar, dtype: str) -> Scalar:
     return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
 
 
-def identity(op: str, dtype: str) -> float | int:
-    """The neutral element of a reducible operator in a type: integers have ends where floats have infinities."""
-    value = OPS[op].identity
+def start_of(node: Assignment) -> Constant:
+    """The neutral element that a reduction starts from: integers have ends where floats have infinities."""
+    assert node.acc is not None
+    value = OPS[node.acc].identity
     assert value is not None
-    if dtype not in INTEGER_ENDS:
-        return value
-    low, high = INTEGER_ENDS[dtype]
-    return int(min(max(value, low), high)) if abs(value) != float("inf") else (low if value < 0 else high)
+    if node.acc_dtype in INTEGER_ENDS and abs(value) == float("inf"):
+        return Constant(INTEGER_ENDS[node.acc_dtype][value > 0], node.acc_dtype)
+    return Constant(value, node.acc_dtype)
 
 
 def _drive(steps: Steps) -> None:

@@ -105,7 +105,9 @@ class _Wiring:
             case syntax.Conversion():
                 slot = self._add(_Slot(node.span))
                 scalar = Convert(Operand(0), node.dtype)
-                return _Wires([slot], [self._add(graph.Elementwise(slot, scalar, node.dtype, node.span))])
+                return _Wires(
+                    [slot], [self._add(graph.Elementwise(slot, scalar, node.dtype, node.span))]
+                )
             case syntax.Expression():
                 patterns = [node.left] if node.right is None else [node.left, node.right]
                 slots = [self._add(_Slot(pattern.span)) for pattern in patterns]
@@ -199,7 +201,9 @@ class _Wiring:
             tuple(nodes),
             tuple(range(len(wires.inputs))),
             tuple(number[self._resolve(value)] for value in wires.outputs),
-            tuple(replace(claim, value=number[self._resolve(claim.value)]) for claim in self.claims),
+            tuple(
+                replace(claim, value=number[self._resolve(claim.value)]) for claim in self.claims
+            ),
         )
 
     def _number(self, item: int, number: dict[int, int], nodes: list[graph.Node]) -> None:
@@ -234,7 +238,9 @@ def _operands(node: _Slot | graph.Node) -> list[int]:
 def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
     match node:
         case graph.Assignment():
-            reads = tuple(replace(read, value=v) for read, v in zip(node.reads, values, strict=True))
+            reads = tuple(
+                replace(read, value=v) for read, v in zip(node.reads, values, strict=True)
+            )
             return replace(node, reads=reads)
         case graph.Elementwise():
             return replace(node, value=values[0])

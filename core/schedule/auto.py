@@ -155,7 +155,9 @@ def mapping(made: Assignment, read: Read) -> Mapping:
 
 
 def _renamed(index: Affine, names: Mapping) -> Affine:
-    return Affine(tuple((coefficient, names[axis]) for coefficient, axis in index.terms), index.offset)
+    return Affine(
+        tuple((coefficient, names[axis]) for coefficient, axis in index.terms), index.offset
+    )
 
 
 def _leading(order: tuple[int, ...], back: dict[int, list[int]]) -> int:

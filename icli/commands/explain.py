@@ -84,8 +84,10 @@ def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
             "E0815", "this version has no CUDA target", help="--emit c, or --target c, is there"
         )
     if stage == "schedule":
-        return "\n".join(pipeline.explain(graph, shapes).schedule)
-    shaped = pipeline.infer(graph, [None] * len(graph.inputs), shapes=shapes)
+        from ilang.icli.plain import schedule_text
+
+        return schedule_text(pipeline.explain(graph, shapes).schedule)
+    shaped = pipeline.infer(graph, shapes=shapes)
     if stage == "shapes":
         return pipeline.shapes_text(shaped)
     program = pipeline.lower(shaped)

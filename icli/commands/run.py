@@ -24,7 +24,7 @@ def run(request: Request, screen: Screen) -> int:
 
     from ilang.codegen.component import Component
     from ilang.icli.arrays import array_of, save
-    from ilang.icli.values import array_text
+    from ilang.icli.values import array_text, output_names
 
     declared = [written_dtype(graph, n) for n in range(len(graph.inputs))]
     declared += [None] * len(operands)
@@ -55,11 +55,6 @@ def written_dtype(graph: Graph, number: int) -> str | None:
     """The element type that the program writes for an input, or None."""
     node = graph.nodes[graph.inputs[number]]
     return node.dtype if isinstance(node, Input) else None
-
-
-def output_names(count: int) -> list[str]:
-    """What the outputs are called: ``out``, or ``out0``, ``out1``, ..."""
-    return ["out"] if count == 1 else [f"out{number}" for number in range(count)]
 
 
 def terminal_width() -> int:

@@ -1,0 +1,273 @@
+"""Compiled libraries, kept by what made them: the same text, flags, compiler and processor are compiled once.
+
+An entry is one file, ``KEY.so``: the library, then a trailer with a hash of it that the loader does not look at. An
+entry is checked before it is loaded, since loading a library that was cut short kills the process. Entries appear by
+renaming a whole file, so readers need no lock; the lock per key only keeps processes from doing the same work.
+
+A cache that cannot be used never fails a run: the library is then built in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from ilang.codegen import toolchain
+from ilang.codegen.toolchain import Variant
+from ilang.core.diagnostic import ToolError
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: work may then be done twice
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+FORMAT = "1"
+"""Part of every key, and of the folder's name; raised when a trailer or a key changes."""
+
+MAGIC = b"\ni-entry\n"
+TRAILER = len(MAGIC) + hashlib.sha256().digest_size
+
+MOST_BYTES = 512 * 1024 * 1024
+"""The cache's limit; past it, the entries that were not used for longest go."""
+
+SWEEP_EVERY = 64
+"""Entries that one process stores between two looks at the size of the cache."""
+
+STALE_SECONDS = 24 * 3600
+"""Age of working folders that a killed process must have left."""
+
+LOCK_SECONDS = 30
+"""How long to wait for another process that compiles the same text before doing so as well."""
+
+NO_ROOM = ("No space left", "Disk quota", "Read-only file system", "File too large")
+
+
+def library(text: str, variant: Variant, load: Callable[[str], T]) -> T:
+    """What ``load`` makes of the compiled text; ``load`` takes a path and raises OSError where it cannot be loaded.
+
+    Raises:
+        ToolError: any of ``toolchain.build``, or E0908 (compiled, but no folder allows to load it).
+    """
+    key = key_of(text, variant)
+    folder = cache_folder()
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            return _shared(folder, key, text, variant, load)
+    return _private(text, variant, load)
+
+
+def key_of(text: str, variant: Variant) -> str:
+    """The name of an entry: a hash of everything that the library depends on, in hexadecimal."""
+    parts = (
+        *(FORMAT, text, " ".join(variant.flags())),
+        *(toolchain.find_compiler().identity, _processor()),
+    )
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def _processor() -> str:
+    """What ``-march=native`` depends on: the features of the first processor, or the kind of machine."""
+    machine = (
+        os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_IDENTIFIER", "")
+    )
+    try:
+        with Path("/proc/cpuinfo").open("rb") as file:
+            text = file.read(16 * 1024).decode("ascii", "replace")
+    except OSError:
+        return machine
+    words = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part", "isa")
+    lines = [line for line in text.split("\n\n")[0].splitlines() if line.startswith(words)]
+    return machine + hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def cache_folder() -> Path | None:
+    """The folder of the entries, made if need be; None where there is none that only this user can write to."""
+    chosen = os.environ.get("I_CACHE_DIR") or ""
+    base = os.environ.get("XDG_CACHE_HOME") or ""
+    if chosen:
+        root = Path(chosen)
+    elif base and Path(base).is_absolute():
+        root = Path(base, "i")
+    else:
+        home = Path("~").expanduser()
+        if not home.is_absolute():
+            return None
+        root = home / ".cache" / "i"
+    folder = root / f"compiled-{FORMAT}"
+    try:
+        if not folder.is_dir():
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+        seen = folder.stat()
+    except (OSError, ValueError):
+        return None
+    if hasattr(os, "geteuid") and seen.st_uid != os.geteuid():
+        return None
+    others_write = seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return folder if not others_write or os.name == "nt" else None
+
+
+def _shared(folder: Path, key: str, text: str, variant: Variant, load: Callable[[str], T]) -> T:
+    """Load the entry, built first if it is not there or not whole. Raises OSError where the folder is of no use."""
+    entry = folder / f"{key}.so"
+    if is_whole(entry):
+        with contextlib.suppress(OSError):  # removed just now to keep the cache small
+            return _used(entry, load)
+    with _turn(folder, key):
+        if not is_whole(entry):  # nobody built it while we waited
+            _store(folder, entry, text, variant)
+        return _used(entry, load)
+
+
+def _used(entry: Path, load: Callable[[str], T]) -> T:
+    loaded = load(str(entry))
+    with contextlib.suppress(OSError):
+        os.utime(entry)
+    return loaded
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether a file is an entry as it was stored: its trailer is there, and has the hash of the rest."""
+    try:
+        with entry.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return False
+            content = file.read()
+    except OSError:
+        return False
+    body, trailer = content[:-TRAILER], content[-TRAILER:]
+    return trailer == MAGIC + hashlib.sha256(body).digest()
+
+
+def _store(folder: Path, entry: Path, text: str, variant: Variant) -> None:
+    """Build an entry beside the others and put it in place in one step."""
+    sweep_now = _count_store()
+    if sweep_now:
+        sweep(folder)
+    with _working_folder(folder) as work:
+        try:
+            content = toolchain.build(text, work, variant)
+        except ToolError as error:
+            if error.code == "E0907" or any(words in error.message for words in NO_ROOM):
+                raise OSError(error.message) from error
+            raise
+        if not content.startswith(b"\x7fELF"):
+            raise OSError("a trailer is known to be harmless for this format only")
+        built = work / "entry.so"
+        with built.open("wb") as file:
+            file.write(content + MAGIC + hashlib.sha256(content).digest())
+            file.flush()
+            os.fsync(file.fileno())
+        built.chmod(0o600)
+        built.replace(entry)
+
+
+def _private(text: str, variant: Variant, load: Callable[[str], T]) -> T:
+    """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
+    try:
+        with _working_folder(Path(tempfile.gettempdir())) as work:
+            toolchain.build(text, work, variant)
+            try:
+                return load(str(work / "program.so"))
+            except OSError as error:
+                raise ToolError(
+                    "E0908",
+                    f"the compiled program cannot be loaded from {work}: {_reason(error)}",
+                    help="set I_CACHE_DIR or TMPDIR to a folder of your own on a file system that allows to run files",
+                ) from None
+    except OSError as error:
+        raise ToolError(
+            "E0907",
+            f"there is no folder to compile in: {_reason(error)}",
+            help="set TMPDIR to a folder that can be written and has room",
+        ) from None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+@contextlib.contextmanager
+def _working_folder(parent: Path) -> Iterator[Path]:
+    """A new folder of our own; it stays where a compiler failed, for whoever wants to look at the source."""
+    work = Path(tempfile.mkdtemp(prefix="building-", dir=parent))
+    keep = False
+    try:
+        yield work
+    except ToolError as error:
+        keep = error.code in {"E0903", "E0904", "E0905", "E0906"}
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _turn(folder: Path, key: str) -> Iterator[None]:
+    """Wait, for a while, until no other process or thread builds this entry (or one of its few neighbours)."""
+    if fcntl is None:
+        yield
+        return
+    with (folder / f"lock-{key[:2]}").open("ab") as file:
+        end, pause = time.monotonic() + LOCK_SECONDS, 0.001
+        held = False
+        while not held and time.monotonic() < end:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except BlockingIOError:
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+            except OSError:  # a file system without locks
+                break
+        try:
+            yield
+        finally:
+            if held:  # explicitly: a process forked meanwhile holds the same open file
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+
+_stored = 0
+
+
+def _count_store() -> bool:
+    """Whether it is time to look at the size of the cache: at the first entry, then now and then."""
+    global _stored  # noqa: PLW0603 - a counter; nothing depends on its value but when to tidy up
+    _stored += 1
+    return _stored % SWEEP_EVERY == 1
+
+
+def sweep(folder: Path, most_bytes: int = MOST_BYTES) -> None:
+    """Remove what killed processes left, and the entries not used for longest until ``most_bytes`` are left.
+
+    Safe while others read: a loaded library keeps its file, and an entry that is gone is built again.
+    """
+    entries: list[tuple[float, int, str]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as items:
+        for item in items:
+            with contextlib.suppress(OSError):
+                seen = item.stat(follow_symlinks=False)
+                if item.name.startswith("building-"):
+                    if STALE_SECONDS < time.time() - seen.st_mtime:
+                        shutil.rmtree(item.path, ignore_errors=True)
+                elif item.name.endswith(".so"):
+                    entries.append((seen.st_mtime, seen.st_size, item.path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= most_bytes:
+            return
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
+        total -= size

@@ -1,0 +1,359 @@
+"""What ``i explain`` tells of a program, as data: words, shapes, projections, schedule, loops, cost.
+
+The command line draws it (``icli/plain.py``, ``icli/render.py``); ``--json`` gives it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.nest import Nest, Scheduled, schedule_text
+from ilang.core.ir.scalar import Apply, Constant, walk
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.listing import affine_text, loops_text, number_text, size_text
+from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.passes.nest_to_kernel import nest_to_kernel
+from ilang.core.passes.shaped_to_nest import shaped_to_nest
+from ilang.core.record import record
+from ilang.core.schedule.auto import mapping
+
+
+@record
+class TensorRow:
+    """An input or output: name, element type, extents (numbers, or names of run-time sizes), axis letters."""
+
+    name: str
+    dtype: str
+    extents: tuple[str, ...]
+    letters: tuple[str, ...]
+
+
+@record
+class StepRow:
+    """An expression: its number, text, what it says in words, and what becomes of it (may be empty)."""
+
+    number: int
+    text: str
+    words: str
+    remark: str
+
+
+@record
+class ProjectionRow:
+    """A tensor, and for each axis the dimension it walks (``·`` where it walks none)."""
+
+    tensor: str
+    cells: tuple[str, ...]
+
+
+@record
+class Projection:
+    """Which dimension of which tensor each axis of a loop nest walks."""
+
+    step: int
+    text: str
+    axes: tuple[str, ...]
+    rows: tuple[ProjectionRow, ...]
+    remark: str
+
+
+@record
+class ScheduleRow:
+    """The nest of an expression in the notation of schedules."""
+
+    number: int
+    text: str
+    schedule: str
+
+
+@record
+class Cost:
+    """Operations and least traffic: numbers where every extent is known, else formulas; and what is stored between."""
+
+    flops: int | str
+    bytes: int | str
+    storage: str
+
+
+@record
+class Explanation:
+    """Everything, in the order in which it is shown."""
+
+    name: str
+    inputs: tuple[TensorRow, ...]
+    outputs: tuple[TensorRow, ...]
+    steps: tuple[StepRow, ...]
+    projections: tuple[Projection, ...]
+    schedule: tuple[ScheduleRow, ...]
+    loops: str
+    cost: Cost
+    notes: tuple[str, ...]
+
+
+WRITTEN_NOTE = "a schedule is written here: it is kept, printed and checked; this version runs the chosen loop orders shown"
+
+
+def explain(
+    graph: Graph,
+    shaped: Shaped,
+) -> Explanation:
+    """Explain a program from its graph and what was inferred of it."""
+    scheduled = shaped_to_nest(shaped)
+    return _Explaining(graph, scheduled).run()
+
+
+class _Explaining:
+    """One explanation under construction."""
+
+    def __init__(self, graph: Graph, scheduled: Scheduled) -> None:
+        self.graph = graph
+        self.scheduled = scheduled
+        self.shaped = scheduled.shaped
+        values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
+        self.number = {value: n for n, value in enumerate(values, 1)}
+        self.reader = self._readers()
+
+    def run(self) -> Explanation:
+        shaped = self.shaped
+        steps = list(self._assignments())
+        written = any(node.schedule is not None for _, node, _ in steps)
+        return Explanation(
+            shaped.name,
+            tuple(self._tensor(value) for value in shaped.inputs),
+            tuple(self._tensor(value) for value in shaped.outputs),
+            tuple(self._step(value, node) for value, node, _ in steps),
+            tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
+            tuple(self._schedule(*step) for step in steps),
+            loops_text(nest_to_kernel(self.scheduled)),
+            self._cost(),
+            (WRITTEN_NOTE,) if written else (),
+        )
+
+    def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
+        return ScheduleRow(self.number[value], _unscheduled(node), schedule_text(node, nest))
+
+    def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
+        found = []
+        for value, node in enumerate(self.shaped.nodes):
+            nest = self.scheduled.nests[value]
+            if isinstance(node, Assignment) and nest is not None:
+                found.append((value, node, nest))
+        return found
+
+    def _readers(self) -> dict[int, tuple[int, int]]:
+        """The reader that computes each staged value, and at what site."""
+        return {
+            read.value: (value, site)
+            for value, node, nest in self._assignments()
+            for read, site in zip(node.reads, nest.sites, strict=True)
+            if site is not None
+        }
+
+    def _tensor(self, value: int) -> TensorRow:
+        tensor = self.shaped.tensors[value]
+        extents = tuple(size_text(self.shaped.sizes[n]) for n in tensor.dims)
+        return TensorRow(tensor.name, tensor.dtype, extents, self._letters(value))
+
+    def _letters(self, value: int) -> tuple[str, ...]:
+        """The letters a value's dimensions go by: where it is made, else where it is first read."""
+        node = self.shaped.nodes[value]
+        if isinstance(node, Assignment):
+            return tuple(_index_text(index, node) for index in node.target)
+        for _, reader, _ in self._assignments():
+            for read in reader.reads:
+                if read.value == value:
+                    return tuple(_index_text(index, reader) for index in read.index)
+        return ()
+
+    def _step(self, value: int, node: Assignment) -> StepRow:
+        return StepRow(self.number[value], node.text, words(node), self._remark(value, node))
+
+    def _is_fused(self, value: int) -> bool:
+        """Whether a value is computed in its reader's innermost loop and never stored."""
+        node = self.shaped.nodes[value]
+        if value not in self.reader or not isinstance(node, Assignment) or node.acc is not None:
+            return False
+        reader, site = self.reader[value]
+        made = self.shaped.nodes[reader]
+        return isinstance(made, Assignment) and site == len(made.axes)
+
+    def _remark(self, value: int, node: Assignment) -> str:
+        if value not in self.reader:
+            return ""
+        reader, site = self.reader[value]
+        number = self.number[reader]
+        if self._is_fused(value):
+            return f"fused into {number}, never stored"
+        made, nest = self.shaped.nodes[reader], self.scheduled.nests[reader]
+        assert isinstance(made, Assignment)
+        assert nest is not None
+        if site == 0:
+            return f"computed once, before the loops of {number}"
+        loops = " ".join(made.axes[axis].name for axis in nest.order[:site])
+        read = next(r for r in made.reads if r.value == value)
+        back = mapping(node, read)
+        kept = [
+            node.axes[a].name for a in node.output_axes() if back.get(a) not in nest.order[:site]
+        ]
+        stored = f"a buffer over {' '.join(kept)}" if kept else "one scalar"
+        return f"computed in {number} at loop {loops.split()[-1]}, kept in {stored}"
+
+    def _projection(self, value: int, node: Assignment) -> Projection:
+        """The accesses of a nest, those of what is fused into it included."""
+        rows = [
+            ProjectionRow(self.shaped.tensors[source].name, self._cells(node, index))
+            for source, index in self._accesses(node)
+        ]
+        rows.append(ProjectionRow(self.shaped.tensors[value].name, self._cells(node, node.target)))
+        reduced = [node.axes[axis].name for axis in node.reduced_axes()]
+        remark = ""
+        if reduced:
+            remark = f"{' '.join(reduced)} {'is' if len(reduced) == 1 else 'are'} reduced"
+        letters = tuple(axis.name for axis in node.axes)
+        return Projection(self.number[value], node.text, letters, tuple(rows), remark)
+
+    def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
+        found: dict[tuple[int, tuple[Affine, ...]], None] = {}
+        pending: list[tuple[Read, dict[int, int] | None]] = [
+            (read, None) for read in reversed(node.reads)
+        ]
+        while pending:
+            read, names = pending.pop()
+            index = (
+                read.index if names is None else tuple(_renamed(part, names) for part in read.index)
+            )
+            made = self.shaped.nodes[read.value]
+            if self._is_fused(read.value) and isinstance(made, Assignment):
+                inner = mapping(made, Read(read.value, index))
+                pending.extend((below, inner) for below in reversed(made.reads))
+            else:
+                found.setdefault((read.value, index))
+        return list(found)
+
+    def _cells(self, node: Assignment, index: Sequence[Affine]) -> tuple[str, ...]:
+        cells = []
+        for axis in range(len(node.axes)):
+            dims = [str(d) for d, part in enumerate(index) if any(a == axis for _, a in part.terms)]
+            cells.append(",".join(dims) or "·")
+        return tuple(cells)
+
+    # -- cost --------------------------------------------------------------------------------------------------------
+
+    def _cost(self) -> Cost:
+        flops = _Total(self.shaped)
+        for value, node, _ in self._assignments():
+            outputs = tuple(self.shaped.tensors[value].dims)
+            operations = sum(
+                isinstance(p, Apply) and PRIMITIVES[p.primitive].kind != "move"
+                for p in walk(node.scalar)
+            )
+            domain = node.sizes
+            if operations and self._is_fused(value):
+                domain = outputs
+            flops.add(operations + (node.acc is not None), domain)
+        traffic = _Total(self.shaped)
+        for value in (*self.shaped.inputs, *self.shaped.outputs):
+            tensor = self.shaped.tensors[value]
+            traffic.add(BYTES[tensor.dtype], tensor.dims)
+        return Cost(flops.result(), traffic.result(), self._stored())
+
+    def _stored(self) -> str:
+        """The tensors stored between kernels, and their bytes."""
+        kept = []
+        total = _Total(self.shaped)
+        for value, _, _ in self._assignments():
+            if value not in self.reader and value not in self.shaped.outputs:
+                tensor = self.shaped.tensors[value]
+                kept.append(tensor.name)
+                total.add(BYTES[tensor.dtype], tensor.dims)
+        if not kept:
+            return "no intermediate storage"
+        amount = total.result()
+        said = f"{amount:,}" if isinstance(amount, int) else amount
+        return f"intermediate storage {said} bytes ({', '.join(kept)})"
+
+
+class _Total:
+    """A sum of products of extents: a number, or a formula where extents are not known."""
+
+    def __init__(self, shaped: Shaped) -> None:
+        self.shaped = shaped
+        self.number = 0
+        self.terms: dict[tuple[str, ...], int] = {}
+
+    def add(self, factor: int, sizes: Sequence[int]) -> None:
+        """Add ``factor`` times the product of some sizes."""
+        names = []
+        for number in sizes:
+            size = self.shaped.sizes[number]
+            if size.fixed is None:
+                names.append(size.name)
+            else:
+                factor *= size.fixed
+        if factor and names:
+            self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
+        elif factor:
+            self.number += factor
+
+    def result(self) -> int | str:
+        """The number, or a formula such as ``2·i·k·j + 4``."""
+        if not self.terms:
+            return self.number
+        words = [
+            "·".join([*([str(f)] if f != 1 else []), *names]) for names, f in self.terms.items()
+        ]
+        return " + ".join(words + ([str(self.number)] if self.number else []))
+
+
+def words(node: Assignment) -> str:
+    """What an expression says: ``sum over k, for each i j``."""
+    outputs = " ".join(node.axes[axis].name for axis in node.output_axes())
+    if node.acc is not None:
+        reduced = " ".join(node.axes[axis].name for axis in node.reduced_axes())
+        each = f", for each {outputs}" if outputs else ""
+        return f"{OPS[node.acc].reduction_says} over {reduced}{each}"
+    return f"{_scalar_words(node)}{f' over {outputs}' if outputs else ''}"
+
+
+def _scalar_words(node: Assignment) -> str:
+    scalar = node.scalar
+    operations = [part for part in walk(scalar) if isinstance(part, Apply)]
+    moved = any(read.index != node.target for read in node.reads)
+    if not operations:
+        if not node.reads:
+            return "the constant"
+        if scalar.dtype and "~" not in node.text and node.text != "I":
+            return f"convert to {scalar.dtype}"
+        rank = len(node.target)
+        diagonal = any(len({part.axis() for part in r.index}) < len(r.index) for r in node.reads)
+        return "take the diagonal" if diagonal else ("transpose" if moved and rank > 1 else "copy")
+    return _applied_words(operations[0])
+
+
+def _applied_words(applied: Apply) -> str:
+    """A primitive in words, with the constant it is applied with: ``maximum with 0``."""
+    primitive = PRIMITIVES[applied.primitive]
+    constants = [a for a in applied.arguments if isinstance(a, Constant)]
+    if not constants:
+        return primitive.says
+    joint = " " if primitive.kind == "compare" else " with "
+    return f"{primitive.says}{joint}{number_text(constants[0].value)}"
+
+
+def _unscheduled(node: Assignment) -> str:
+    """The text of an expression without its schedule."""
+    if node.schedule is None:
+        return node.text
+    form, _, rest = node.text.partition("~")
+    return f"{form}~{rest.partition('|')[0].rstrip()}"
+
+
+def _index_text(index: Affine, node: Assignment) -> str:
+    return affine_text(index, lambda axis: node.axes[axis].name)
+
+
+def _renamed(index: Affine, names: dict[int, int]) -> Affine:
+    return Affine(tuple((c, names[axis]) for c, axis in index.terms), index.offset)

@@ -1,0 +1,208 @@
+"""Every landing as text a person would write: graph, shapes, nests, loops.
+
+Used by ``explain``, by golden files and by ``Component.loops``; nothing is parsed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ilang.core.ir import graph as graph_ir
+from ilang.core.ir import shaped as shaped_ir
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.nest import Scheduled, schedule_text
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
+from ilang.core.ir.shaped import Shaped, Size
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
+    "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=",
+    "and": "and", "or": "or", "xor": "xor",
+}  # fmt: skip
+
+
+def affine_text(index: Affine, name: Callable[[int], str]) -> str:
+    """An affine index: ``2i+k-1``."""
+    text = ""
+    for coefficient, axis in index.terms:
+        sign = "-" if coefficient < 0 else ("+" if text else "")
+        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{name(axis)}"
+    if index.offset or not text:
+        text += f"{index.offset:+d}" if text else str(index.offset)
+    return text
+
+
+def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True) -> str:
+    """A scalar in the usual notation; ``leaf`` names operands, loads and locals."""
+    match scalar:
+        case Constant():
+            return number_text(scalar.value)
+        case Convert():
+            return f"{scalar.dtype}({scalar_text(scalar.argument, leaf)})"
+        case Apply():
+            words = [scalar_text(a, leaf, top=False) for a in scalar.arguments]
+            if scalar.primitive in INFIX:
+                text = f" {INFIX[scalar.primitive]} ".join(words)
+                return text if top else f"({text})"
+            inner = ", ".join(scalar_text(a, leaf) for a in scalar.arguments)
+            if scalar.primitive == "neg":
+                return f"-{words[0]}"
+            if scalar.primitive == "recip":
+                return f"1 / {words[0]}" if top else f"(1 / {words[0]})"
+            return f"{scalar.primitive}({inner})"
+        case _:
+            return leaf(scalar)
+
+
+def number_text(value: float | int) -> str:
+    """A number without a needless fraction."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value)
+
+
+# -- graph ---------------------------------------------------------------------------------------------------------
+
+
+def graph_text(graph: graph_ir.Graph) -> str:
+    """One line per node: ``n2 = n0[i,k] * n1[k,j]   over i j k``."""
+    lines = []
+    for value, node in enumerate(graph.nodes):
+        lines.append(f"n{value} = {_graph_node(graph, value, node)}")
+    lines.append("outputs " + " ".join(f"n{value}" for value in graph.outputs))
+    return "\n".join(lines)
+
+
+def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
+    match node:
+        case graph_ir.Input():
+            return f"input {graph.input_name(value)}"
+        case graph_ir.Elementwise():
+            return scalar_text(node.scalar, lambda _: f"n{node.value}")
+        case graph_ir.Assignment():
+            letters = [axis.name for axis in node.axes]
+            reads = [f"n{r.value}{_subscript(r.index, letters)}" for r in node.reads]
+            text = scalar_text(
+                node.scalar, lambda part: reads[part.number] if isinstance(part, Operand) else "?"
+            )
+            kept = {axis for index in node.target for _, axis in index.terms}
+            fold = "" if node.acc is None else f"fold {node.acc} over "
+            reduced = " ".join(name for axis, name in enumerate(letters) if axis not in kept)
+            over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
+            return f"{fold}{reduced}{': ' if fold else ''}{text}   for {over or '.'}"
+
+
+def _subscript(index: Sequence[Affine], letters: Sequence[str]) -> str:
+    return (
+        f"[{','.join(affine_text(part, lambda axis: letters[axis]) for part in index)}]"
+        if index
+        else ""
+    )
+
+
+# -- shapes --------------------------------------------------------------------------------------------------------
+
+
+def size_text(size: Size) -> str:
+    """An extent: its number, or its name."""
+    return size.name if size.fixed is None else str(size.fixed)
+
+
+def shapes_text(shaped: Shaped) -> str:
+    """One line per tensor: name, element type, extents, and the expression that makes it."""
+    rows = []
+    for node, tensor in zip(shaped.nodes, shaped.tensors, strict=True):
+        extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
+        made = node.text if isinstance(node, shaped_ir.Assignment) else "input"
+        rows.append((tensor.name, f"{tensor.dtype}[{extents}]", made))
+    return "\n".join(aligned(rows))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of words as lines with aligned columns."""
+    if not rows:
+        return []
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    return [
+        "  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+# -- nests ---------------------------------------------------------------------------------------------------------
+
+
+def nest_text(scheduled: Scheduled) -> str:
+    """One line per assignment: name, expression, schedule."""
+    rows = []
+    for value, node in enumerate(scheduled.shaped.nodes):
+        nest = scheduled.nests[value]
+        if isinstance(node, shaped_ir.Assignment) and nest is not None:
+            rows.append(
+                (scheduled.shaped.tensors[value].name, node.text, schedule_text(node, nest))
+            )
+    return "\n".join(aligned(rows))
+
+
+# -- loops ---------------------------------------------------------------------------------------------------------
+
+
+def loops_text(program: Program) -> str:
+    """The loop nests of a program, kernel after kernel."""
+    return "\n\n".join(
+        "\n".join(_Loops(program, kernel).lines(kernel.body, "")) for kernel in program.kernels
+    )
+
+
+class _Loops:
+    """The loops of one kernel as indented text."""
+
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        self.program = program
+        self.kernel = kernel
+
+    def lines(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+        for s in body:
+            match s:
+                case For():
+                    size = self.program.sizes[s.size]
+                    end = f"n_{size.name}" if size.fixed is None else str(size.fixed)
+                    yield f"{indent}for {self.kernel.names[s.variable]} in 0..{end}"
+                    yield from self.lines(s.body, indent + "  ")
+                case If():
+                    tests = (f"{self._affine(Affine(g.terms, g.offset))} >= 0" for g in s.guards)
+                    yield f"{indent}if {' and '.join(tests)}"
+                    yield from self.lines(s.body, indent + "  ")
+                case Define():
+                    yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
+                case Change():
+                    yield indent + self._update(self.kernel.locals[s.variable], s.value)
+                case Store():
+                    yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _update(self, target: str, value: Scalar) -> str:
+        """``target += rest`` where the value is the target plus something."""
+        if isinstance(value, Apply) and len(value.arguments) == 2:
+            left, right = value.arguments
+            if self._leaf(left) == target and value.primitive in ("add", "mul"):
+                return f"{target} {INFIX[value.primitive]}= {self._scalar(right)}"
+        return f"{target} = {self._scalar(value)}"
+
+    def _scalar(self, scalar: Scalar) -> str:
+        return scalar_text(scalar, self._leaf)
+
+    def _leaf(self, scalar: Scalar) -> str:
+        match scalar:
+            case Local():
+                return self.kernel.locals[scalar.variable]
+            case Load():
+                return self._element(scalar.buffer, scalar.index)
+            case _:
+                return ""
+
+    def _element(self, buffer: int, index: Sequence[Affine]) -> str:
+        name = self.program.buffers[buffer].name
+        return f"{name}[{','.join(self._affine(part) for part in index)}]" if index else name
+
+    def _affine(self, index: Affine) -> str:
+        return affine_text(index, lambda variable: self.kernel.names[variable])

@@ -1,0 +1,186 @@
+"""The colon commands of the REPL: ``:loops``, ``:save``, ..."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.ir.graph import Graph
+from ilang.core.record import record
+from ilang.icli.session import Reply, Session
+from ilang.icli.shapes import parse_shapes, shape_text
+
+SECONDS = 0.3
+"""How long ``:time`` measures."""
+
+
+@record
+class Colon:
+    """A command: what follows it, what it does, and the function that does it."""
+
+    usage: str
+    says: str
+    run: Callable[[Session, str], Reply]
+
+
+def command(session: Session, line: str) -> Reply:
+    """Run a colon command.
+
+    Raises: CommandError E0817 if there is no such command.
+    """
+    word, _, rest = line[1:].partition(" ")
+    name = ALIASES.get(word, word)
+    if name in COMMANDS:
+        return COMMANDS[name].run(session, rest.strip())
+    guess = nearest(word, tuple(COMMANDS))
+    raise CommandError(
+        "E0817",
+        f"there is no command :{word}",
+        help=f"did you mean :{guess}?" if guess else "`:help` lists them",
+    )
+
+
+def _help(session: Session, _rest: str) -> Reply:
+    from ilang.icli.plain import table
+
+    lines = [
+        ("ik*kj~ijk >> +ijk~ij", "show a program: shapes, projections, loops"),
+        ("x = rand:4x8", "bind an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
+        ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
+        ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
+        *((f":{name} {c.usage}".rstrip(), c.says) for name, c in COMMANDS.items()),
+    ]
+    return Reply((table(lines, "    "),))
+
+
+def _names(session: Session, _rest: str) -> Reply:
+    from ilang.icli.values import head_text
+
+    lines = [head_text(name, array) for name, array in session.arrays.items()]
+    lines += list(session.texts.values())
+    return Reply(("\n".join(lines) or "nothing is named yet",))
+
+
+def _shape(session: Session, rest: str) -> Reply:
+    if rest == "off":
+        session.shapes = None
+    elif rest:
+        session.shapes = parse_shapes(rest)
+    if session.shapes is None:
+        return Reply(("shapes are those of the arrays at hand, else open",))
+    return Reply((f"shapes are {', '.join(map(shape_text, session.shapes))}",))
+
+
+def _subject(session: Session, rest: str) -> tuple[Graph, tuple[tuple[int, ...], ...] | None]:
+    """What a command is about: the program that follows it, or the last one.
+
+    Raises: CommandError E0819 if there is neither.
+    """
+    if rest:
+        found = session.program(rest)
+        if isinstance(found, Graph):
+            session.explained(found)
+        else:
+            graph, words = found
+            session.last = (graph, tuple(session.value(word).shape for word in words))
+    if session.last is None:
+        raise CommandError("E0819", "there is no program yet", help="type one: +ij~i")
+    return session.last
+
+
+def _stage(stage: str) -> Callable[[Session, str], Reply]:
+    def show(session: Session, rest: str) -> Reply:
+        from ilang.icli.commands.explain import emitted
+
+        graph, shapes = _subject(session, rest)
+        return Reply((emitted(graph, shapes, stage),))
+
+    return show
+
+
+def _time(session: Session, rest: str) -> Reply:
+    found = session.program(rest) if rest else None
+    if found is None or isinstance(found, Graph):
+        raise CommandError("E0819", ":time needs a program and its arrays", help=":time +ij~i x")
+    from ilang.codegen.component import Component
+
+    graph, words = found
+    arrays = [session.value(word, None, number) for number, word in enumerate(words)]
+    component = Component(graph)
+    component(*arrays)
+    best, calls, begin = float("inf"), 0, time.perf_counter()
+    while time.perf_counter() - begin < SECONDS:
+        start = time.perf_counter()
+        component(*arrays)
+        best = min(best, time.perf_counter() - start)
+        calls += 1
+    return Reply((f"{_duration(best)} at best of {calls} calls",))
+
+
+def _duration(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if scale <= seconds:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def _save(session: Session, rest: str) -> Reply:
+    from ilang.core.notation.layout import format_module
+    from ilang.core.source import Source
+    from ilang.icli.files import write_whole
+
+    if not rest:
+        raise CommandError("E0819", ":save needs a file", help=":save model.i")
+    if not session.texts:
+        raise CommandError("E0819", "there is no definition to save", help="make one: sums = +ij~i")
+    text = format_module(Source(rest, "\n".join(session.texts.values()) + "\n"))
+    write_whole(rest, lambda stream: stream.write(text.encode()))
+    return Reply((f"{_count(len(session.texts))} saved to {rest}",))
+
+
+def _load(session: Session, rest: str) -> Reply:
+    from ilang.icli.programs import open_module
+
+    if not rest:
+        raise CommandError("E0819", ":load needs a file", help=":load model.i")
+    module = open_module(rest)
+    session.define({d.name: d.span.text() for d in module.definitions})
+    return Reply((f"{_count(len(module.definitions))}: {', '.join(d.name for d in module.definitions)}",))
+
+
+def _count(number: int) -> str:
+    return "1 definition" if number == 1 else f"{number} definitions"
+
+
+def _drop(session: Session, rest: str) -> Reply:
+    if session.arrays.pop(rest, None) is None:
+        if rest not in session.texts:
+            raise CommandError("E0819", f"nothing is named {rest or '(empty)'}", help=":names lists all")
+        del session.texts[rest], session.definitions[rest]
+    return Reply(())
+
+
+def _quit(session: Session, _rest: str) -> Reply:
+    return Reply((), leaves=True)
+
+
+PROGRAM = "[PROGRAM [ARRAYS]]"
+
+COMMANDS: dict[str, Colon] = {
+    "loops": Colon(PROGRAM, "the loops of a program, or of the last one", _stage("loops")),
+    "c": Colon(PROGRAM, "its C", _stage("c")),
+    "shapes": Colon(PROGRAM, "its tensors and extents", _stage("shapes")),
+    "graph": Colon(PROGRAM, "its assignments", _stage("graph")),
+    "schedule": Colon(PROGRAM, "its schedule", _stage("schedule")),
+    "time": Colon("PROGRAM ARRAYS", "how long it runs", _time),
+    "shape": Colon("[32x64,64x16|off]", "the shapes to explain programs with", _shape),
+    "names": Colon("", "every array and definition", _names),
+    "drop": Colon("NAME", "forget one", _drop),
+    "save": Colon("FILE", "write the definitions to a file", _save),
+    "load": Colon("FILE", "read definitions from a file", _load),
+    "help": Colon("", "this page", _help),
+    "quit": Colon("", "leave; so does Ctrl-D", _quit),
+}  # fmt: skip
+
+ALIASES = {"q": "quit", "exit": "quit", "h": "help", "?": "help", "t": "time", "l": "loops", "s": "shape"}

@@ -1,0 +1,122 @@
+"""Random programs as trees: well formed, awkward on purpose, decided by a seed alone."""
+
+from random import Random
+
+from ilang.core.ir.syntax import (
+    Axis,
+    Combine,
+    Conversion,
+    Expression,
+    Identity,
+    LoopPart,
+    LoopRole,
+    Name,
+    Number,
+    Pattern,
+    Schedule,
+    Site,
+    SiteRole,
+    Split,
+    Start,
+    Swap,
+    Tree,
+)
+from ilang.core.ops import OPS
+from ilang.core.source import Source, Span
+
+NAMES = ("x", "k", "ij", "e5", "f16", "boolean", "op_", "Iota", "_")
+"""Names that definitions may have; some read as patterns."""
+
+NOWHERE = Span(Source("<random>", ""), 0, 0)
+BINARY = tuple(symbol for symbol, op in OPS.items() if op.binary is not None)
+REDUCIBLE = tuple(symbol for symbol, op in OPS.items() if op.identity is not None)
+NUMBERS = ("0", "2", "-1", "0.5", "0.125", "1e-5", "-2.5e+3", "007")
+
+
+def random_tree(random: Random, size: int) -> Tree:
+    """A program of about ``size`` components."""
+    if size <= 1:
+        return _leaf(random)
+    if random.random() < 0.2:
+        return Swap(random_tree(random, size - 1), NOWHERE)
+    left = random.randint(1, size - 1)
+    symbol = random.choice((">>", "<<", "&", "|"))
+    return Combine(symbol, random_tree(random, left), random_tree(random, size - left), NOWHERE)
+
+
+def _leaf(random: Random) -> Tree:
+    kind = random.randrange(8)
+    if kind == 0:
+        return Identity(NOWHERE)
+    if kind == 1:
+        return Number(random.choice(NUMBERS), NOWHERE)
+    if kind == 2:
+        return Conversion(random.choice(("f32", "f64", "i32", "i64", "bool")), NOWHERE)
+    if kind == 3:
+        return Name(random.choice(NAMES), NOWHERE)
+    return random_expression(random)
+
+
+def random_expression(random: Random) -> Expression:
+    """A well formed expression, every other one with a schedule."""
+    letters = random.sample("ijkxe", random.randint(0, 4))
+    left = [c for c in letters if random.random() < 0.7]
+    right = [c for c in letters if c not in left or random.random() < 0.5]
+    op: str | None
+    if random.random() < 0.5:
+        op, output = random.choice(BINARY), random.sample(letters, len(letters))
+        e = Expression(op, _pattern(left), _pattern(right), _pattern(output), None, NOWHERE)
+    else:
+        op, output = random.choice((None, *OPS)), random.sample(letters, len(letters))
+        if letters and (op is None or op in REDUCIBLE) and random.random() < 0.5:
+            output = output[1:]
+        if random.random() < 0.2:
+            letters += letters[:1]
+        e = Expression(op, _pattern(letters), None, _pattern(output), None, NOWHERE)
+    if random.random() < 0.5:
+        return e
+    return Expression(e.op, e.left, e.right, e.output, _schedule(random, e), NOWHERE)
+
+
+def _pattern(letters: list[str]) -> Pattern:
+    return Pattern(tuple(Axis(c, NOWHERE) for c in letters), NOWHERE)
+
+
+def _schedule(random: Random, e: Expression) -> Schedule:
+    right = e.right.letters() if e.right is not None else ""
+    axes = list(dict.fromkeys(e.left.letters() + right))
+    splits = [
+        Split(axis, tuple(random.choice((1, 2, 16)) for _ in range(random.randint(1, 3))), NOWHERE)
+        for axis in axes
+        if random.random() < 0.4
+    ]
+    factors = {split.axis: len(split.factors) for split in splits}
+    loops = [LoopPart(a, part, NOWHERE) for a in axes for part in range(factors.get(a, 0) + 1)]
+    order: list[LoopPart | Site | Start] = []
+    if random.random() < 0.7:
+        order = random.sample(loops, len(loops))
+        _put_start(random, e, order)
+        for operand in range(1 if e.right is None else 2):
+            if random.random() < 0.4:
+                order.insert(random.randint(0, len(order)), Site(operand, NOWHERE))
+    roles: list[LoopRole | SiteRole] = [
+        LoopRole(loop, random.choice("ptvuq"), NOWHERE) for loop in loops if random.random() < 0.2
+    ]
+    roles += [
+        SiteRole(atom.operand, random.choice(("s", "s2", "r", "c")), NOWHERE)
+        for atom in order
+        if isinstance(atom, Site) and random.random() < 0.5
+    ]
+    return Schedule(tuple(splits), tuple(order), tuple(roles), NOWHERE)
+
+
+def _put_start(random: Random, e: Expression, order: list[LoopPart | Site | Start]) -> None:
+    """Place ``!`` in a reduction: anywhere inside the last output loop."""
+    kept = e.output.letters()
+    if e.right is not None or set(kept) == set(e.left.letters()) or random.random() < 0.5:
+        return
+    last = max(
+        (n for n, atom in enumerate(order) if isinstance(atom, LoopPart) and atom.axis in kept),
+        default=-1,
+    )
+    order.insert(random.randint(last + 1, len(order)), Start(NOWHERE))

@@ -1,0 +1,140 @@
+"""Index expressions: what reads as what, and every refusal with its place."""
+
+import pytest
+
+from ilang.core.ir.syntax import Expression
+from ilang.core.notation.index import parse_expression
+from ilang.core.ops import OPS
+from ilang.core.source import Source
+from tests.unit.notation.refusal import check_error, parse
+
+
+def expression(text: str) -> Expression:
+    return parse_expression(Source("<text>", text))
+
+
+def parts(text: str) -> tuple[str | None, str, str | None, str]:
+    e = expression(text)
+    right = None if e.right is None else e.right.letters()
+    return e.op, e.left.letters(), right, e.output.letters()
+
+
+@pytest.mark.parametrize("symbol", OPS)
+def test_every_operator_reads(symbol: str) -> None:
+    assert parts(f"{symbol}i~i") == (symbol, "i", None, "i")
+    if OPS[symbol].binary is not None:
+        assert parts(f" i {symbol} ij ~ ij ") == (symbol, "i", "ij", "ij")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("ij~ji", (None, "ij", None, "ji")),
+        ("ii~i", (None, "ii", None, "i")),
+        (".*i~i", ("*", "", "i", "i")),
+        ("+i~.", ("+", "i", None, "")),
+        (".~.", (None, "", None, "")),
+        ("\t+ ijk\n~\r\nij ", ("+", "ijk", None, "ij")),
+        ("i>>i~i", (">>", "i", "i", "i")),
+        ("i||i~i", ("||", "i", "i", "i")),
+        ("abcdefghijklmnopqrstuvwxyz~.", (None, "abcdefghijklmnopqrstuvwxyz", None, "")),
+    ],
+)
+def test_forms(text: str, wanted: tuple[str | None, str, str | None, str]) -> None:
+    assert parts(text) == wanted
+
+
+def test_spans_cover_the_words() -> None:
+    e = expression("  ik * kj ~ ijk  ")
+    assert e.right is not None
+    assert [part.span.text() for part in (e, e.left, e.right, e.output)] == [
+        "ik * kj ~ ijk",
+        "ik",
+        "kj",
+        "ijk",
+    ]
+    assert [axis.span.start for axis in e.output.indices] == [12, 13, 14]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "column"),
+    [
+        ("+ij∼i", "E0102", 4),  # noqa: RUF001
+        ("α~α", "E0102", 1),
+        ("+ij\x1b~i", "E0102", 4),
+        ("i%i~i", "E0102", 2),
+        ("+ij~i }", "E0102", 7),
+        ("+i\u200dj~i", "E0102", 3),
+        ("+~i", "E0103", 2),
+        ("+ij~", "E0103", 5),
+        ("+ij~~i", "E0103", 5),
+        ("i++i~i", "E0103", 3),
+        ("$HOME~$HOME", "E0103", 2),
+        ("Ij~Ij", "E0103", 1),
+        ("i> >i~i", "E0103", 4),
+        ("i", "E0104", 2),
+        ("i+i", "E0104", 4),
+        ("+i+i~i", "E0104", 3),
+        ("+ij->i", "E0104", 4),
+        ("+ i j~i", "E0104", 5),
+        ("i+i+", "E0104", 4),
+        ("i j~ij", "E0105", 3),
+        ("i,j~i", "E0105", 2),
+        ("i=i~i", "E0105", 2),
+        ("i&i~i", "E0105", 2),
+        ("i!i~i", "E0105", 2),
+        ("+ij~..", "E0106", 5),
+        (".i~i", "E0106", 1),
+        ("i.~i", "E0106", 1),
+        ("i~iJ", "E0106", 3),
+        ("0j~j", "E0107", 1),
+        ("i1~i1", "E0107", 1),
+        ("(2i+k)*k~ik", "E0107", 1),
+        ("nc(y+u)*ocu~noycu", "E0107", 1),
+        ("i*(i-1)~i", "E0107", 3),
+        ("2*j~j", "E0107", 1),
+        ("i~i2", "E0107", 3),
+        ("i~ij", "E0201", 4),
+        ("i*j~ijk", "E0201", 7),
+        (".~i", "E0201", 3),
+        ("ik*kj~ij", "E0202", 2),
+        ("ij+i~i", "E0202", 2),
+        ("-ij~i", "E0203", 3),
+        ("!!ij~i", "E0203", 4),
+        (">>ij~i", "E0203", 4),
+        ("i!!i~i", "E0204", 1),
+        ("i~ii", "E0205", 4),
+    ],
+)
+def test_refusals(text: str, code: str, column: int) -> None:
+    check_error(text, code, 1, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ik*kj~ij", "`ik*kj~ijk >> +ijk~ij`"),
+        ("i*i~.", "`i*i~i >> +i~.`"),
+        ("i=i~i", "`==`"),
+        ("i&i~i", "`&&`"),
+        ("+ij->i", "`~`"),
+        ("+ij∼i", "`~`"),  # noqa: RUF001
+        ("i÷i~i", "`/`"),
+        ("i×i~i", "`*`"),
+        ("Ij~Ij", "`ij`"),
+        ("i~iJ", "`ij`"),
+        ("i j~ij", "without blanks"),
+        ("2*j~j", "`(I | 0.5) >> ij*.~ij`"),
+    ],
+)
+def test_help(text: str, words: str) -> None:
+    with pytest.raises(Exception, match=r"E0\d\d\d") as caught:
+        parse(text)
+    assert words in (getattr(caught.value, "help", None) or "")
+
+
+def test_one_expression_fills_the_text() -> None:
+    with pytest.raises(Exception, match="E0109"):
+        expression("i~i >> i~i")
+    with pytest.raises(Exception, match="E0101"):
+        expression(" ")
