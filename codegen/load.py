@@ -9,6 +9,7 @@ C declarations costs more to import than all of this module.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
@@ -27,12 +28,15 @@ from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.ir.kernel import For, If, Program, Statement
 
 Array = npt.NDArray[Any]
+Output = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and element type of a result."""
+Names = tuple[Sequence[str], Sequence[str]]
 T = TypeVar("T")
 
 LONG = 2**26
 """Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once."""
 
-MOST_THREADS = 64
+MOST_THREADS = min(64, os.cpu_count() or 1)
 MOST_SPACES = 4
 LARGEST_KEPT = 64 * 1024 * 1024
 """Workspaces up to this many bytes are kept for the next call, a few per program."""
@@ -49,8 +53,8 @@ _GET_THREADS = backend.new_function_type((), _INT, False)
 CHARS: Final = backend.new_array_type(
     backend.new_pointer_type(backend.new_primitive_type("char")), None
 )
-from_buffer: Final = backend.from_buffer
-"""``from_buffer(CHARS, array)``: an argument that points to the elements of a contiguous array and keeps it alive."""
+argument: Final = functools.partial(backend.from_buffer, CHARS)
+"""What a function is called with for a contiguous array: points to its elements, and keeps it alive."""
 
 _HOME = os.getpid()
 
@@ -154,13 +158,14 @@ class Compiled:
         return known
 
     def plan(
-        self, extents: Sequence[int], outputs: Sequence[tuple[tuple[int, ...], Any]] = ()
+        self, extents: Sequence[int], outputs: Sequence[Output] = (), names: Names = ((), ())
     ) -> Plan:
         """Everything about a call that depends on the extents only (one per size of the program).
 
-        ``outputs`` gives shape and NumPy type of each output, for ``Plan.fresh``.
+        ``outputs`` is for plans that make their own result arrays, ``names`` (of the inputs, of the outputs) for
+        whoever checks arrays against a plan.
         """
-        return Plan(self, extents, outputs)
+        return Plan(self, extents, outputs, names)
 
     def call(
         self,
@@ -194,56 +199,95 @@ class Plan:
         "_function",
         "_kept",
         "_long",
-        "_one",
-        "_outputs",
         "_sizes",
         "_spaces",
         "_work",
         "compiled",
+        "fresh",
+        "names",
+        "outputs",
     )
 
     def __init__(
         self,
         compiled: Compiled,
         extents: Sequence[int],
-        outputs: Sequence[tuple[tuple[int, ...], Any]],
+        outputs: Sequence[Output],
+        names: Names,
     ) -> None:
         sizes = compiled.program.sizes
         run_time = [extents[n] for n, size in enumerate(sizes) if size.fixed is None]
         library = compiled.library(threads=False)
         self._kept = np.array(run_time or [0], np.int64)
-        self._sizes = from_buffer(CHARS, self._kept)
+        self._sizes = argument(self._kept)
         self._work = int(library.work(self._sizes))
         if self._work >= 2 * (2**62 - 1):  # SIZE_MAX, or close to it
-            raise _too_large("the workspace")
+            raise too_large("the workspace")
         self._function = library.function
         self._long = LONG <= compiled.iterations(extents)
-        self._outputs = tuple(outputs)
-        self._one = len(self._outputs) == 1
+        self.outputs = tuple(outputs)
+        self.names = names
         self._spaces = compiled.spaces
         self.compiled = compiled
+        self.fresh = self._quick()
 
-    def fresh(self, arrays: Sequence[Array]) -> Any:
-        """Run into new arrays: the one output, or a tuple of them. This is the path of every short call."""
-        try:
-            outs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
-        except (MemoryError, ValueError):
-            raise _too_large("the result") from None
+    def _quick(self) -> Callable[[Sequence[Array]], Any]:
+        """``fresh``: run into new arrays; the one output, or a tuple of them.
+
+        This is the path of every short call, so whatever can be looked up before is. A call of one output and no
+        workspace is most calls, and has a function of its own.
+        """
+        function, sizes, empty = self._function, self._sizes, np.empty
         if self._long:
-            self.run(arrays, outs)
-        else:
-            space = self._space()
-            status = self._function(
-                self._sizes,
-                *[from_buffer(CHARS, array) for array in arrays],
-                *[from_buffer(CHARS, out) for out in outs],
-                space,
-            )
-            if self._work:
-                self._give_back(space)
+            return self._new
+        if self._work or len(self.outputs) != 1:
+            return self._general()
+        ((shape, dtype),) = self.outputs
+
+        def fresh(arrays: Sequence[Array]) -> Array:
+            try:
+                out = empty(shape, dtype)
+            except (MemoryError, ValueError):
+                raise too_large("the result") from None
+            status = function(sizes, *map(argument, arrays), argument(out), NO_SPACE)
             if status:
                 raise failure(status)
-        return outs[0] if self._one else tuple(outs)
+            return out
+
+        return fresh
+
+    def _general(self) -> Callable[[Sequence[Array]], Any]:
+        """``fresh`` with workspace, or with several outputs."""
+        function, sizes, one = self._function, self._sizes, len(self.outputs) == 1
+
+        def fresh(arrays: Sequence[Array]) -> Any:
+            outs = self._new_outs()
+            space = self._space()
+            status = function(sizes, *map(argument, arrays), *map(argument, outs), space)
+            self._give_back(space)
+            if status:
+                raise failure(status)
+            return outs[0] if one else tuple(outs)
+
+        return fresh
+
+    def _new(self, arrays: Sequence[Array]) -> Any:
+        results = self.into(arrays, None)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def into(
+        self, arrays: Sequence[Array], outs: Sequence[Array] | None, threads: int = 1
+    ) -> Sequence[Array]:
+        """Run into ``outs``, or into new arrays where there are none; returns them."""
+        results = self._new_outs() if outs is None else outs
+        self.run(arrays, results, threads)
+        return results
+
+    def _new_outs(self) -> list[Array]:
+        try:
+            return [np.empty(shape, dtype) for shape, dtype in self.outputs]
+        except (MemoryError, ValueError):
+            raise too_large("the result") from None
 
     def run(self, arrays: Sequence[Array], outs: Sequence[Array], threads: int = 1) -> None:
         """Run into given arrays, with so many threads; Ctrl-C ends the wait at once.
@@ -251,17 +295,16 @@ class Plan:
         Raises:
             DataError: E0709, E0713. ToolError: the threaded library cannot be built.
         """
-        threads = 1 if is_forked() else min(threads, MOST_THREADS, os.cpu_count() or 1)
+        threads = 1 if is_forked() else min(threads, MOST_THREADS)
         library = self.compiled.library(threads=1 < threads)
-        arguments = [from_buffer(CHARS, array) for array in (*arrays, *outs)]
+        arguments = [argument(array) for array in (*arrays, *outs)]
 
         def work() -> int:
             space = self._space()
             try:
                 return _call(library, threads, [self._sizes, *arguments, space])
             finally:
-                if self._work:
-                    self._give_back(space)
+                self._give_back(space)
 
         status = interruptible(work) if self._long else work()
         if status:
@@ -270,7 +313,7 @@ class Plan:
     def _space(self) -> Any:
         """A workspace of at least the bytes needed, aligned to a cache line."""
         if not self._work:
-            return _NO_SPACE
+            return NO_SPACE
         try:
             space = self._spaces.pop()
             if self._work <= len(space):
@@ -280,7 +323,7 @@ class Plan:
         return new_space(self._work)
 
     def _give_back(self, space: Any) -> None:
-        if len(self._spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
+        if self._work and len(self._spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
             self._spaces.append(space)
 
 
@@ -289,12 +332,13 @@ def new_space(count: int) -> Any:
     try:
         bytes_ = np.empty(count + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError):
-        raise _too_large("the workspace") from None
+        raise too_large("the workspace") from None
     start = -int(bytes_.ctypes.data) % ALIGNMENT
-    return from_buffer(CHARS, bytes_[start : start + count])
+    return argument(bytes_[start : start + count])
 
 
-_NO_SPACE: Final = new_space(ALIGNMENT)
+NO_SPACE: Final = new_space(ALIGNMENT)
+"""The workspace of programs that need none."""
 
 
 def _call(library: Library, threads: int, arguments: list[Any]) -> int:
@@ -346,14 +390,15 @@ def failure(status: int) -> Error:
                 "E0709", "an output overlaps another array", help="pass an output of its own memory"
             )
         case 3:
-            return _too_large("an array of these extents")
+            return too_large("an array of these extents")
         case 4:
             return DataError("E0714", "an index read from an array is out of range")
         case _:
             return InternalError("E9910", f"a compiled program returned status {status}")
 
 
-def _too_large(what: str) -> DataError:
+def too_large(what: str) -> DataError:
+    """The error for what does not fit into memory."""
     return DataError(
         "E0713", f"there is not enough memory for {what}", help="use smaller arrays, or more memory"
     )

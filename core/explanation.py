@@ -93,7 +93,10 @@ class Explanation:
     notes: tuple[str, ...]
 
 
-WRITTEN_NOTE = "a schedule is written here: it is kept, printed and checked; this version runs the chosen loop orders shown"
+WRITTEN_NOTE = (
+    "a schedule is written here: it is kept, printed and checked; "
+    "this version runs the loop orders shown instead"
+)
 
 
 def explain(

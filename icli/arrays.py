@@ -48,6 +48,12 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
     raise DataError("E0720", f"{text or '(empty)'} is not an array", help=SPELLINGS)
 
 
+def arrays_of(dtypes: Sequence[str | None], texts: Sequence[str]) -> list[Array]:
+    """The arrays that operands name, given what the program writes of their types; there may be too many or too few."""
+    wanted = (*dtypes, *(None for _ in texts))
+    return [array_of(text, wanted[number], number) for number, text in enumerate(texts)]
+
+
 def literal_array(literal: Literal, dtype: str | None) -> Array:
     """A literal as an array: of the wanted type, else f32, or bool if it holds truth values."""
     wanted = dtype or ("bool" if literal.kind == "bool" else "f32")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.explanation import Cost, Explanation, Projection, ScheduleRow, StepRow, TensorRow
+from ilang.core.ir.shaped import Shaped
+from ilang.core.listing import size_text
 from ilang.icli.shapes import extents_text
 
 GAP = "  "
@@ -16,7 +18,7 @@ def explanation_text(explanation: Explanation) -> str:
     sections = [
         table([port_cells(port) for port in (*explanation.inputs, *explanation.outputs)]),
         table([step_cells(step) for step in explanation.steps]),
-        *(projection_text(p, n == 0) for n, p in enumerate(explanation.projections)),
+        *(table(rows) for rows in projection_tables(explanation)),
         explanation.loops.rstrip("\n"),
         "\n".join((cost_text(explanation.cost), *explanation.notes)),
     ]
@@ -44,27 +46,31 @@ def step_cells(step: StepRow) -> tuple[str, str, str, str]:
     return str(step.number), " ".join(step.text.split()), step.words, step.remark
 
 
-def projection_rows(projection: Projection, first: bool) -> list[tuple[str, ...]]:
-    """The table of one kernel: a column per axis, a row per tensor, remarks at the end."""
-    rows: list[tuple[str, ...]] = [("axis →", *projection.axes, "")]
-    last = len(projection.rows) - 1
-    for number, row in enumerate(projection.rows):
-        remark = projection.remark if number == last else ""
-        if number == 0 and first and last != 0:
-            remark = PROJECTION_NOTE
-        rows.append((f"  {row.tensor}", *row.cells, f"{GAP}{remark}"))
-    return rows
+def projection_tables(explanation: Explanation) -> list[list[tuple[str, ...]]]:
+    """A table per loop nest: a column per axis, a row per tensor, remarks at the end; scalars walk nothing."""
+    shown = [projection for projection in explanation.projections if projection.axes]
+    head = "axis →" if len(shown) == 1 else "step {}"
+    return [
+        [(head.format(each.step), *each.axes, ""), *_projection_rows(each, number == 0)]
+        for number, each in enumerate(shown)
+    ]
 
 
-def projection_text(projection: Projection, first: bool) -> str:
-    """The projections of one kernel."""
-    return table(projection_rows(projection, first))
+def _projection_rows(projection: Projection, first: bool) -> list[tuple[str, ...]]:
+    remarks = [""] * len(projection.rows)
+    remarks[-1] = projection.remark
+    if first and len(remarks) != 1:
+        remarks[0] = PROJECTION_NOTE
+    return [
+        (f"  {row.tensor}", *row.cells, f"{GAP}{remark}")
+        for row, remark in zip(projection.rows, remarks, strict=True)
+    ]
 
 
 def cost_text(cost: Cost) -> str:
     """What the program costs, in one line; formulas where extents are open."""
     words = f"{counted(cost.flops, 'flop')}, at least {counted(cost.bytes, 'byte')}"
-    if isinstance(cost.flops, int) and isinstance(cost.bytes, int) and cost.bytes:
+    if isinstance(cost.flops, int) and isinstance(cost.bytes, int) and cost.flops and cost.bytes:
         words += f", {cost.flops / cost.bytes:.1f} flops per byte"
     return f"{words}; {cost.storage}"
 
@@ -76,16 +82,22 @@ def counted(amount: int | str, unit: str) -> str:
     return f"{amount:,} {unit}" + ("" if amount == 1 else "s")
 
 
-def signature(name: str, explanation: Explanation) -> str:
+def signature(shaped: Shaped) -> str:
     """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``; f32 goes without saying."""
-    takes = ", ".join(f"{p.name}{': ' if p.dtype != 'f32' else ''}{_type(p)}" for p in explanation.inputs)
-    gives = [_type(port) for port in explanation.outputs]
+    takes = []
+    for value in shaped.inputs:
+        dtype, dims = _type(shaped, value)
+        takes.append(f"{shaped.tensors[value].name}{': ' if dtype else ''}{dtype}{dims}")
+    gives = ["".join(_type(shaped, value)) for value in shaped.outputs]
     result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
-    return f"{name}({takes}) -> {result}"
+    return f"{shaped.name}({', '.join(takes)}) -> {result}"
 
 
-def _type(port: TensorRow) -> str:
-    return f"{'' if port.dtype == 'f32' else port.dtype}[{','.join(port.extents)}]"
+def _type(shaped: Shaped, value: int) -> tuple[str, str]:
+    """The element type of a value, empty for f32, and its extents in brackets."""
+    tensor = shaped.tensors[value]
+    extents = ",".join(size_text(shaped.sizes[number]) for number in tensor.dims)
+    return "" if tensor.dtype == "f32" else tensor.dtype, f"[{extents}]"
 
 
 def as_data(value: object) -> object:

@@ -5,17 +5,51 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, nearest
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.syntax import Definition, Module, Tree
+from ilang.core.ir.syntax import Definition, Module, Name, Tree
+from ilang.core.record import record
 from ilang.icli.files import read_program_bytes, read_standard_input
+
+if TYPE_CHECKING:
+    from ilang.codegen.component import Component
 
 DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
 """How a module begins, and no expression does."""
 
 TEXT_NAME = "program"
 """What an expression without a name is built as."""
+
+
+@record
+class Subject:
+    """A component to work on: wired, and what it was made from."""
+
+    graph: Graph
+    tree: Tree
+    module: Module | None
+
+    def component(self) -> Component:
+        """What runs it."""
+        from ilang.codegen.component import Component
+        from ilang.codegen.composition import wires_of, wires_of_all
+        from ilang.codegen.library import library
+
+        if self.module is not None and isinstance(self.tree, Name):
+            return library(self.module)[self.tree.name]
+        definitions = _definitions(self.module)
+        return Component(self.tree, wires_of(self.tree, wires_of_all(definitions)), definitions)
+
+    def written_dtypes(self) -> list[str | None]:
+        """The element type that the text writes for each input, or None."""
+        written = {claim.value: claim.dtype for claim in self.graph.claims if claim.dtype}
+        return [written.get(value) for value in self.graph.inputs]
+
+
+def _definitions(module: Module | None) -> dict[str, Definition]:
+    return {} if module is None else {d.name: d for d in module.definitions}
 
 
 def is_file(argument: str) -> bool:
@@ -84,26 +118,38 @@ def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandEr
     )
 
 
-def graphs(program: Tree | Module, names: Sequence[str] = ()) -> list[Graph]:
-    """The components of a program, wired, in order."""
-    from ilang.core.pipeline import graph_of, module_graph
-
+def subjects(program: Tree | Module, names: Sequence[str] = ()) -> list[Subject]:
+    """The components of a program, wired, in order: of a module the named ones, or those it exports."""
     definitions = chosen(program, names)
-    if isinstance(program, Module) and definitions is not None:
-        return [module_graph(program, definition.name) for definition in definitions]
-    assert not isinstance(program, Module)
-    return [graph_of(program, TEXT_NAME)]
+    if isinstance(program, Module):
+        return [defined(program, definition.name) for definition in definitions or ()]
+    return [expressed(program)]
 
 
-def one_graph(program: Tree | Module, name: str | None) -> Graph:
+def defined(module: Module, name: str) -> Subject:
+    """A definition of a module."""
+    from ilang.core.pipeline import module_graph
+
+    body = next(d for d in module.definitions if d.name == name)
+    return Subject(module_graph(module, name), Name(name, body.span), module)
+
+
+def expressed(tree: Tree, module: Module | None = None) -> Subject:
+    """An expression, which may use the definitions of a module."""
+    from ilang.core.pipeline import graph_of
+
+    return Subject(graph_of(tree, TEXT_NAME, _definitions(module)), tree, module)
+
+
+def one_subject(program: Tree | Module, name: str | None) -> Subject:
     """The one component that a command works on.
 
     Raises: CommandError E0818 if a module exports several and none is named.
     """
-    found = graphs(program, () if name is None else (name,))
+    found = subjects(program, () if name is None else (name,))
     if len(found) == 1:
         return found[0]
-    names = [graph.name for graph in found]
+    names = [subject.graph.name for subject in found]
     raise CommandError(
         "E0818",
         f"there are {len(found)} definitions to choose from: {', '.join(names[:20])}",

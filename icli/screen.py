@@ -91,7 +91,7 @@ class Screen:
         if self.json:
             self.note(as_json(as_object(error)))
         elif self.colored(sys.stderr):
-            from ilang.icli.render import diagnostic_text
+            from ilang.icli.paint import diagnostic_text
 
             self.note(diagnostic_text(plain(error)))
         else:

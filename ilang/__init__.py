@@ -1,3 +1,124 @@
-"""The public face of `i`, a compiler for tensor index expressions."""
+"""The public face of `i`, a compiler for tensor index expressions.
+
+    from ilang import i, I, load, Error
+
+    f = i("ik*kj~ijk") >> i("+ijk~ij")
+    f(x, y)                         # NumPy in, NumPy out; compiled C
+    load("model.i")["attention"]    # a component from a file
+
+Nothing is loaded before it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ilang.codegen.component import Component
+    from ilang.core.diagnostic import (
+        CommandError,
+        DataError,
+        ElementTypeError,
+        Error,
+        InternalError,
+        MeaningError,
+        ModuleError,
+        NotationError,
+        ScheduleError,
+        ShapeError,
+        ToolError,
+    )
+    from ilang.codegen.library import Library
+
+    I: Component  # noqa: E741 - the language's name for it
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "CommandError",
+    "Component",
+    "DataError",
+    "ElementTypeError",
+    "Error",
+    "I",
+    "InternalError",
+    "MeaningError",
+    "ModuleError",
+    "NotationError",
+    "ScheduleError",
+    "ShapeError",
+    "ToolError",
+    "einsum",
+    "einx",
+    "elementwise",
+    "i",
+    "load",
+]
+
+
+def i(text: str) -> Component:
+    """The component that a text spells: one index expression, or a program of several.
+
+    Raises:
+        Error: NotationError, MeaningError: the text is wrong, and where.
+    """
+    from ilang.codegen.component import from_text
+
+    return from_text(text)
+
+
+def load(path: str | os.PathLike[str]) -> Library:
+    """The components that a file of definitions defines, by name.
+
+    Raises:
+        Error: DataError (the file cannot be read), ModuleError, NotationError (it is wrong, and where).
+    """
+    from ilang.codegen.library import library
+    from ilang.icli.programs import open_module
+
+    return library(open_module(os.fspath(path)))
+
+
+class _Later:
+    """A notation of the language that this version does not have: whatever it is asked for, it says so."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> _Later:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Later(f"{self._name}.{name}")
+
+    def __call__(self, *_arguments: object, **_named: object) -> Any:
+        from ilang.codegen.component import no_such_notation
+
+        raise no_such_notation(self._name)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: not in this version>"
+
+
+einsum = _Later("einsum")
+einx = _Later("einx")
+elementwise = _Later("elementwise")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "I":
+        value: Any = i("I")
+    elif name == "Component":
+        from ilang.codegen.component import Component as value  # noqa: N813
+    elif name.endswith("Error") and name in __all__:
+        from ilang.core import diagnostic
+
+        value = getattr(diagnostic, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

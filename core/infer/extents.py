@@ -12,6 +12,7 @@ from ilang.core.diagnostic import InternalError, Label, ShapeError
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.graph import Assignment, Claim, Elementwise, Graph, Read
 from ilang.core.ir.shaped import Place, Shaped, Size
+from ilang.core.names import Names
 from ilang.core.source import Span
 
 LARGEST_EXTENT = 2**62
@@ -96,9 +97,7 @@ class Extents:
 
     def _sizes(self, named: dict[int, str]) -> tuple[Size, ...]:
         """One size per class, in the order in which inputs, then other values, have them."""
-        order = list(self.graph.inputs) + [
-            v for v in range(len(self.graph.nodes)) if v not in set(self.graph.inputs)
-        ]
+        order = range(len(self.graph.nodes))  # the inputs come first
         position = {value: number for number, value in enumerate(self.graph.inputs)}
         reads = _first_reads(self.graph)
         places: dict[int, list[Place]] = {}
@@ -113,10 +112,10 @@ class Extents:
                 if value in position:
                     found.append(Place(position[value], dim, span))
         self.numbers = {group: n for n, group in enumerate(places)}
-        taken: set[str] = set()
+        unique = Names()
         sizes = []
         for group, found in places.items():
-            name = _fresh(named.get(group) or letters.get(group) or "n", taken)
+            name = unique.fresh(named.get(group) or letters.get(group) or "n")
             fixed = self.fixed[group][0] if group in self.fixed else None
             sizes.append(Size(name, fixed, tuple(found)))
         return tuple(sizes)
@@ -154,16 +153,6 @@ def _letter(
         axis = made.target[dim].axis()
         return (None if axis is None else made.axes[axis].name), made.span
     return None, made.span
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    """``name``, or with the first number that makes it new."""
-    candidate, number = name, 1
-    while candidate in taken:
-        number += 1
-        candidate = f"{name}{number}"
-    taken.add(candidate)
-    return candidate
 
 
 def _two_numbers(dim: int, one: tuple[int, Claim], other: tuple[int, Claim]) -> ShapeError:

@@ -17,6 +17,7 @@ from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import walks
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
 
@@ -154,13 +155,13 @@ class _Shaping:
 
     def _outputs(self) -> list[int]:
         """Every output as a value of its own: inputs, constants and repeated outputs are copied."""
-        outputs: list[int] = []
+        outputs: dict[int, None] = {}
         for value in self.program.outputs:
             number = self.number.get(value)
             if number is None or number in outputs or isinstance(self.nodes[number], shaped.Input):
                 number = self._copy(value)
-            outputs.append(number)
-        return outputs
+            outputs[number] = None
+        return list(outputs)
 
     def _copy(self, value: int) -> int:
         node = self.program.nodes[value]
@@ -243,19 +244,12 @@ def _names(
     names = [""] * count
     for position, value in enumerate(program.inputs):
         names[number[value]] = program.input_name(position)
-    taken = set(names)
+    unique = Names(frozenset(names))
     for position, value in enumerate(outputs):
-        names[value] = _fresh("out" if len(outputs) == 1 else f"out{position}", taken)
+        names[value] = unique.fresh("out" if len(outputs) == 1 else f"out{position}")
     serial = 0
     for value, name in enumerate(names):
         if not name:
             serial += 1
-            names[value] = _fresh(f"t{serial}", taken)
+            names[value] = unique.fresh(f"t{serial}")
     return names
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

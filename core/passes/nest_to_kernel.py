@@ -16,7 +16,7 @@ it, and is stored after that loop: right for every order and every extent, 0 inc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
@@ -24,6 +24,7 @@ from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.nest import Nest, Scheduled, schedule_text
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import record
 from ilang.core.schedule.auto import mapping
@@ -65,6 +66,8 @@ class _Storage:
         self.shaped = shaped
         self.buffers: list[kernel.Buffer] = []
         self.of_value: dict[int, int] = {}
+        self.inputs = frozenset(shaped.inputs)
+        self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
@@ -74,9 +77,9 @@ class _Storage:
         if value not in self.of_value:
             tensor = self.shaped.tensors[value]
             role = "temporary"
-            if value in self.shaped.outputs:
+            if value in self.outputs:
                 role = "output"
-            elif value in self.shaped.inputs:
+            elif value in self.inputs:
                 role = "input"
             self.of_value[value] = self._add(
                 kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role)
@@ -92,13 +95,12 @@ class _Storage:
         return len(self.buffers) - 1
 
 
-def fresh(name: str, taken: set[str]) -> str:
-    """``name``, or with the first number that makes it new; noted as taken."""
+def fresh(name: str, *taken: Container[str]) -> str:
+    """``name``, or with the first number that makes it new."""
     candidate, number = name, 1
-    while candidate in taken:
+    while any(candidate in names for names in taken):
         number += 1
         candidate = f"{name}{number}"
-    taken.add(candidate)
     return candidate
 
 
@@ -146,10 +148,11 @@ class _Lowering:
         self.storage = storage
         self.number = number
         self.top: Block = []
+        self.blocks: list[Block] = []
         self.names: list[str] = []
         self.locals: list[str] = []
-        self.taken = set(storage.names)
-        self.open: list[str] = []
+        self.unique = Names(storage.names)
+        self.inside: dict[int, frozenset[str]] = {id(self.top): frozenset()}
         self.comments: list[str] = []
 
     def run(self, value: int) -> kernel.Kernel:
@@ -205,23 +208,22 @@ class _Lowering:
 
     def _enter(self, frame: _Frame, axis: int, parent: Block) -> _Open:
         """Open a loop in a block."""
-        variable = self._variable(frame.node.axes[axis].name)
+        names = self.inside[id(parent)]
+        name = fresh(frame.node.axes[axis].name, names, self.storage.names)
+        variable = len(self.names)
+        self.names.append(name)
         body: Block = []
+        self.blocks.append(body)  # keeps the block alive, so that its id stays its own
+        self.inside[id(body)] = names | {name}
         frame.variable[axis] = variable
         frame.block[axis] = body
-        self.open.append(self.names[variable])
         return _Open(frame, axis, parent)
 
     def _leave(self, loop: _Open) -> None:
         """Close the loop opened last: it becomes a statement of the block it was opened in."""
-        self.open.pop()
         variable = loop.frame.variable.pop(loop.axis)
         body = loop.frame.block.pop(loop.axis)
         loop.parent.append(kernel.For(variable, loop.frame.node.sizes[loop.axis], tuple(body)))
-
-    def _variable(self, letter: str) -> int:
-        self.names.append(fresh(letter, {*self.open, *self.storage.names}))
-        return len(self.names) - 1
 
     def _local(self, name: str) -> int:
         self.locals.append(name)
@@ -264,7 +266,7 @@ class _Lowering:
     def _single(self, frame: _Frame, block: Block, leading: int) -> Steps:
         """A reduction with one accumulator: a scalar variable."""
         dtype = frame.node.acc_dtype
-        local = self._local(fresh("acc", self.taken))
+        local = self._local(self.unique.fresh("acc"))
         acc = Local(local, dtype)
         block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
@@ -279,7 +281,7 @@ class _Lowering:
         """A reduction with an accumulator per element of the loops over ``inner``: a buffer over them."""
         dtype = frame.node.acc_dtype
         dims = tuple(frame.node.sizes[axis] for axis in inner)
-        buffer = self.storage.private(fresh("acc", self.taken), dtype, dims)
+        buffer = self.storage.private(self.unique.fresh("acc"), dtype, dims)
 
         def start(body: Block, at: tuple[Affine, ...]) -> None:
             body.append(kernel.Store(buffer, at, start_of(frame.node)))

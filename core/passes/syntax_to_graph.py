@@ -249,7 +249,7 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
 
 
 def _constant(node: syntax.Number) -> graph.Assignment:
-    scalar = Constant(int(node.text) if node.text.isdigit() else float(node.text))
+    scalar = Constant(int(node.text) if node.text.lstrip("-").isdigit() else float(node.text))
     return graph.Assignment((), (), (), scalar, None, (), None, node.text, node.span)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ilang.core.diagnostic import CommandError, nearest
 from ilang.core.ir.graph import Graph
 from ilang.icli.options import Command, Option, Request
-from ilang.icli.programs import graphs, open_module
+from ilang.icli.programs import open_module, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
 
@@ -26,7 +26,7 @@ def run(request: Request, screen: Screen) -> int:
     if not folder:
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
     module = open_module(path)
-    found = graphs(module, request.all("--def"))
+    found = [subject.graph for subject in subjects(module, request.all("--def"))]
     shapes = fixed_shapes(request.all("--shape"), found)
 
     from pathlib import Path

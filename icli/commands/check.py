@@ -6,18 +6,21 @@ from ilang.core.diagnostic import Error, as_object
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.icli.options import JSON, Command, Request
-from ilang.icli.programs import graphs, open_program
+from ilang.icli.programs import open_program, subjects
 from ilang.icli.screen import Screen, as_json
 
 
 def run(request: Request, screen: Screen) -> int:
     """Check every definition; print a line for each that holds, a diagnostic for each that does not."""
     program = open_program(request.operands[0])
-    names = [d.name for d in program.definitions] if isinstance(program, Module) else [None]
-    status, answers = 0, []
+    names: list[str | None] = [None]
+    if isinstance(program, Module):
+        names = [definition.name for definition in program.definitions]
+    status = 0
+    answers: list[dict[str, object]] = []
     for name in names:
         try:
-            graph = graphs(program, () if name is None else (name,))[0]
+            graph = subjects(program, () if name is None else (name,))[0].graph
             line = describe(graph)
         except Error as error:
             status = max(status, error.status)
@@ -35,10 +38,12 @@ def run(request: Request, screen: Screen) -> int:
 
 def describe(graph: Graph) -> str:
     """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``."""
-    from ilang.core.pipeline import explain
+    from ilang.core.pipeline import infer, lower
     from ilang.icli.plain import signature
 
-    return signature(graph.name, explain(graph, None))
+    shaped = infer(graph)
+    lower(shaped)
+    return signature(shaped)
 
 
 COMMAND = Command(

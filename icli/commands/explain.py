@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.syntax import Module, Tree
+from ilang.core.ir.syntax import Module
 from ilang.icli.codes import is_code, page
 from ilang.icli.options import JSON, Command, Option, Request
-from ilang.icli.programs import flag_shapes, graphs, is_file, open_program
+from ilang.icli.programs import flag_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
 
@@ -28,7 +28,7 @@ def run(request: Request, screen: Screen) -> int:
     shapes = None if written is None else parse_shapes(written)
     program = open_program(argument)
     name = request.one("--def")
-    found = graphs(program, () if name is None else (name,))
+    found = [each.graph for each in subjects(program, () if name is None else (name,))]
     for graph in found:
         flag_shapes(graph, shapes)
     stage = "schedule" if request.has("--schedule") else request.one("--emit")
@@ -40,7 +40,7 @@ def run(request: Request, screen: Screen) -> int:
         return 0
     for number, graph in enumerate(found):
         if titled:
-            screen.write(("\n\n" if number else "") + _title(program, graph) + "\n\n")
+            screen.write(("\n\n" if number else "") + _title(graph, shapes) + "\n\n")
         if stage is None:
             _show(graph, shapes, screen)
         else:
@@ -54,11 +54,12 @@ def _show(graph: Graph, shapes: Shapes, screen: Screen) -> None:
     screen.page(explain(graph, shapes))
 
 
-def _title(program: Tree | Module, graph: Graph) -> str:
+def _title(graph: Graph, shapes: Shapes) -> str:
     """The line above one of several pages."""
+    from ilang.core.pipeline import infer
     from ilang.icli.plain import signature
 
-    return signature(graph)
+    return signature(infer(graph, shapes=shapes))
 
 
 def _object(graph: Graph, shapes: Shapes, stage: str | None) -> dict[str, object]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 
 from ilang.core.diagnostic import CommandError
-from ilang.core.ir.graph import Graph, Input
 from ilang.icli.options import Command, Option, Request
-from ilang.icli.programs import one_graph, open_program
+from ilang.icli.programs import one_subject, open_program
 from ilang.icli.screen import Screen
 
 
@@ -18,18 +17,15 @@ def run(request: Request, screen: Screen) -> int:
         raise CommandError("E0815", "this version has no CUDA target", help="--target c is there")
     place = request.one("-o")
     program, *operands = request.operands
-    graph = one_graph(open_program(program), request.one("--def"))
+    subject = one_subject(open_program(program), request.one("--def"))
     if place is not None:
-        _check_place(place, len(graph.outputs))
+        _check_place(place, len(subject.graph.outputs))
 
-    from ilang.codegen.component import Component
-    from ilang.icli.arrays import array_of, save
+    from ilang.icli.arrays import arrays_of, save
     from ilang.icli.values import array_text, output_names
 
-    declared = [written_dtype(graph, n) for n in range(len(graph.inputs))]
-    declared += [None] * len(operands)
-    arrays = [array_of(text, declared[n], n) for n, text in enumerate(operands)]
-    answer = Component(graph)(*arrays, target=target)
+    arrays = arrays_of(subject.written_dtypes(), operands)
+    answer = subject.component()(*arrays, target=target)
     answers = answer if isinstance(answer, tuple) else (answer,)
     named = list(zip(output_names(len(answers)), answers, strict=True))
     if place is not None:
@@ -49,12 +45,6 @@ def _check_place(place: str, outputs: int) -> None:
         raise CommandError("E0812", f"-o {place or '(empty)'} must end in .npy or .npz")
     if outputs != 1 and place.endswith(".npy"):
         raise CommandError("E0812", f"{outputs} outputs do not fit a .npy", help="-o out.npz")
-
-
-def written_dtype(graph: Graph, number: int) -> str | None:
-    """The element type that the program writes for an input, or None."""
-    node = graph.nodes[graph.inputs[number]]
-    return node.dtype if isinstance(node, Input) else None
 
 
 def terminal_width() -> int:

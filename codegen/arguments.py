@@ -1,0 +1,279 @@
+"""What a call is given, checked before anything runs: arrays, Python numbers, outputs, threads, shapes.
+
+Arrays of the five element types are taken as they are; what is strided, byte-swapped or unaligned is copied, and
+nothing else is changed: no cast that could lose is silent.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ilang.core.diagnostic import DataError
+from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.shaped import Shaped
+
+Array = npt.NDArray[Any]
+
+SUPPORTED: dict[np.dtype[Any], str] = {
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.int32): "i32",
+    np.dtype(np.int64): "i64",
+    np.dtype(np.bool_): "bool",
+}
+NUMPY_TYPES = {name: dtype for dtype, name in SUPPORTED.items()}
+LISTED = "float32, float64, int32, int64 and bool"
+
+LARGEST_EXACT = {"f32": 2**24, "f64": 2**53}
+"""Integers up to here, and their negatives, are values of the float type."""
+
+OVERLAP_WORK = 10_000
+"""Effort spent on telling whether two arrays of interleaved elements share one."""
+
+PLAIN = 0x101
+"""Flags of an array that C can read as it is: C-contiguous and aligned."""
+
+
+def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
+    """The inputs as arrays of supported types, not copied yet but for byte order.
+
+    Raises:
+        DataError: E0701 (number of arrays), E0702 (not an array), E0703 (element type), E0704 (masked), E0705 (a Python
+            number that its type cannot hold).
+    """
+    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    if len(given) != len(names):
+        raise _wrong_count(names, len(given))
+    found = [
+        None if _is_number(value) else _array(name, value)
+        for name, value in zip(names, given, strict=True)
+    ]
+    others = {SUPPORTED[array.dtype] for array in found if array is not None}
+    written = {claim.value: claim.dtype for claim in graph.claims if claim.dtype is not None}
+    return [
+        array if array is not None else _number(name, value, written.get(graph.inputs[n]), others)
+        for n, (name, value, array) in enumerate(zip(names, given, found, strict=True))
+    ]
+
+
+def _wrong_count(names: Sequence[str], given: int) -> DataError:
+    wanted = len(names)
+    what = f"the program takes {_counted(wanted, 'array')}, and {_counted(given, 'array')} given"
+    verb = "is" if given == 1 else "are"
+    what = what.replace(" given", f" {verb} given")
+    if not wanted:
+        return DataError("E0701", what, help="call it without arrays")
+    missing = f"; missing: {', '.join(names[given:])}" if given < wanted else ""
+    return DataError("E0701", what, help=f"its inputs are {', '.join(names)}{missing}")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number of Python itself (NumPy's have a type of their own)."""
+    return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
+
+
+def _array(name: str, value: object) -> Array:
+    """An array of a supported type in native byte order, the same memory where possible."""
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(value, ma.MaskedArray):
+        help_line = "fill what is masked, x.filled(0), or take the data, x.data"
+        raise DataError("E0704", f"{name} is a masked array", help=help_line)
+    if not hasattr(value, "__array_interface__") and not hasattr(value, "__array__"):
+        kind = type(value).__name__
+        hint = (
+            "np.asarray(x) makes an array of it"
+            if isinstance(value, list | tuple | range | memoryview)
+            else None
+        )
+        hint = hint or "pass a NumPy array, or a Python number for an input of rank 0"
+        raise DataError("E0702", f"{name} is of type {kind}, not an array", help=hint)
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # whatever a foreign class raises
+        raise DataError("E0702", f"{name} cannot be read as an array: {error}") from error
+    dtype = array.dtype
+    if dtype in SUPPORTED:
+        return array
+    native = dtype.newbyteorder("=")
+    if native in SUPPORTED:
+        return array.astype(native)
+    help_line = f"element types are {LISTED}; convert it in NumPy, where you see what is lost: x.astype(np.float32)"
+    raise DataError(
+        "E0703", f"{name} has element type {dtype}, which is not supported", help=help_line
+    )
+
+
+def _number(name: str, value: Any, written: str | None, others: set[str]) -> Array:
+    """A rank-0 array of a Python number, in the written type or that of the arrays beside it."""
+    if isinstance(value, bool):
+        dtype = written or "bool"
+    elif isinstance(value, int):
+        dtype = written or next((t for t in ("i64", "i32", "f64") if t in others), "f32")
+    else:
+        dtype = written or ("f64" if "f64" in others else "f32")
+    if not _holds(dtype, value):
+        numpy_type = NUMPY_TYPES[dtype].name
+        raise DataError(
+            "E0705",
+            f"{name} is {value!r}, which is no value of its type {dtype}",
+            help=f"pass a NumPy value of another type, or one that {numpy_type} can hold",
+        )
+    return np.array(value, NUMPY_TYPES[dtype])
+
+
+def _holds(dtype: str, value: bool | float) -> bool:
+    """Whether a type has a number (a float may be rounded, not overflow)."""
+    if isinstance(value, bool):
+        return True
+    if dtype == "bool":
+        return False
+    if dtype in INTEGER_ENDS:
+        least, most = INTEGER_ENDS[dtype]
+        return isinstance(value, int) and least <= value <= most
+    if isinstance(value, int):
+        return abs(value) <= LARGEST_EXACT[dtype]
+    return value != value or abs(value) in (0.0, float("inf")) or abs(value) <= LARGEST_FLOAT[dtype]
+
+
+def contiguous(array: Array) -> Array:
+    """The array itself if C can read it as it is, else a copy."""
+    if array.flags.num & PLAIN == PLAIN:
+        return array
+    return np.array(array, copy=True, order="C", subok=False)
+
+
+def checked_threads(threads: object) -> int:
+    """The number of threads. Raises DataError (E0711) unless it is a positive integer."""
+    try:
+        number = operator.index(threads)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if isinstance(threads, bool) or number < 1:
+        raise DataError(
+            "E0711", f"threads is {threads!r}", help="pass a number of threads, 1 or more"
+        )
+    return number
+
+
+def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
+    """Shapes as tuples of integers. Raises DataError (E0715) where something is no shape."""
+    found = []
+    for shape in shapes:
+        try:
+            if not isinstance(shape, tuple | list):
+                raise TypeError
+            found.append(tuple(operator.index(extent) for extent in shape))
+        except TypeError:
+            raise DataError(
+                "E0715",
+                f"{shape!r} is not a shape",
+                help="give a tuple of extents per input: f.shapes((2, 3), (3, 4)); () is rank 0",
+            ) from None
+    return tuple(found)
+
+
+def check_shape_count(graph: Graph, count: int) -> None:
+    """Raise DataError (E0701) unless there is a shape per input."""
+    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    if count != len(names):
+        given = _counted(count, "shape")
+        raise DataError(
+            "E0701",
+            f"the program takes {_counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
+            help=f"its inputs are {', '.join(names)}" if names else None,
+        )
+
+
+def outputs_of(
+    shaped: Shaped, extents: Sequence[int]
+) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and NumPy type of each output."""
+    tensors = [shaped.tensors[value] for value in shaped.outputs]
+    return [(tuple(extents[size] for size in t.dims), NUMPY_TYPES[t.dtype]) for t in tensors]
+
+
+def checked_outs(
+    out: object,
+    names: tuple[Sequence[str], Sequence[str]],
+    outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
+    arrays: Sequence[Array],
+) -> list[Array]:
+    """The arrays of ``out=``: an array, or a tuple with one per output.
+
+    Args:
+        out: what was given.
+        names: what messages call the inputs and the outputs.
+        outputs: shape and element type of each result.
+        arrays: the inputs.
+
+    Raises:
+        DataError: E0704 (masked), E0706 (not arrays, or another number of them), E0707 (shape), E0708 (element type),
+            E0709 (overlap), E0710 (not contiguous, aligned or writable).
+    """
+    outs = list(out) if isinstance(out, tuple) else [out]
+    if len(outs) != len(outputs):
+        what = f"out has {_counted(len(outs), 'array')}, and the program has {_counted(len(outputs), 'output')}"
+        raise DataError("E0706", what, help=f"pass out=({', '.join(names[1])},)")
+    taken = list(zip(names[0], arrays, strict=True))
+    found: list[Array] = []
+    for name, given, (shape, dtype) in zip(names[1], outs, outputs, strict=True):
+        checked = _checked_out(name, given, shape, dtype)
+        for other, array in taken:
+            if np.may_share_memory(checked, array) and _shares(checked, array):
+                raise DataError(
+                    "E0709",
+                    f"the output array for {name} overlaps {other}",
+                    help="nothing is computed in place: pass an array of its own memory",
+                )
+        taken.append((f"the one for {name}", checked))
+        found.append(checked)
+    return found
+
+
+def _checked_out(name: str, given: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if not isinstance(given, np.ndarray):
+        raise DataError(
+            "E0706", f"what is given as output array for {name} is of type {type(given).__name__}"
+        )
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(given, ma.MaskedArray):
+        raise DataError(
+            "E0704",
+            f"the output array for {name} is a masked array",
+            help="pass its data, out.data",
+        )
+    if given.shape != shape:
+        what = f"the output array for {name} has shape {given.shape}, and the result has {shape}"
+        raise DataError("E0707", what, help=f"np.empty({shape}, np.{dtype.name})")
+    if given.dtype != dtype:
+        what = f"the output array for {name} has element type {given.dtype}, and the result has {dtype}"
+        raise DataError("E0708", what, help=f"np.empty({shape}, np.{dtype.name})")
+    for wanted, held in (
+        ("C-contiguous", given.flags.c_contiguous),
+        ("aligned", given.flags.aligned),
+        ("writable", given.flags.writeable),
+    ):
+        if not held:
+            what = f"the output array for {name} is not {wanted}"
+            raise DataError(
+                "E0710", what, help="results are written in place: pass a plain array of its own"
+            )
+    return given
+
+
+def _shares(one: Array, other: Array) -> bool:
+    try:
+        return bool(np.shares_memory(one, other, max_work=OVERLAP_WORK))
+    except Exception:  # noqa: BLE001 - NumPy's "too hard" moved between versions; be on the safe side
+        return True

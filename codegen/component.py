@@ -1,0 +1,332 @@
+"""Components: what a user writes, combines and calls.
+
+A component is a syntax tree with the definitions that its names mean. Combining is lazy and takes constant time;
+wiring, inference and compilation happen at the first use, once per element types and ranks. A call with arrays like
+those of an earlier one goes straight to compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from ilang.codegen.composition import Wires, combined, merged, wires_of
+from ilang.core import pipeline
+from ilang.core.diagnostic import DataError, Error, NotationError, ToolError, shorten, visible
+from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
+from ilang.core.notation.printer import print_tree
+
+if TYPE_CHECKING:
+    from ilang.codegen.load import Plan
+    from ilang.codegen.version import Version
+    from ilang.core.ir.graph import Graph
+    from ilang.core.ir.shaped import Shaped
+
+TARGETS = ("c", "numpy", "cuda")
+
+LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
+"""What two arrays must share for one plan to serve both."""
+
+MOST_PLANS = 256
+MOST_VERSIONS = 64
+"""Sizes and types that one component remembers; past it, it starts again."""
+
+LONGEST_SHOWN = 64
+"""Expressions of a program that ``repr`` prints."""
+
+UNNAMED = "program"
+"""What a program without a name is compiled as."""
+
+
+class Component:
+    """Ordered inputs, ordered outputs, no state. Made by ``i``, ``I``, ``load`` and by combining others.
+
+    Operators: ``f >> g`` chain, ``f << g`` compose, ``f & g`` fanout, ``f | g`` pair, ``~f`` swap; one side may be a
+    text. Safe to call from several threads and after a fork.
+    """
+
+    __array_ufunc__ = None  # NumPy arrays leave operators to us
+    __slots__ = (
+        "__weakref__",
+        "_definitions",
+        "_graph",
+        "_module",
+        "_name",
+        "_plans",
+        "_tree",
+        "_versions",
+        "_wires",
+    )
+
+    def __init__(
+        self,
+        tree: Tree,
+        wires: Wires,
+        definitions: Mapping[str, Definition] | None = None,
+        module: Module | None = None,
+        name: str = UNNAMED,
+    ) -> None:
+        """A tree, its counts, and what its names mean; ``module`` where the tree is one name of it."""
+        self._tree = tree
+        self._wires = wires
+        self._definitions: Mapping[str, Definition] = definitions or {}
+        self._module = module
+        self._name = name
+        self._graph: Graph | None = None
+        self._versions: dict[tuple[object, ...], Version] = {}
+        self._plans: dict[tuple[object, ...], Plan] = {}
+
+    def __call__(self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c") -> Any:
+        """Run on NumPy arrays (Python numbers fit inputs of rank 0).
+
+        Args:
+            arrays: one per input: float32, float64, int32, int64 or bool; strided and read-only ones are fine.
+            out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
+            threads: how many cores to use at most; never changes a result.
+            target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference.
+
+        Returns:
+            The output, or a tuple of several.
+
+        Raises:
+            Error: E05 (ranks, extents), E06, E07 (arrays), E09 (the compiler), before anything runs.
+        """
+        try:
+            plan = self._plans.get(tuple(map(LIKE, arrays)))
+        except (AttributeError, TypeError):  # not all of them are arrays
+            plan = None
+        if plan is not None and target == "c":
+            return (
+                plan.fresh(arrays)
+                if out is None and threads == 1
+                else _planned(plan, arrays, out, threads)
+            )
+        return self._call(arrays, out, threads, target)
+
+    def _call(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
+        """The same, every argument looked at."""
+        from ilang.codegen import arguments
+
+        self._check_target(target)
+        count = arguments.checked_threads(threads)
+        graph = self._wired()
+        arrays = arguments.checked_arrays(graph, given)
+        dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
+        version = self._version(graph, dtypes, tuple(array.ndim for array in arrays))
+        extents = pipeline.fit(version.shaped, [array.shape for array in arrays])
+        if target == "numpy":
+            outputs = arguments.outputs_of(version.shaped, extents)
+            outs = (
+                None if out is None else arguments.checked_outs(out, version.names, outputs, arrays)
+            )
+            return _result(version.evaluate(arrays, extents, outs), out)
+        plan = version.plan(extents)
+        outs = (
+            None if out is None else arguments.checked_outs(out, plan.names, plan.outputs, arrays)
+        )
+        plain = [arguments.contiguous(array) for array in arrays]
+        if all(a is b for a, b in zip(plain, given, strict=True)):
+            self._remember(given, plan)
+        return _result(plan.into(plain, outs, count), out)
+
+    def _remember(self, arrays: Sequence[Any], plan: Plan) -> None:
+        """Keep a plan for arrays like these: exactly NumPy's own class, and all as C reads them."""
+        from numpy import ndarray
+
+        if all(type(array) is ndarray for array in arrays):
+            if MOST_PLANS <= len(self._plans):
+                self._plans.clear()
+            self._plans[tuple(map(LIKE, arrays))] = plan
+
+    def _wired(self) -> Graph:
+        """The graph, made at the first use."""
+        if self._graph is None:
+            if self._module is not None:
+                self._graph = pipeline.module_graph(self._module, self._name)
+            else:
+                self._graph = pipeline.graph_of(self._tree, self._name, self._definitions)
+        return self._graph
+
+    def _version(
+        self, graph: Graph, dtypes: tuple[str | None, ...], ranks: tuple[int, ...]
+    ) -> Version:
+        """The program for these element types and ranks."""
+        from ilang.codegen.version import Version
+
+        key = (dtypes, ranks)
+        known = self._versions.get(key)
+        if known is None:
+            if MOST_VERSIONS <= len(self._versions):
+                self._versions.clear()
+            # Of two threads that come here at once one wins: both then use its version.
+            known = self._versions.setdefault(key, Version(pipeline.infer(graph, dtypes, ranks)))
+        return known
+
+    @staticmethod
+    def _check_target(target: object) -> None:
+        if target == "cuda":
+            raise not_yet('target "cuda"', 'use target="c" or target="numpy"')
+        if target not in TARGETS:
+            raise DataError(
+                "E0712", f"there is no target {target!r}", help='targets are "c" and "numpy"'
+            )
+
+    def shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the outputs for inputs of these shapes.
+
+        Raises:
+            Error: E05, or E0701 and E0715 (not one shape per input).
+        """
+        from ilang.codegen import arguments
+
+        graph = self._wired()
+        arguments.check_shape_count(graph, len(shapes))
+        checked = arguments.checked_shapes(shapes)
+        dtypes = (None,) * len(checked)
+        shaped = self._version(graph, dtypes, tuple(len(shape) for shape in checked)).shaped
+        extents = pipeline.fit(shaped, checked)
+        return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
+
+    def source(self, target: str = "c", *shapes: tuple[int, ...]) -> str:
+        """The program as C text; with shapes, one per input, the extents are fixed in it."""
+        from ilang.codegen.targets import c
+
+        self._check_target(target)
+        if target != "c":
+            raise DataError("E0712", f"there is no text for target {target!r}", help='use "c"')
+        return c.emit(pipeline.lower(self._shaped(shapes)))
+
+    def loops(self, *shapes: tuple[int, ...]) -> str:
+        """The loop nests as text; with shapes, one per input, the extents are numbers."""
+        return pipeline.loops_text(pipeline.lower(self._shaped(shapes)))
+
+    def _shaped(self, shapes: Sequence[tuple[int, ...]]) -> Shaped:
+        """Inferred with f32 where nothing is written, and with these shapes, if any."""
+        from ilang.codegen import arguments
+
+        graph = self._wired()
+        if not shapes and graph.inputs:
+            return pipeline.infer(graph)
+        arguments.check_shape_count(graph, len(shapes))
+        return pipeline.infer(graph, shapes=arguments.checked_shapes(shapes))
+
+    def grad(self) -> Component:
+        """The gradient component; not in this version."""
+        raise not_yet("the gradient of a component", "write the gradient as a program of its own")
+
+    def __rshift__(self, other: object) -> Component:
+        return self._combine(">>", self, component_of(other))
+
+    def __rrshift__(self, other: object) -> Component:
+        return self._combine(">>", component_of(other), self)
+
+    def __lshift__(self, other: object) -> Component:
+        return self._combine("<<", self, component_of(other))
+
+    def __rlshift__(self, other: object) -> Component:
+        return self._combine("<<", component_of(other), self)
+
+    def __and__(self, other: object) -> Component:
+        return self._combine("&", self, component_of(other))
+
+    def __rand__(self, other: object) -> Component:
+        return self._combine("&", component_of(other), self)
+
+    def __or__(self, other: object) -> Component:
+        return self._combine("|", self, component_of(other))
+
+    def __ror__(self, other: object) -> Component:
+        return self._combine("|", component_of(other), self)
+
+    def __invert__(self) -> Component:
+        return Component(Swap(self._tree, self._tree.span), self._wires, self._definitions)
+
+    @staticmethod
+    def _combine(symbol: str, left: Component, right: Component) -> Component:
+        definitions, tree = merged(left._definitions, right._definitions, right._tree)
+        span = left._tree.span.to(tree.span)
+        wires = combined(symbol, left._wires, right._wires)
+        return Component(Combine(symbol, left._tree, tree, span), wires, definitions)
+
+    def __repr__(self) -> str:
+        """The program's text where it is short, and how many inputs and outputs it has."""
+        wires = self._wires
+        shown = f"{wires.leaves} expressions"
+        if wires.leaves <= LONGEST_SHOWN:
+            tree = self._tree
+            written = tree.name in self._definitions if isinstance(tree, Name) else False
+            body = self._definitions[tree.name].body if isinstance(tree, Name) and written else tree
+            shown = shorten(visible(print_tree(body)), 400)
+            shown = f"{tree.name} = {shown}" if isinstance(tree, Name) else shown
+        ends = f"{_counted(wires.inputs, 'input')}, {_counted(wires.outputs, 'output')}"
+        return f"<Component {shown}: {ends}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its tree; compiled again where it is loaded."""
+        return Component, (
+            self._tree,
+            self._wires,
+            dict(self._definitions),
+            self._module,
+            self._name,
+        )
+
+
+def _planned(plan: Plan, arrays: Sequence[Any], out: Any, threads: int) -> Any:
+    """A call whose arrays are known to fit a plan."""
+    from ilang.codegen import arguments
+
+    count = arguments.checked_threads(threads)
+    outs = None if out is None else arguments.checked_outs(out, plan.names, plan.outputs, arrays)
+    return _result(plan.into(arrays, outs, count), out)
+
+
+def _result(results: Sequence[Any], out: Any) -> Any:
+    """What a call returns: what was given for the result, else the one output, else a tuple."""
+    if out is not None:
+        return out
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def from_text(text: object) -> Component:
+    """The component that a text spells. Raises NotationError, MeaningError, or DataError (E0716: not a text)."""
+    if not isinstance(text, str):
+        raise DataError(
+            "E0716",
+            f"a program is a text, not {type(text).__name__}",
+            help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
+        )
+    tree = pipeline.text_component(text)
+    return Component(tree, wires_of(tree, {}))
+
+
+def component_of(other: object) -> Component:
+    """The other side of an operator: a component, or a text that spells one."""
+    if isinstance(other, Component):
+        return other
+    if isinstance(other, str):
+        return from_text(other)
+    raise DataError(
+        "E0716",
+        f"a component combines with a component or a text, not with {type(other).__name__}",
+        help="call a component to run it on arrays: f(x, y)",
+    )
+
+
+def not_yet(what: str, instead: str) -> Error:
+    """The error for what the language has and this version does not."""
+    return ToolError("E0910", f"{what} is not in this version", help=instead)
+
+
+def no_such_notation(name: str) -> Error:
+    """The error for a notation that the language has and this version does not."""
+    return NotationError(
+        "E0115",
+        f"{name} is not available yet",
+        help='write index expressions: i("ik*kj~ijk >> +ijk~ij")',
+    )

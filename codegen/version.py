@@ -1,0 +1,76 @@
+"""A component for given element types and ranks: inferred, and compiled when first run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ilang.codegen.arguments import outputs_of
+from ilang.codegen.load import LONG, Compiled, Plan, Turn, interruptible, too_large
+from ilang.codegen.targets import c
+from ilang.core import pipeline
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.reference import evaluate
+
+Array = npt.NDArray[Any]
+
+
+class Version:
+    """One shaped program and its compiled form. Safe to use from several threads."""
+
+    __slots__ = ("_compiled", "_turn", "names", "shaped")
+
+    def __init__(self, shaped: Shaped) -> None:
+        """Nothing is compiled yet."""
+        self.shaped = shaped
+        self.names = (
+            [shaped.tensors[value].name for value in shaped.inputs],
+            [shaped.tensors[value].name for value in shaped.outputs],
+        )
+        self._compiled: Compiled | None = None
+        self._turn = Turn()
+
+    def plan(self, extents: Sequence[int]) -> Plan:
+        """A call of the compiled program with these extents.
+
+        Raises:
+            ToolError: it cannot be compiled.
+        """
+        if self._compiled is None:
+            with self._turn:
+                if self._compiled is None:
+                    program = pipeline.lower(self.shaped)
+                    self._compiled = Compiled(program, c.emit(program))
+        return self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
+
+    def evaluate(
+        self, arrays: Sequence[Array], extents: Sequence[int], outs: Sequence[Array] | None
+    ) -> list[Array]:
+        """The results by NumPy; written to ``outs`` where given.
+
+        Raises:
+            DataError: E0713 (no memory).
+        """
+        most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
+
+        def work() -> list[Array]:
+            return evaluate(self.shaped, arrays, extents)
+
+        try:
+            results = interruptible(work) if LONG <= most else work()
+        except MemoryError:
+            raise too_large("an intermediate value, which NumPy stores whole") from None
+        results = [np.array(r, order="C", copy=True, ndmin=0) for r in results]
+        for out, result in zip(outs or (), results, strict=False):
+            out[...] = result
+        return results
+
+    @staticmethod
+    def _iterations(node: object, extents: Sequence[int]) -> int:
+        total = 1
+        for size in node.sizes if isinstance(node, Assignment) else ():
+            total *= extents[size]
+        return total

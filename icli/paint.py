@@ -1,0 +1,41 @@
+"""Diagnostics in color: the plain text, painted line by line."""
+
+from __future__ import annotations
+
+import re
+
+BOLD, DIM, RED, GREEN, CYAN = "1", "2", "1;31", "1;32", "36"
+
+HEADER = re.compile(r"(error\[E[0-9]{4}\])(: .*)", re.DOTALL)
+PLACE = re.compile(r"( *--> )(.*)")
+SOURCE = re.compile(r"( *[0-9]* \|)(.*)")
+MARKS = re.compile(r"( *)(\^+)(.*)|( *)(-+)(.*)")
+
+
+def diagnostic_text(plain: str) -> str:
+    """The text of a diagnostic with the codes that color it; without them it is the same text."""
+    return "\n".join(_painted(line, number == 0) for number, line in enumerate(plain.split("\n")))
+
+
+def _painted(line: str, first: bool) -> str:
+    header = HEADER.fullmatch(line) if first else None
+    if header is not None:
+        return _in(RED, header.group(1)) + _in(BOLD, header.group(2))
+    if line.startswith("help:"):
+        return _in(GREEN, "help:") + line[len("help:") :]
+    place = PLACE.fullmatch(line)
+    if place is not None:
+        return _in(DIM, place.group(1)) + place.group(2)
+    source = SOURCE.fullmatch(line)
+    if source is None:
+        return line
+    gutter, rest = source.groups()
+    marks = MARKS.fullmatch(rest) if not gutter.strip()[:-1].strip() else None
+    if marks is not None:
+        style, blank = (RED, marks.group(1)) if marks.group(2) else (CYAN, marks.group(4))
+        return _in(DIM, gutter) + (blank or "") + _in(style, rest[len(blank or "") :])
+    return _in(DIM, gutter) + rest
+
+
+def _in(style: str, text: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if text else ""

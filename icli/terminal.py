@@ -1,0 +1,160 @@
+"""The REPL at a terminal: prompt, history, completion, colors, and the shape of what is being typed.
+
+The only user of prompt_toolkit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.styles import Style
+
+from ilang.icli.commands.repl import show
+from ilang.icli.palette import AXIS_COLORS, axis_color
+from ilang.icli.screen import Screen
+from ilang.icli.session import Session, goes_on
+
+PROMPT, MORE = "i> ", " … "
+
+TOKEN = re.compile(
+    r"(?P<comment>#.*)|(?P<command>^\s*:\w+)|(?P<text>\"[^\"]*\"?)"
+    r"|(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]+|[A-Z])|(?P<axis>[a-z])"
+    r"|(?P<wire>>>(?=\s)|<<(?=\s)|&(?=\s)|\|(?=\s))|(?P<sign>[-+*/<>^$=!&|~]+)|(?P<rest>.)"
+)
+
+STYLE = Style.from_dict(
+    {
+        "prompt": "bold",
+        "comment": "ansibrightblack",
+        "command": "bold",
+        "text": "ansigreen",
+        "number": "",
+        "wire": "bold",
+        "sign": "",
+        "known": "bold underline",
+        "bottom-toolbar": "noreverse ansibrightblack",
+        **{f"axis-{color}": f"ansi{color}" for color in AXIS_COLORS},
+    }
+)
+
+
+def interact(session: Session, screen: Screen) -> int:
+    """Prompt and answer until the end of input."""
+    prompt: PromptSession[str] = PromptSession(
+        history=history(),
+        multiline=Condition(lambda: goes_on(get_app().current_buffer.text)),
+        completer=_Names(session),
+        complete_while_typing=False,
+        lexer=_Colors(session) if screen.colored_input() else None,
+        style=STYLE if screen.colored_input() else None,
+        bottom_toolbar=_glimpse(session),
+        prompt_continuation=MORE,
+        enable_open_in_editor=True,
+    )
+    screen.note("`:help` says what can be typed; Ctrl-D leaves")
+    while True:
+        try:
+            line = prompt.prompt([("class:prompt", PROMPT)])
+            reply = session.feed(line)
+            show(reply, screen)
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return 0
+        if reply.leaves:
+            return 0
+
+
+def history() -> History:
+    """The lines of earlier sessions; trouble with the file is nobody's."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    folder = os.path.join(state, "i")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(os.path.join(folder, "history"), "ab"):
+            pass
+    except (OSError, ValueError):
+        return InMemoryHistory()
+    return _LenientHistory(os.path.join(folder, "history"))
+
+
+class _LenientHistory(FileHistory):
+    """A history file whose failures do not reach the user."""
+
+    def load_history_strings(self) -> Iterable[str]:
+        try:
+            yield from super().load_history_strings()
+        except (OSError, ValueError):
+            return
+
+    def store_string(self, string: str) -> None:
+        try:
+            super().store_string(string)
+        except (OSError, ValueError):
+            return
+
+
+class _Names(Completer):
+    """Completes names, colon commands, and files after ``:load``."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        for word, length in self.session.completions(before):
+            yield Completion(word, start_position=-length)
+
+
+class _Colors(Lexer):
+    """Axis letters in the colors of the pages, known names underlined."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        known = self.session.names()
+        lines = document.lines
+
+        def line(number: int) -> StyleAndTextTuples:
+            if number >= len(lines):
+                return []
+            return [(_style(m, known), m.group()) for m in TOKEN.finditer(lines[number])]
+
+        return line
+
+
+def _style(match: re.Match[str], known: frozenset[str]) -> str:
+    """The style of a token; a run of small letters that names nothing is a pattern, handled letter by letter."""
+    kind, word = match.lastgroup, match.group()
+    if word in known:
+        return "class:known"
+    if kind == "axis":
+        return f"class:axis-{axis_color(word)}"
+    return f"class:{kind}"
+
+
+def _glimpse(session: Session) -> Callable[[], str]:
+    """What stands below the prompt: the shapes of the program being typed."""
+    seen = {"": ""}
+
+    def toolbar() -> str:
+        text = get_app().current_buffer.text
+        if text not in seen:
+            seen.clear()
+            seen[text] = session.glimpse(text)
+        return " " + seen[text]
+
+    return toolbar
