@@ -6,7 +6,7 @@ nothing else is changed: no cast that could lose is silent.
 
 from __future__ import annotations
 
-import operator
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +33,9 @@ LISTED = "float32, float64, int32, int64 and bool"
 
 LARGEST_EXACT = {"f32": 2**24, "f64": 2**53}
 """Integers up to here, and their negatives, are values of the float type."""
+
+Output = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and element type of a result."""
 
 OVERLAP_WORK = 10_000
 """Effort spent on telling whether two arrays of interleaved elements share one."""
@@ -143,7 +146,7 @@ def _holds(dtype: str, value: bool | float) -> bool:
         return isinstance(value, int) and least <= value <= most
     if isinstance(value, int):
         return abs(value) <= LARGEST_EXACT[dtype]
-    return value != value or abs(value) in (0.0, float("inf")) or abs(value) <= LARGEST_FLOAT[dtype]
+    return not math.isfinite(value) or abs(value) <= LARGEST_FLOAT[dtype]
 
 
 def contiguous(array: Array) -> Array:
@@ -153,33 +156,25 @@ def contiguous(array: Array) -> Array:
     return np.array(array, copy=True, order="C", subok=False)
 
 
-def checked_threads(threads: object) -> int:
-    """The number of threads. Raises DataError (E0711) unless it is a positive integer."""
-    try:
-        number = operator.index(threads)  # type: ignore[arg-type]
-    except TypeError:
-        number = 0
-    if isinstance(threads, bool) or number < 1:
-        raise DataError(
-            "E0711", f"threads is {threads!r}", help="pass a number of threads, 1 or more"
-        )
-    return number
+def check_threads(threads: object) -> None:
+    """Raise DataError (E0711) unless a number of threads is a positive integer."""
+    if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 1:
+        what = f"threads is {threads!r}"
+        raise DataError("E0711", what, help="pass a number of threads, 1 or more")
 
 
 def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
     """Shapes as tuples of integers. Raises DataError (E0715) where something is no shape."""
     found = []
     for shape in shapes:
-        try:
-            if not isinstance(shape, tuple | list):
-                raise TypeError
-            found.append(tuple(operator.index(extent) for extent in shape))
-        except TypeError:
+        extents = shape if isinstance(shape, tuple | list) else (None,)
+        if not all(isinstance(extent, int | np.integer) for extent in extents):
             raise DataError(
                 "E0715",
                 f"{shape!r} is not a shape",
                 help="give a tuple of extents per input: f.shapes((2, 3), (3, 4)); () is rank 0",
-            ) from None
+            )
+        found.append(tuple(int(extent) for extent in extents))
     return tuple(found)
 
 
@@ -195,9 +190,14 @@ def check_shape_count(graph: Graph, count: int) -> None:
         )
 
 
-def outputs_of(
-    shaped: Shaped, extents: Sequence[int]
-) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+def result_of(results: Sequence[Array], out: object) -> Any:
+    """What a call returns: what was given for the result, else the one output, else a tuple."""
+    if out is not None:
+        return out
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def outputs_of(shaped: Shaped, extents: Sequence[int]) -> list[Output]:
     """Shape and NumPy type of each output."""
     tensors = [shaped.tensors[value] for value in shaped.outputs]
     return [(tuple(extents[size] for size in t.dims), NUMPY_TYPES[t.dtype]) for t in tensors]
@@ -206,7 +206,7 @@ def outputs_of(
 def checked_outs(
     out: object,
     names: tuple[Sequence[str], Sequence[str]],
-    outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
+    outputs: Sequence[Output],
     arrays: Sequence[Array],
 ) -> list[Array]:
     """The arrays of ``out=``: an array, or a tuple with one per output.
@@ -273,7 +273,8 @@ def _checked_out(name: str, given: object, shape: tuple[int, ...], dtype: np.dty
 
 
 def _shares(one: Array, other: Array) -> bool:
+    """Whether two arrays whose bounds meet share an element; where that is too hard to tell, yes."""
     try:
-        return bool(np.shares_memory(one, other, max_work=OVERLAP_WORK))
-    except Exception:  # noqa: BLE001 - NumPy's "too hard" moved between versions; be on the safe side
+        return bool(np.shares_memory(one, other, max_work=OVERLAP_WORK))  # type: ignore[arg-type]
+    except (np.exceptions.TooHardError, RuntimeError):
         return True

@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,10 +26,8 @@ from ilang.codegen import toolchain
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # no such locks on this system: work may then be done twice
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -217,7 +216,7 @@ def _working_folder(parent: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def _turn(folder: Path, key: str) -> Iterator[None]:
     """Wait, for a while, until no other process or thread builds this entry (or one of its few neighbours)."""
-    if fcntl is None:
+    if sys.platform == "win32":  # no such locks: work may then be done twice
         yield
         return
     with (folder / f"lock-{key[:2]}").open("ab") as file:

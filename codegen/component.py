@@ -97,11 +97,9 @@ class Component:
         except (AttributeError, TypeError):  # not all of them are arrays
             plan = None
         if plan is not None and target == "c":
-            return (
-                plan.fresh(arrays)
-                if out is None and threads == 1
-                else _planned(plan, arrays, out, threads)
-            )
+            if out is None and threads == 1:
+                return plan.fresh(arrays)
+            return plan.call(arrays, arrays, out, threads)
         return self._call(arrays, out, threads, target)
 
     def _call(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
@@ -109,26 +107,19 @@ class Component:
         from ilang.codegen import arguments
 
         self._check_target(target)
-        count = arguments.checked_threads(threads)
+        arguments.check_threads(threads)
         graph = self._wired()
         arrays = arguments.checked_arrays(graph, given)
         dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
         version = self._version(graph, dtypes, tuple(array.ndim for array in arrays))
         extents = pipeline.fit(version.shaped, [array.shape for array in arrays])
         if target == "numpy":
-            outputs = arguments.outputs_of(version.shaped, extents)
-            outs = (
-                None if out is None else arguments.checked_outs(out, version.names, outputs, arrays)
-            )
-            return _result(version.evaluate(arrays, extents, outs), out)
+            return version.evaluate(arrays, extents, out)
         plan = version.plan(extents)
-        outs = (
-            None if out is None else arguments.checked_outs(out, plan.names, plan.outputs, arrays)
-        )
         plain = [arguments.contiguous(array) for array in arrays]
         if all(a is b for a, b in zip(plain, given, strict=True)):
             self._remember(given, plan)
-        return _result(plan.into(plain, outs, count), out)
+        return plan.call(arrays, plain, out, threads)
 
     def _remember(self, arrays: Sequence[Any], plan: Plan) -> None:
         """Keep a plan for arrays like these: exactly NumPy's own class, and all as C reads them."""
@@ -271,22 +262,6 @@ class Component:
             self._module,
             self._name,
         )
-
-
-def _planned(plan: Plan, arrays: Sequence[Any], out: Any, threads: int) -> Any:
-    """A call whose arrays are known to fit a plan."""
-    from ilang.codegen import arguments
-
-    count = arguments.checked_threads(threads)
-    outs = None if out is None else arguments.checked_outs(out, plan.names, plan.outputs, arrays)
-    return _result(plan.into(arrays, outs, count), out)
-
-
-def _result(results: Sequence[Any], out: Any) -> Any:
-    """What a call returns: what was given for the result, else the one output, else a tuple."""
-    if out is not None:
-        return out
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _counted(count: int, word: str) -> str:

@@ -22,14 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.codegen import cache
+from ilang.codegen.arguments import Output, check_threads, checked_outs, result_of
 from ilang.codegen.targets.cfamily import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.ir.kernel import For, If, Program, Statement
 
 Array = npt.NDArray[Any]
-Output = tuple[tuple[int, ...], np.dtype[Any]]
-"""Shape and element type of a result."""
 Names = tuple[Sequence[str], Sequence[str]]
 T = TypeVar("T")
 
@@ -272,16 +271,22 @@ class Plan:
         return fresh
 
     def _new(self, arrays: Sequence[Array]) -> Any:
-        results = self.into(arrays, None)
-        return results[0] if len(results) == 1 else tuple(results)
+        return self.call(arrays, arrays, None, 1)
 
-    def into(
-        self, arrays: Sequence[Array], outs: Sequence[Array] | None, threads: int = 1
-    ) -> Sequence[Array]:
-        """Run into ``outs``, or into new arrays where there are none; returns them."""
-        results = self._new_outs() if outs is None else outs
-        self.run(arrays, results, threads)
-        return results
+    def call(
+        self, given: Sequence[Array], plain: Sequence[Array], out: object, threads: int
+    ) -> Any:
+        """Run on ``plain``, the contiguous form of ``given``, as ``Component.__call__`` is asked to.
+
+        Raises:
+            DataError: the outputs or the number of threads, and those of ``run``.
+        """
+        check_threads(threads)
+        outs = (
+            self._new_outs() if out is None else checked_outs(out, self.names, self.outputs, given)
+        )
+        self.run(plain, outs, threads)
+        return result_of(outs, out)
 
     def _new_outs(self) -> list[Array]:
         try:
@@ -367,7 +372,7 @@ def interruptible(work: Callable[[], T]) -> T:
     def carry() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+        except BaseException as error:  # handed to the thread that waits
             errors.append(error)
         finally:
             done.set()

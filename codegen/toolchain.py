@@ -215,15 +215,13 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def _result(command: list[str], folder: Path, said: str) -> bytes:
     """What the compiler wrote, if it is a whole library for this machine."""
+    library = folder / "program.so"
     try:
-        content = (folder / "program.so").read_bytes()
-    except FileNotFoundError:
-        wrong = "wrote no library"
+        content = library.read_bytes() if library.exists() else None
     except OSError as error:
         raise cannot_write(folder, error) from None
-    else:
-        wrong = broken(content)
-    if not wrong:
+    wrong = "wrote no library" if content is None else broken(content)
+    if content is not None and not wrong:
         return content
     raise ToolError(
         "E0906",

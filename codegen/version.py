@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.arguments import outputs_of
+from ilang.codegen.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.load import LONG, Compiled, Plan, Turn, interruptible, too_large
 from ilang.codegen.targets import c
 from ilang.core import pipeline
@@ -46,14 +46,14 @@ class Version:
                     self._compiled = Compiled(program, c.emit(program))
         return self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
 
-    def evaluate(
-        self, arrays: Sequence[Array], extents: Sequence[int], outs: Sequence[Array] | None
-    ) -> list[Array]:
-        """The results by NumPy; written to ``outs`` where given.
+    def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
+        """The results by NumPy, written to ``out`` where there is one.
 
         Raises:
-            DataError: E0713 (no memory).
+            DataError: E0713 (no memory), and those of ``checked_outs``.
         """
+        outputs = outputs_of(self.shaped, extents)
+        outs = [] if out is None else checked_outs(out, self.names, outputs, arrays)
         most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
 
         def work() -> list[Array]:
@@ -63,10 +63,10 @@ class Version:
             results = interruptible(work) if LONG <= most else work()
         except MemoryError:
             raise too_large("an intermediate value, which NumPy stores whole") from None
-        results = [np.array(r, order="C", copy=True, ndmin=0) for r in results]
-        for out, result in zip(outs or (), results, strict=False):
-            out[...] = result
-        return results
+        results = [np.array(result, order="C", copy=True) for result in results]
+        for array, result in zip(outs, results, strict=False):
+            array[...] = result
+        return result_of(results, out)
 
     @staticmethod
     def _iterations(node: object, extents: Sequence[int]) -> int:

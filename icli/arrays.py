@@ -154,13 +154,15 @@ def load_npz(path: str, key: str | None) -> Array:
                     return _read_array(inner, member.file_size, path)
         except (DataError, MemoryError):
             raise
-        except Exception as trouble:  # noqa: BLE001 - a hostile archive fails in any way it likes
+        except Exception as trouble:
             raise _not_an_array(path, trouble) from None
 
 
 def _member(archive: Any, path: str, key: str | None) -> Any:
     """The member of an archive that a key names."""
-    members = {info.filename[:-4]: info for info in archive.infolist() if info.filename[-4:] == ".npy"}
+    members = {
+        info.filename[:-4]: info for info in archive.infolist() if info.filename[-4:] == ".npy"
+    }
     if len(members) > MOST_MEMBERS:
         raise DataError("E0729", f"{path} holds more than {MOST_MEMBERS} arrays")
     names = sorted(members)
@@ -170,7 +172,9 @@ def _member(archive: Any, path: str, key: str | None) -> Any:
         return members[key]
     listed = ", ".join(names[:20]) or "nothing"
     if key is None:
-        raise DataError("E0729", f"{path} holds {len(names)} arrays; name one: {path}:name", help=listed)
+        raise DataError(
+            "E0729", f"{path} holds {len(names)} arrays; name one: {path}:name", help=listed
+        )
     guess = nearest(key, names)
     raise DataError(
         "E0729",
@@ -197,7 +201,7 @@ def _read_array(stream: IO[bytes], size: int, path: str) -> Array:
         return array.astype(dtype.newbyteorder("="), copy=False)
     except (DataError, MemoryError):
         raise
-    except Exception as trouble:  # noqa: BLE001 - a hostile header fails in any way it likes
+    except Exception as trouble:
         raise _not_an_array(path, trouble) from None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ilang.core.diagnostic import CommandError, nearest
 from ilang.core.ir.graph import Graph
 from ilang.core.record import record
-from ilang.icli.session import Reply, Session
+from ilang.icli.session import Reply, Session, Shapes
 from ilang.icli.shapes import parse_shapes, shape_text
 
 SECONDS = 0.3
@@ -72,18 +72,18 @@ def _shape(session: Session, rest: str) -> Reply:
     return Reply((f"shapes are {', '.join(map(shape_text, session.shapes))}",))
 
 
-def _subject(session: Session, rest: str) -> tuple[Graph, tuple[tuple[int, ...], ...] | None]:
+def _last(session: Session, rest: str) -> tuple[Graph, Shapes | None]:
     """What a command is about: the program that follows it, or the last one.
 
     Raises: CommandError E0819 if there is neither.
     """
     if rest:
-        found = session.program(rest)
-        if isinstance(found, Graph):
-            session.explained(found)
+        subject, words = session.read(rest)
+        if words is None:
+            session.last = (subject.graph, session.shapes_at_hand(subject.graph)[0])
         else:
-            graph, words = found
-            session.last = (graph, tuple(session.value(word).shape for word in words))
+            arrays = session.values(subject.written_dtypes(), words)
+            session.last = (subject.graph, tuple(array.shape for array in arrays))
     if session.last is None:
         raise CommandError("E0819", "there is no program yet", help="type one: +ij~i")
     return session.last
@@ -93,21 +93,18 @@ def _stage(stage: str) -> Callable[[Session, str], Reply]:
     def show(session: Session, rest: str) -> Reply:
         from ilang.icli.commands.explain import emitted
 
-        graph, shapes = _subject(session, rest)
+        graph, shapes = _last(session, rest)
         return Reply((emitted(graph, shapes, stage),))
 
     return show
 
 
 def _time(session: Session, rest: str) -> Reply:
-    found = session.program(rest) if rest else None
-    if found is None or isinstance(found, Graph):
+    subject, words = session.read(rest) if rest else (None, None)
+    if subject is None or words is None:
         raise CommandError("E0819", ":time needs a program and its arrays", help=":time +ij~i x")
-    from ilang.codegen.component import Component
-
-    graph, words = found
-    arrays = [session.value(word, None, number) for number, word in enumerate(words)]
-    component = Component(graph)
+    arrays = session.values(subject.written_dtypes(), words)
+    component = subject.component()
     component(*arrays)
     best, calls, begin = float("inf"), 0, time.perf_counter()
     while time.perf_counter() - begin < SECONDS:
@@ -146,7 +143,9 @@ def _load(session: Session, rest: str) -> Reply:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
     module = open_module(rest)
     session.define({d.name: d.span.text() for d in module.definitions})
-    return Reply((f"{_count(len(module.definitions))}: {', '.join(d.name for d in module.definitions)}",))
+    return Reply(
+        (f"{_count(len(module.definitions))}: {', '.join(d.name for d in module.definitions)}",)
+    )
 
 
 def _count(number: int) -> str:
@@ -154,10 +153,10 @@ def _count(number: int) -> str:
 
 
 def _drop(session: Session, rest: str) -> Reply:
-    if session.arrays.pop(rest, None) is None:
-        if rest not in session.texts:
-            raise CommandError("E0819", f"nothing is named {rest or '(empty)'}", help=":names lists all")
-        del session.texts[rest], session.definitions[rest]
+    if not session.forget(rest):
+        raise CommandError(
+            "E0819", f"nothing is named {rest or '(empty)'}", help=":names lists all"
+        )
     return Reply(())
 
 
@@ -183,4 +182,12 @@ COMMANDS: dict[str, Colon] = {
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 
-ALIASES = {"q": "quit", "exit": "quit", "h": "help", "?": "help", "t": "time", "l": "loops", "s": "shape"}
+ALIASES = {
+    "q": "quit",
+    "exit": "quit",
+    "h": "help",
+    "?": "help",
+    "t": "time",
+    "l": "loops",
+    "s": "shape",
+}

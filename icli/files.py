@@ -60,7 +60,9 @@ def read_standard_input() -> bytes:
 
 def _not_too_long(data: bytes, path: str) -> bytes:
     if len(data) > LARGEST_PROGRAM:
-        raise DataError("E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text")
+        raise DataError(
+            "E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text"
+        )
     return data
 
 
@@ -107,4 +109,3 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except OSError:
         return
-

@@ -153,6 +153,4 @@ class _Reader:
         return DataError("E0721", f"unexpected {mark} in an array", span, hint)
 
     def _ragged(self, what: str, span: Span) -> DataError:
-        return DataError(
-            "E0722", f"{what}: the lists of one level must have one length", span
-        )
+        return DataError("E0722", f"{what}: the lists of one level must have one length", span)

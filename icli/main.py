@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _open_standard_streams()
         return _dispatch(tokens)
-    except BaseException as failure:  # noqa: BLE001 - the one place where every failure ends
+    except BaseException as failure:
         from ilang.icli.failure import report
 
         return report(failure, tokens)

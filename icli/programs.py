@@ -95,7 +95,9 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
     """
     if not isinstance(program, Module):
         if names:
-            raise CommandError("E0809", f"--def {names[0]} names a definition, and this is an expression")
+            raise CommandError(
+                "E0809", f"--def {names[0]} names a definition, and this is an expression"
+            )
         return None
     from ilang.core.notation.module import exports
 
@@ -167,4 +169,3 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
     takes = f"{graph.name} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
     raise CommandError("E0811", f"--shape gives {len(shapes)} shapes, and {takes}")
-

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ilang.core.explanation import Explanation
-from ilang.icli.plain import cost_text, port_cells, projection_tables, step_cells
 from ilang.icli.palette import axis_color
+from ilang.icli.plain import cost_text, port_cells, projection_tables, step_cells
 
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")
@@ -94,14 +94,15 @@ class _Sheet:
 
     def _loops(self) -> Text:
         shown = Text()
+        variables = frozenset(re.findall(r"\bfor (\S+) in", self.page.loops))
         for match in LOOP_WORD.finditer(self.page.loops.rstrip("\n")):
             word = match.group()
             if word in KEYWORDS:
                 shown.append(word, QUIET)
-            elif word in self.tensors and len(word) != 1:
+            elif word in self.tensors and word not in variables:
                 shown.append(word, NAME)
             else:
-                shown.append(word, _color(word.rstrip("'0123456789")))
+                shown.append(word, _color(word[0]) if word in variables else "")
         return shown
 
 

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, ModuleError, ShapeError
 from ilang.core.explanation import Explanation
-from ilang.core.ir.graph import Graph, Input
-from ilang.core.ir.syntax import Definition, Module, Name, Tree
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.syntax import Module, Name, postorder
 from ilang.core.notation.reader import COMBINATORS, RESERVED
 from ilang.core.record import record
 from ilang.core.source import Source
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array
+from ilang.icli.programs import Subject, defined, expressed
 
 if TYPE_CHECKING:
     from ilang.icli.arrays import Array
@@ -34,6 +35,11 @@ DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 LAST = "_"
 """The name of the last result."""
+
+LONGEST_GLIMPSE = 400
+"""Code points of a program that is inferred while it is typed."""
+
+Shapes = tuple[tuple[int, ...], ...]
 
 
 @record
@@ -51,9 +57,9 @@ class Session:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self.texts: dict[str, str] = {}
-        self.definitions: dict[str, Definition] = {}
-        self.shapes: tuple[tuple[int, ...], ...] | None = None
-        self.last: tuple[Graph, tuple[tuple[int, ...], ...] | None] | None = None
+        self.module = self._module({})
+        self.shapes: Shapes | None = None
+        self.last: tuple[Graph, Shapes | None] | None = None
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
@@ -66,39 +72,36 @@ class Session:
 
                 return command(self, line)
             return self._line(line)
-        except Exception as failure:  # noqa: BLE001 - the session outlives any line
+        except Exception as failure:
             return Reply((as_error(failure),), failed=True)
 
     def _line(self, line: str) -> Reply:
-        binds = BINDS.match(line)
+        binds, defines = BINDS.match(line), DEFINES.match(line)
         if binds is not None:
             return self._bind(binds.group(1), binds.group(2).strip(), line)
-        defines = DEFINES.match(line)
         if defines is not None:
             return self.define({defines.group(1): line})
         words = split_words(line)
-        if all(word in self.arrays or is_array(word) for word in words) and not _is_number(line):
+        if all(self._is_array(word) for word in words):
             return Reply(tuple(self._shown(word, self.value(word)) for word in words))
-        found = self.program(line)
-        if isinstance(found, Graph):
-            return self.explained(found)
-        results = self.apply(*found)
+        subject, arguments = self.read(line)
+        if arguments is None:
+            return self.explained(subject)
+        results = self.apply(subject, arguments)
         self.arrays[LAST] = results[0][1]
         return Reply(tuple(self._shown(name, array) for name, array in results))
 
     def _bind(self, name: str, value: str, line: str) -> Reply:
-        """``name = value``: an array where the value is one, else a definition."""
-        if value in self.arrays or (is_array(value) and not _is_number(value)):
+        """``name = value``: an array where the value is one or an application, else a definition."""
+        if self._is_array(value):
             return self._keep(name, self.value(value))
-        if _is_number(value) or not value:
-            return self.define({name: line})
         try:
-            found = self.program(value)
-        except ModuleError:
+            subject, arguments = self.read(value)
+        except Error:
+            return self.define({name: line})  # the same trouble, told with the whole line
+        if arguments is None:
             return self.define({name: line})
-        if isinstance(found, Graph):
-            return self.define({name: line})
-        results = self.apply(*found)
+        results = self.apply(subject, arguments)
         if len(results) != 1:
             raise CommandError("E0820", f"{len(results)} outputs cannot be bound to one name")
         return self._keep(name, results[0][1])
@@ -108,75 +111,73 @@ class Session:
         from ilang.icli.values import head_text
 
         if name in RESERVED:
-            raise ModuleError("E0404", f"`{name}` is a word of the language and cannot name anything")
+            raise ModuleError(
+                "E0404", f"`{name}` is a word of the language and cannot name anything"
+            )
         self.arrays[name] = array
-        self.texts.pop(name, None)
-        self.definitions.pop(name, None)
+        if self.texts.pop(name, None) is not None:
+            self.module = self._module(self.texts)
         return Reply((head_text(name, array),))
 
     def define(self, texts: dict[str, str]) -> Reply:
         """Add definitions to the growing module, all or none, and show the last of them."""
-        module = self._module({**texts, **{k: v for k, v in self.texts.items() if k not in texts}})
-        name = list(texts)[-1]
-        reply = self.explained(self._graph_in(module, name))
-        self.definitions = {definition.name: definition for definition in module.definitions}
-        kept = {key: text for key, text in self.texts.items() if key not in texts}
-        self.texts = {**kept, **texts}
-        for key in texts:
-            self.arrays.pop(key, None)
+        kept = {name: text for name, text in self.texts.items() if name not in texts}
+        module = self._module({**texts, **kept})
+        reply = self.explained(defined(module, list(texts)[-1]))
+        self.module, self.texts = module, {**kept, **texts}
+        for name in texts:
+            self.arrays.pop(name, None)
         return reply
 
-    def _module(self, texts: dict[str, str]) -> Module:
+    def forget(self, name: str) -> bool:
+        """Drop an array or a definition; False if there is none of that name."""
+        if self.arrays.pop(name, None) is not None:
+            return True
+        if name not in self.texts:
+            return False
+        texts = {key: text for key, text in self.texts.items() if key != name}
+        self.module = self._module(texts)
+        self.texts = texts
+        return True
+
+    @staticmethod
+    def _module(texts: dict[str, str]) -> Module:
         """A module of definitions; the first one stands on line 1, as it was typed."""
         from ilang.core.notation.module import parse_module
 
+        if not texts:
+            return Module(Source(WHERE, ""), ())
         return parse_module(Source(WHERE, "\n".join(texts.values())))
 
-    def _graph_in(self, module: Module, name: str) -> Graph:
-        from ilang.core.pipeline import module_graph
-
-        return module_graph(module, name)
-
-    def program(self, line: str) -> Graph | tuple[Graph, list[str]]:
-        """A line as a program, or as a program and the arrays it is applied to."""
+    def read(self, line: str) -> tuple[Subject, list[str] | None]:
+        """A line as a program (None), or as a program and the arrays it is applied to."""
         call = CALLS.fullmatch(line)
-        if call is not None and call.group(1) in self.definitions and "~" not in call.group(2):
-            return self.named(call.group(1)), split_words(call.group(2), ",")
+        if call is not None and call.group(1) in self.texts and "~" not in call.group(2):
+            return defined(self.module, call.group(1)), split_words(call.group(2), ",")
         try:
-            return self.graph(line)
+            return self.program(line), None
         except Error as first:
-            words = split_words(line)
-            count = self._trailing_arrays(words)
-            head = line
-            for word in reversed(words[len(words) - count :]):
-                head = head[: head.rindex(word)].rstrip()
-            if count == 0 or not head or head.endswith(COMBINATORS):
+            head, words = self._split_arrays(line)
+            if not words or not head or head.endswith(COMBINATORS):
                 raise first from None
-            return self.graph(head), words[len(words) - count :]
+            return self.program(head), words
 
-    def _trailing_arrays(self, words: Sequence[str]) -> int:
-        """How many words at the end are arrays."""
+    def _split_arrays(self, line: str) -> tuple[str, list[str]]:
+        """A line in two: a program text, and the words at the end that are arrays."""
+        words = split_words(line)
         count = 0
-        for word in reversed(words):
-            if word not in self.arrays and not is_array(word):
-                break
+        while count < len(words) and self._is_array(words[-1 - count]):
             count += 1
-        return count
+        head = line
+        for word in reversed(words[len(words) - count :]):
+            head = head[: head.rindex(word)].rstrip()
+        return head, words[len(words) - count :]
 
-    def graph(self, text: str) -> Graph:
-        """The component that a program text is."""
+    def program(self, text: str) -> Subject:
+        """The component that a program text is; it may use the definitions."""
         from ilang.core.notation.combinator import parse_program
-        from ilang.core.pipeline import graph_of
 
-        tree = parse_program(Source(WHERE, text), self.definitions)
-        if isinstance(tree, Name) and tree.name in self.definitions:
-            return self.named(tree.name)
-        return graph_of(self._known(tree), "program", self.definitions)
-
-    def _known(self, tree: Tree) -> Tree:
-        """The tree itself; an array where a component belongs is refused with a word about how to apply."""
-        from ilang.core.ir.syntax import postorder
-
+        tree = parse_program(Source(WHERE, text), self.texts)
         for node in postorder(tree):
             if isinstance(node, Name) and node.name in self.arrays:
                 raise ModuleError(
@@ -185,65 +186,94 @@ class Session:
                     node.span,
                     help="apply a component by writing arrays after it: `+ij~i x`",
                 )
-        return tree
+        if isinstance(tree, Name) and tree.name in self.texts:
+            return defined(self.module, tree.name)
+        return expressed(tree, self.module)
 
-    def named(self, name: str) -> Graph:
-        """The component of a definition."""
-        source = Source(WHERE, "")
-        return self._graph_in(Module(source, tuple(self.definitions.values())), name)
+    def _is_array(self, word: str) -> bool:
+        """Whether a word is a bound array or spells one; a number in the place of a program is a constant."""
+        return word in self.arrays or is_array(word)
 
-    def value(self, word: str, dtype: str | None = None, number: int = 0) -> Array:
+    def value(self, word: str) -> Array:
         """The array that a word names or spells."""
+        return self.values([None], [word])[0]
+
+    def values(self, dtypes: Sequence[str | None], words: Sequence[str]) -> list[Array]:
+        """The arrays that words name or spell, given the element types that the program writes."""
         from ilang.icli.arrays import array_of
 
-        return self.arrays[word] if word in self.arrays else array_of(word, dtype, number)
+        wanted = (*dtypes, *(None for _ in words))
+        return [
+            self.arrays[word] if word in self.arrays else array_of(word, wanted[number], number)
+            for number, word in enumerate(words)
+        ]
 
-    def apply(self, graph: Graph, words: Sequence[str]) -> list[tuple[str, Array]]:
+    def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""
-        from ilang.codegen.component import Component
         from ilang.icli.values import output_names
 
-        declared = [
-            node.dtype if isinstance(node := graph.nodes[number], Input) else None
-            for number in graph.inputs
-        ]
-        declared += [None] * len(words)
-        arrays = [self.value(word, declared[n], n) for n, word in enumerate(words)]
-        answer = Component(graph)(*arrays)
+        arrays = self.values(subject.written_dtypes(), words)
+        answer = subject.component()(*arrays)
         answers = answer if isinstance(answer, tuple) else (answer,)
-        self.last = (graph, tuple(array.shape for array in arrays))
+        self.last = (subject.graph, tuple(array.shape for array in arrays))
         return list(zip(output_names(len(answers)), answers, strict=True))
 
-    def explained(self, graph: Graph) -> Reply:
+    def explained(self, subject: Subject) -> Reply:
         """The page of a component, at the shapes of the arrays at hand where they fit."""
         from ilang.core.pipeline import explain
 
-        shapes, origin = self._shapes_at_hand(graph)
-        notes: tuple[str, ...] = ()
-        if shapes is not None:
-            try:
-                page = explain(graph, shapes)
-                notes = (f"shapes of {origin}",) if origin else ()
-            except ShapeError:
-                shapes, page = None, explain(graph, None)
-        else:
-            page = explain(graph, None)
+        graph = subject.graph
+        shapes, origin = self.shapes_at_hand(graph)
+        try:
+            page = explain(graph, shapes)
+        except ShapeError:
+            if shapes is None:
+                raise
+            shapes, origin, page = None, "", explain(graph, None)
         self.last = (graph, shapes)
-        return Reply((page, *notes))
+        return Reply((page, f"shapes of {origin}")) if origin else Reply((page,))
 
-    def _shapes_at_hand(self, graph: Graph) -> tuple[tuple[tuple[int, ...], ...] | None, str]:
+    def shapes_at_hand(self, graph: Graph) -> tuple[Shapes | None, str]:
         """Shapes to explain a component with, and the arrays they come from."""
         inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
-        bound = [name for name in self.arrays if name != LAST]
-        if not inputs:
-            return None, ""
         if self.shapes is not None and len(self.shapes) == len(inputs):
             return self.shapes, ""
-        if all(name in self.arrays for name in inputs):
+        bound = [name for name in self.arrays if name != LAST]
+        if inputs and all(name in self.arrays for name in inputs):
             bound = inputs
-        if len(bound) != len(inputs):
+        if not inputs or len(bound) != len(inputs):
             return None, ""
         return tuple(self.arrays[name].shape for name in bound), ", ".join(bound)
+
+    def names(self) -> frozenset[str]:
+        """Everything that has a name."""
+        return frozenset((*self.arrays, *self.texts))
+
+    def completions(self, word: str) -> list[str]:
+        """What a word may become."""
+        from ilang.icli.colon import COMMANDS
+
+        words = [f":{name}" for name in COMMANDS] if word.startswith(":") else sorted(self.names())
+        return [known for known in (*words, "rand:") if known.startswith(word)]
+
+    def glimpse(self, text: str) -> str:
+        """The signature of a program that is being typed, or nothing."""
+        from ilang.core.pipeline import infer
+        from ilang.icli.plain import signature
+
+        line = text.strip()
+        binds = BINDS.match(line)
+        body = binds.group(2) if binds is not None else line
+        if not body or LONGEST_GLIMPSE < len(body) or body.startswith((":", "#")):
+            return ""
+        try:
+            subject, words = self.read(body.strip())
+            shapes = self.shapes_at_hand(subject.graph)[0]
+            if words is not None:
+                shapes = tuple(self.arrays[word].shape for word in words)
+            return signature(infer(subject.graph, shapes=shapes))
+        except Exception:
+            return ""
 
     def _shown(self, name: str, array: Array) -> str:
         from ilang.icli.values import array_text
@@ -264,15 +294,9 @@ def split_words(text: str, separator: str = "") -> list[str]:
     return [word for word in (*words, word.strip()) if word]
 
 
-def _is_number(text: str) -> bool:
-    """Whether a text alone is a constant of the language rather than an array."""
-    return re.fullmatch(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?", text.strip()) is not None
-
-
 def goes_on(text: str) -> bool:
     """Whether a line needs another one: an open bracket, or a combinator at its end."""
     if text.endswith("\n") or text.lstrip().startswith(":"):
         return False
     depth = sum((c in "([") - (c in ")]") for c in text)
     return 0 < depth or text.rstrip().endswith(COMBINATORS)
-

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -20,17 +21,15 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from ilang.icli.commands.repl import show
+from ilang.icli.highlight import pieces
 from ilang.icli.palette import AXIS_COLORS, axis_color
 from ilang.icli.screen import Screen
 from ilang.icli.session import Session, goes_on
 
 PROMPT, MORE = "i> ", " … "
 
-TOKEN = re.compile(
-    r"(?P<comment>#.*)|(?P<command>^\s*:\w+)|(?P<text>\"[^\"]*\"?)"
-    r"|(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]+|[A-Z])|(?P<axis>[a-z])"
-    r"|(?P<wire>>>(?=\s)|<<(?=\s)|&(?=\s)|\|(?=\s))|(?P<sign>[-+*/<>^$=!&|~]+)|(?P<rest>.)"
-)
+FILE = re.compile(r"\s*:(load|save)\s+")
+WORD = re.compile(r"(^\s*:\w*|\w+)$")
 
 STYLE = Style.from_dict(
     {
@@ -38,10 +37,8 @@ STYLE = Style.from_dict(
         "comment": "ansibrightblack",
         "command": "bold",
         "text": "ansigreen",
-        "number": "",
         "wire": "bold",
-        "sign": "",
-        "known": "bold underline",
+        "known": "bold",
         "bottom-toolbar": "noreverse ansibrightblack",
         **{f"axis-{color}": f"ansi{color}" for color in AXIS_COLORS},
     }
@@ -50,13 +47,14 @@ STYLE = Style.from_dict(
 
 def interact(session: Session, screen: Screen) -> int:
     """Prompt and answer until the end of input."""
+    colored = screen.colored(sys.stdout)
     prompt: PromptSession[str] = PromptSession(
         history=history(),
         multiline=Condition(lambda: goes_on(get_app().current_buffer.text)),
         completer=_Names(session),
         complete_while_typing=False,
-        lexer=_Colors(session) if screen.colored_input() else None,
-        style=STYLE if screen.colored_input() else None,
+        lexer=_Colors(session) if colored else None,
+        style=STYLE if colored else None,
         bottom_toolbar=_glimpse(session),
         prompt_continuation=MORE,
         enable_open_in_editor=True,
@@ -105,17 +103,25 @@ class _LenientHistory(FileHistory):
 
 
 class _Names(Completer):
-    """Completes names, colon commands, and files after ``:load``."""
+    """Completes names, colon commands, and the files of ``:load`` and ``:save``."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.files = PathCompleter(expanduser=True)
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
         before = document.text_before_cursor
-        for word, length in self.session.completions(before):
-            yield Completion(word, start_position=-length)
+        file = FILE.match(before)
+        if file is not None:
+            inner = Document(before[file.end() :])
+            yield from self.files.get_completions(inner, complete_event)
+            return
+        start = WORD.search(before)
+        word = start.group() if start is not None else ""
+        for candidate in self.session.completions(word):
+            yield Completion(candidate, start_position=-len(word))
 
 
 class _Colors(Lexer):
@@ -129,21 +135,15 @@ class _Colors(Lexer):
         lines = document.lines
 
         def line(number: int) -> StyleAndTextTuples:
-            if number >= len(lines):
+            if len(lines) <= number:
                 return []
-            return [(_style(m, known), m.group()) for m in TOKEN.finditer(lines[number])]
+            return [(_style(*piece), piece[1]) for piece in pieces(lines[number], known)]
 
         return line
 
 
-def _style(match: re.Match[str], known: frozenset[str]) -> str:
-    """The style of a token; a run of small letters that names nothing is a pattern, handled letter by letter."""
-    kind, word = match.lastgroup, match.group()
-    if word in known:
-        return "class:known"
-    if kind == "axis":
-        return f"class:axis-{axis_color(word)}"
-    return f"class:{kind}"
+def _style(kind: str, word: str) -> str:
+    return f"class:axis-{axis_color(word)}" if kind == "axis" else f"class:{kind}"
 
 
 def _glimpse(session: Session) -> Callable[[], str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ilang.codegen.component import Component
+    from ilang.codegen.library import Library
     from ilang.core.diagnostic import (
         CommandError,
         DataError,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         ShapeError,
         ToolError,
     )
-    from ilang.codegen.library import Library
 
     I: Component  # noqa: E741 - the language's name for it
 

@@ -40,9 +40,7 @@ def run(request: Request, screen: Screen) -> int:
     return 0
 
 
-def fixed_shapes(
-    options: Sequence[str], found: Sequence[Graph]
-) -> dict[str, tuple[int, ...]]:
+def fixed_shapes(options: Sequence[str], found: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
     """The shapes that ``--shape name=32x64`` fixes, by the name of the input.
 
     Raises: CommandError E0814 if no component has an input of that name.
@@ -57,7 +55,9 @@ def fixed_shapes(
             )
         if name not in known:
             guess = nearest(name, sorted(known))
-            hint = f"did you mean {guess}?" if guess else f"there is {', '.join(sorted(known)[:20])}"
+            hint = (
+                f"did you mean {guess}?" if guess else f"there is {', '.join(sorted(known)[:20])}"
+            )
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
         if shapes.setdefault(name, parse_shape(text)) != parse_shape(text):
             raise CommandError("E0807", f"--shape {name} is given twice")
@@ -71,7 +71,9 @@ COMMAND = Command(
     1,
     1,
     (
-        Option(("--target",), "TARGET", "What to write: c (cuda is not in this version)", ("c", "cuda")),
+        Option(
+            ("--target",), "TARGET", "What to write: c (cuda is not in this version)", ("c", "cuda")
+        ),
         Option(("-o",), "DIR", "The folder to write to (out)"),
         Option(("--def",), "NAME", "Build this definition; may be repeated", many=True),
         Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),

@@ -55,6 +55,7 @@ def show(reply: Reply, screen: Screen) -> None:
             screen.complain(part)
         else:
             screen.page(part)
+            screen.write("\n")
     screen.close()
 
 

@@ -1,0 +1,42 @@
+"""A line of the REPL as colored pieces; a small lexer, linear in the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+TOKEN = re.compile(
+    r"(?P<comment>#.*)|(?P<command>^\s*:\w*)|(?P<text>\"[^\"]*\"?)|(?P<number>\d+(?:\.\d+)?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[-+*/<>^$=!&|~]+)|(?P<other>\s+|.)",
+    re.DOTALL,
+)
+SIGNS = "+-*/<>^$=!&|~"
+
+
+def pieces(line: str, known: Container[str]) -> list[tuple[str, str]]:
+    """Kind and text of every piece, in order: comment command text number known name axis wire sign other.
+
+    Letters that touch a sign are a pattern, a piece of kind ``axis`` each; ``>>`` between blanks is a ``wire``.
+    """
+    found: list[tuple[str, str]] = []
+    for match in TOKEN.finditer(line):
+        kind, word = match.lastgroup or "other", match.group()
+        before = line[match.start() - 1 : match.start()]
+        after = line[match.end() : match.end() + 1]
+        if kind == "name" and word in known:
+            found.append(("known", word))
+        elif kind == "name" and _is_pattern(word) and (_touches(before) or _touches(after)):
+            found += (("axis", letter) for letter in word)
+        elif word in (">>", "<<", "&", "|") and not before.strip() and not after.strip():
+            found.append(("wire", word))
+        else:
+            found.append((kind, word))
+    return found
+
+
+def _touches(character: str) -> bool:
+    return character != "" and character in SIGNS
+
+
+def _is_pattern(word: str) -> bool:
+    return word.isascii() and word.isalpha() and word.islower()
