@@ -396,8 +396,6 @@ def failure(status: int) -> Error:
             )
         case 3:
             return too_large("an array of these extents")
-        case 4:
-            return DataError("E0714", "an index read from an array is out of range")
         case _:
             return InternalError("E9910", f"a compiled program returned status {status}")
 

@@ -259,9 +259,20 @@ class _Explaining:
             flops.add(operations + (node.acc is not None), domain)
         traffic = _Total(self.shaped)
         for value in (*self.shaped.inputs, *self.shaped.outputs):
-            tensor = self.shaped.tensors[value]
-            traffic.add(BYTES[tensor.dtype], tensor.dims)
+            traffic.add(BYTES[self.shaped.tensors[value].dtype], self._touched(value))
         return Cost(flops.result(), traffic.result(), self._stored())
+
+    def _touched(self, value: int) -> tuple[int, ...]:
+        """The sizes whose product is the number of elements read: a diagonal has one axis for two dimensions."""
+        walked = [
+            {axis: node.sizes[axis] for index in read.index for _, axis in index.terms}
+            for _, node, _ in self._assignments()
+            for read in node.reads
+            if read.value == value
+        ]
+        dims = self.shaped.tensors[value].dims
+        most = max(walked, key=len, default=None)
+        return dims if most is None or len(most) >= len(dims) else tuple(most.values())
 
     def _stored(self) -> str:
         """The tensors stored between kernels, and their bytes."""

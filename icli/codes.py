@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from ilang.core.diagnostic import CommandError, nearest
@@ -18,12 +17,11 @@ def is_code(text: str) -> bool:
 
 def pages() -> dict[str, str]:
     """Every page by its code, in order, heading included."""
-    folder = os.path.dirname(__file__)
+    from pathlib import Path
+
     found: dict[str, str] = {}
-    for name in sorted(os.listdir(folder)):
-        if name.startswith("errors") and name.endswith(".md"):
-            with open(os.path.join(folder, name), encoding="utf-8") as stream:
-                found |= _cut(stream.read())
+    for file in sorted(Path(__file__).parent.glob("errors*.md")):
+        found |= _cut(file.read_text("utf-8"))
     return dict(sorted(found.items()))
 
 

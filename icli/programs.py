@@ -1,5 +1,8 @@
 """What TEXT|FILE|- on a command line means: an expression, or the definitions of a module."""
 
+# Importing pathlib takes as long as explaining a program does.
+# ruff: noqa: PTH110
+
 from __future__ import annotations
 
 import os
@@ -157,6 +160,17 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
         f"there are {len(found)} definitions to choose from: {', '.join(names[:20])}",
         help=f"choose one: --def {names[0]}",
     )
+
+
+def refuse_cuda(target: str | None) -> None:
+    """Refuse the target that this version does not have.
+
+    Raises: ToolError E0910.
+    """
+    if target == "cuda":
+        from ilang.codegen.component import not_yet
+
+        raise not_yet("the CUDA target", "the target c is there")
 
 
 def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:

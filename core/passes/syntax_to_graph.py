@@ -24,8 +24,8 @@ from ilang.core.ops import OPS
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
-MOST_NODES = 1_000_000
-"""Expressions of a graph at most: definitions that double themselves reach this in twenty lines."""
+MOST_LEAVES = 100_000
+"""Expressions of a program at most: definitions that double themselves reach this in seventeen lines."""
 
 
 def syntax_to_graph(
@@ -40,11 +40,47 @@ def syntax_to_graph(
         MeaningError: E0250 (too many expressions).
         ModuleError: E0410 (a definition names another number of inputs than it has).
     """
+    _check_size(tree, definitions)
     wiring = _Wiring(definitions)
     result = wiring.run(tree)
     if parameters is not None:
         wiring.claim(name, parameters, result)
     return wiring.finish(name, result, parameters)
+
+
+def _check_size(tree: syntax.Tree, definitions: Mapping[str, syntax.Definition]) -> None:
+    """Refuse a program with too many expressions before any is written out: shared subtrees are counted once."""
+    leaves: dict[int, int] = {}
+    stack = [tree]
+    while stack:
+        node = stack[-1]
+        below = _expanded(node, definitions)
+        open_ones = [child for child in below if id(child) not in leaves]
+        if open_ones:
+            stack.extend(open_ones)
+            continue
+        stack.pop()
+        leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else 1
+    if leaves[id(tree)] > MOST_LEAVES:
+        raise MeaningError(
+            "E0250",
+            f"the program has {_spelled(leaves[id(tree)])} expressions; {MOST_LEAVES:,} is the most",
+            tree.span,
+            "a definition used twice is written out twice: look for definitions that double themselves",
+        )
+
+
+def _spelled(count: int) -> str:
+    """A count in digits, or its size where there are too many of them to read."""
+    return f"{count:,}" if count < 10**12 else f"more than 10^{len(str(count)) - 1}"
+
+
+def _expanded(
+    node: syntax.Tree, definitions: Mapping[str, syntax.Definition]
+) -> tuple[syntax.Tree, ...]:
+    if isinstance(node, syntax.Name):
+        return (definitions[node.name].body,)
+    return syntax.children(node)
 
 
 class _Wires:
@@ -117,13 +153,6 @@ class _Wiring:
 
     def _add(self, item: _Slot | graph.Node) -> int:
         self.items.append(item)
-        if len(self.items) > MOST_NODES:
-            raise MeaningError(
-                "E0250",
-                f"the program has more than {MOST_NODES:,} expressions and inputs",
-                item.span,
-                "a definition used twice is written out twice; look for definitions that double themselves",
-            )
         return len(self.items) - 1
 
     def _combine(self, node: syntax.Tree, finished: list[_Wires]) -> None:

@@ -1,0 +1,706 @@
+"""The self-test of a generated project: a C program that compares every function with stored results.
+
+An input is a short table repeated as often as it takes; the results come from the reference evaluator. A function with
+run-time sizes is run on several: small and larger primes, all ones, each extent 0. Everything else a caller can get
+wrong (NULL, overlap, extents that do not fit) must give its status.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, identifier, literal
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.scalar import Apply, walk
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.record import record
+from ilang.core.reference import NUMPY_TYPES, evaluate
+
+Array = npt.NDArray[Any]
+
+TABLE = 61
+"""Values of the table that an input repeats: a prime, so that rows of an array differ."""
+STRIDE, SHIFT = 17, 5
+"""How far apart the inputs of a function begin in their table, and two attempts at the same input."""
+ATTEMPTS = 4
+
+LARGEST_DOMAIN = 2_000_000
+"""Iterations of one assignment beyond which a case is left out: the reference evaluator holds all of them."""
+LARGEST_ADDED = 200_000
+"""The same for the case of larger primes, which is worth less time."""
+STORED = 4096
+"""Elements of an output that are stored one by one; of a larger one, about ``SAMPLES`` at equal distances."""
+SAMPLES = 1000
+
+PRIMES = (3, 5, 2, 7, 11, 13)
+LARGER_PRIMES = (19, 23, 17, 29)
+MOST_VARIED = 8
+"""Run-time sizes that take a turn at being 0 and at being negative."""
+
+EPSILON = {"f32": 2.0**-23, "f64": 2.0**-52}
+SLACK = 16
+"""Roundings that a result may differ by, one more for each term of its sums."""
+MOST_TERMS = 1024
+NUDGE = 2.0**-20
+LARGEST_SCALE = 1024.0
+
+MOST_TESTS = 2 + 1 + MOST_VARIED + MOST_VARIED + 2
+
+TEST_PARTS = ("call", "space", "entry", *(f"test_{n}" for n in range(1, MOST_TESTS + 1)))
+"""What the test appends to the name of a function for names of its own."""
+TEST_NAMES = (
+    "test_allocate test_open test_is_guarded test_width test_input test_float test_integer test_output test_status"
+    " test_pointers test_call test_begin test_run test_refused TEST_GUARD TEST_UNTOUCHED TEST_UNSET"
+    " test_f32 test_f64 test_i32 test_i64 test_bool"
+    " test_f32_positive test_f64_positive test_i32_positive test_i64_positive test_bool_positive"
+).split()
+"""What the test names at file scope."""
+
+LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l", "bool": "b"}
+WIDTH = 100
+
+
+@record
+class Function:
+    """An exported function, before and after lowering."""
+
+    shaped: Shaped
+    program: Program
+
+    def name(self) -> str:
+        """Its name in C."""
+        return identifier(self.program.name)
+
+    def free(self) -> tuple[int, ...]:
+        """The numbers of the sizes that are run-time arguments."""
+        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.fixed is None)
+
+
+@record
+class Output:
+    """Stored results of one output: every ``step``-th element, and how far a float may be from them."""
+
+    values: Any
+    step: int
+    relative: float
+    scale: float
+
+
+@record
+class Case:
+    """A function at some extents: where each input begins in its table, and each output."""
+
+    extents: tuple[int, ...]
+    starts: tuple[int, ...]
+    outputs: tuple[Output, ...]
+
+
+def _table(dtype: str, positive: bool) -> Array:
+    """Small values, different enough; floats are sixteenths, so that short sums of products are exact."""
+    state, values = 1, []
+    for _ in range(TABLE):
+        state = state * 48271 % 2147483647
+        if dtype == "bool":
+            values.append(float(state % 2))
+        elif dtype in FLOATS:
+            k = state % 24
+            values.append(
+                (k + 8 + (8 <= k)) / 16 if positive else (k + 1) / 16 * (1 - state // 24 % 2 * 2)
+            )
+        else:
+            values.append(float(state % 8 + 2 if positive else state % 13 - 5))
+    return np.array(values, NUMPY_TYPES[dtype])
+
+
+def _is_positive(shaped: Shaped) -> bool:
+    """Whether a program takes logarithms, powers or roots, which want positive inputs (none of them 1)."""
+    return any(
+        isinstance(part, Apply) and part.primitive in ("ln", "log", "pow", "sqrt")
+        for node in shaped.nodes
+        if isinstance(node, Assignment)
+        for part in walk(node.scalar)
+    )
+
+
+def _inputs(shaped: Shaped, extents: Sequence[int], starts: Sequence[int]) -> list[Array]:
+    arrays, positive = [], _is_positive(shaped)
+    for value, start in zip(shaped.inputs, starts, strict=True):
+        tensor = shaped.tensors[value]
+        shape = tuple(extents[size] for size in tensor.dims)
+        places = (start + np.arange(math.prod(shape))) % TABLE
+        arrays.append(_table(tensor.dtype, positive)[places].reshape(shape))
+    return arrays
+
+
+def _starts(shaped: Shaped, attempt: int) -> tuple[int, ...]:
+    return tuple((n * STRIDE + attempt * SHIFT) % TABLE for n in range(len(shaped.inputs)))
+
+
+def _case(function: Function, extents: tuple[int, ...]) -> Case:
+    """Results at some extents, for inputs that leave none to the luck of a rounding if there are such."""
+    shaped = function.shaped
+    found: list[tuple[int, int, Case]] = []
+    for attempt in range(ATTEMPTS):
+        starts = _starts(shaped, attempt)
+        arrays = _inputs(shaped, extents, starts)
+        plain = evaluate(shaped, arrays, extents)
+        exact = evaluate(shaped, arrays, extents, exact=True)
+        relative = _relative(shaped, extents)
+        scales = _scales(shaped, arrays, extents, exact)
+        outputs, doubtful = [], 0
+        for value, a, b, scale in zip(shaped.outputs, plain, exact, scales, strict=True):
+            result, unlike = _result(a, b, relative, scale)
+            doubtful += unlike
+            count = result.size
+            step = 1 if count <= STORED else -(-count // SAMPLES) | 1
+            exactly = shaped.tensors[value].dtype not in FLOATS
+            bounds = (0.0, 0.0) if exactly else (relative, scale)
+            outputs.append(Output(result.reshape(-1)[::step], step, *bounds))
+        found.append((doubtful, attempt, Case(extents, starts, tuple(outputs))))
+        if not doubtful:
+            break
+    return min(found, key=lambda one: one[:2])[2]
+
+
+def _result(plain: Array, exact: Array, relative: float, scale: float) -> tuple[Array, int]:
+    """What to store, and how many elements depend on roundings along the way.
+
+    The exact result is stored where both agree: unlike the other it is the same on every machine, since no two
+    libraries round e^x alike.
+    """
+    if plain.dtype.kind != "f":
+        return plain, int(np.count_nonzero(plain != exact))
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(plain.dtype)
+        near = np.abs(exact - plain) <= relative * (np.abs(exact) + scale)
+    same = near | (plain == rounded) | (np.isnan(plain) & np.isnan(exact))
+    return np.where(near & np.isfinite(rounded), rounded, plain), int(np.count_nonzero(~same))
+
+
+def _relative(shaped: Shaped, extents: Sequence[int]) -> float:
+    """The relative error of a result: so many roundings of its coarsest type, more where sums are long."""
+    types = {tensor.dtype for tensor in shaped.tensors}
+    terms = sum(
+        math.prod(extents[node.sizes[axis]] for axis in node.reduced_axes())
+        for node in shaped.nodes
+        if isinstance(node, Assignment) and node.acc is not None
+    )
+    return EPSILON["f32" if "f32" in types else "f64"] * (SLACK + min(terms, MOST_TERMS))
+
+
+def _scales(
+    shaped: Shaped, arrays: Sequence[Array], extents: Sequence[int], exact: Sequence[Array]
+) -> list[float]:
+    """How far each output moves with its inputs: roundings move it as changes of the inputs of that size would.
+
+    A power of two, and bounded: a comparison that flips would otherwise excuse anything.
+    """
+    scales = [0.0] * len(exact)
+    for period in (1, 2):
+        nudged = []
+        for array in arrays:
+            signs = 1.0 - np.arange(array.size).reshape(array.shape) // period % 2 * 2
+            nudged.append(array * (1.0 + NUDGE * signs) if array.dtype.kind == "f" else array)
+        moved = evaluate(shaped, nudged, extents, exact=True)
+        for n, (before, after) in enumerate(zip(exact, moved, strict=True)):
+            with np.errstate(all="ignore"):
+                change = np.abs(after.astype(np.float64) - before) / NUDGE
+            scales[n] = max(scales[n], _largest(change))
+    bounds = [LARGEST_SCALE * (1.0 + _largest(np.abs(array.astype(np.float64)))) for array in exact]
+    return [
+        2.0 ** math.ceil(math.log2(min(s, b))) if s else 0.0
+        for s, b in zip(scales, bounds, strict=True)
+    ]
+
+
+def _largest(array: Array) -> float:
+    """The largest finite element, 0 if there is none."""
+    finite = array[np.isfinite(array)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _extents(function: Function) -> list[tuple[int, ...]]:
+    """The extents a function is run at; none if the reference evaluator could hold none of them."""
+    free = function.free()
+    small = next(
+        (
+            e
+            for e in (_spread(function, values) for values in (PRIMES, (3, 2), (2, 1)))
+            if _fits(function, e)
+        ),
+        None,
+    )
+    chosen = [] if small is None else [small]
+    if not free:
+        return chosen
+    larger = _spread(function, LARGER_PRIMES)
+    if _fits(function, larger, LARGEST_ADDED):
+        chosen.append(larger)
+    ones = _spread(function, (1,))
+    chosen += [ones] if _fits(function, ones) else []
+    for number in free[:MOST_VARIED]:
+        base = ones if small is None else small
+        zero = tuple(0 if n == number else extent for n, extent in enumerate(base))
+        chosen += [zero] if _fits(function, zero) else []
+    return list(dict.fromkeys(chosen))
+
+
+def _spread(function: Function, values: Sequence[int]) -> tuple[int, ...]:
+    """Extents with the run-time ones taken from ``values`` in turn."""
+    turn = iter(range(len(function.shaped.sizes)))
+    return tuple(
+        values[next(turn) % len(values)] if size.fixed is None else size.fixed
+        for size in function.shaped.sizes
+    )
+
+
+def _fits(function: Function, extents: Sequence[int], most: int = LARGEST_DOMAIN) -> bool:
+    """Whether every tensor and every domain of a program has at most so many elements."""
+    shaped = function.shaped
+    domains = [tensor.dims for tensor in shaped.tensors]
+    domains += [node.sizes for node in shaped.nodes if isinstance(node, Assignment)]
+    return all(math.prod(extents[size] for size in sizes) <= most for sizes in domains)
+
+
+def selftest(functions: Sequence[Function], stem: str) -> str:
+    """The test program of a project."""
+    body: list[str] = []
+    names: list[str] = []
+    tables: set[tuple[str, bool]] = set()
+    for function in functions:
+        body += _entry(function)
+        positive = _is_positive(function.shaped)
+        tables |= {(function.shaped.tensors[v].dtype, positive) for v in function.shaped.inputs}
+        for number, lines in enumerate(_tests(function), 1):
+            names.append(f"{function.name()}_test_{number}")
+            body += [f"static int {names[-1]}(void)", "{", *lines, "}", ""]
+    head = HEAD.replace("STEM", stem).split("\n")
+    values = [line for dtype, positive in sorted(tables) for line in _table_text(dtype, positive)]
+    if values:
+        values = ["/* The values that inputs repeat. */", *values, ""]
+    lines = [*head, *values, *DRIVER.split("\n"), *body, *_main(names, stem)]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(function: Function) -> Iterator[str]:
+    """A function behind the one face that the driver calls."""
+    name, program = function.name(), function.program
+    count = len(program.inputs) + len(program.outputs)
+    words = ["sizes", *(f"arrays[{n}]" for n in range(count)), "work"]
+    yield f"static int {name}_call(const void *sizes, void **arrays, void *work)"
+    yield "{"
+    yield from _listed(f"{INDENT}return {name}(", words, ");")
+    yield "}"
+    yield ""
+    yield f"static size_t {name}_space(const void *sizes)"
+    yield "{"
+    yield f"{INDENT}return {name}_work(sizes);"
+    yield "}"
+    yield ""
+    yield f"static const struct test_function {name}_entry = {{"
+    yield f'{INDENT}"{name}", {name}_call, {name}_space, {len(program.inputs)}, {count}'
+    yield "};"
+    yield ""
+
+
+def _tests(function: Function) -> Iterator[list[str]]:
+    """The body of every test of a function: runs first, then what it must refuse."""
+    extents = _extents(function)
+    for one in extents:
+        yield _run(function, _case(function, one))
+    base = extents[0] if extents else _spread(function, PRIMES)
+    name, free = function.name(), function.free()
+    for number in free[:MOST_VARIED]:
+        wrong = tuple(-1 if n == number else extent for n, extent in enumerate(base))
+        said = _sizes_text(function, wrong)
+        yield [
+            _sizes(function, wrong),
+            f'{INDENT}return test_refused(&{name}_entry, "{said}", &sizes, 3);',
+        ]
+    if free:
+        huge = ", ".join(f".{identifier(function.shaped.sizes[n].name)} = INT64_MAX" for n in free)
+        yield [
+            *_listed(f"{INDENT}static const {name}_sizes sizes = {{", huge.split(", "), "};"),
+            f'{INDENT}return test_refused(&{name}_entry, "with extents of 2^63-1", &sizes, 3);',
+        ]
+    left = "" if extents else " (its arrays are too large for stored results)"
+    yield [f'{INDENT}return test_refused(&{name}_entry, "without sizes{left}", NULL, 1);']
+
+
+def _run(function: Function, case: Case) -> list[str]:
+    """The body of one test that runs a function."""
+    shaped, program = function.shaped, function.program
+    lines, rows = [_sizes(function, case.extents)], []
+    positive = _is_positive(shaped)
+    for value, buffer, start in zip(shaped.inputs, program.inputs, case.starts, strict=True):
+        dtype = shaped.tensors[value].dtype
+        rows.append(
+            f"{{.name = \"{program.buffers[buffer].name}\", .type = '{LETTERS[dtype]}', "
+            f".count = {_count(function, value, case)}, .values = {_table_name(dtype, positive)}, "
+            f".stored = {TABLE}, .start = {start}}},"
+        )
+    for value, buffer, output in zip(shaped.outputs, program.outputs, case.outputs, strict=True):
+        dtype, name = shaped.tensors[value].dtype, program.buffers[buffer].name
+        words = [_number(v, dtype) for v in output.values] or ["0"]
+        lines += _listed(
+            f"{INDENT}static const {C_TYPES[dtype]} {identifier(name)}[] = {{", words, "};"
+        )
+        bounds = (
+            f", .relative = {output.relative:.3g}, .scale = {output.scale:g}"
+            if dtype in FLOATS
+            else ""
+        )
+        rows.append(
+            f"{{.name = \"{name}\", .type = '{LETTERS[dtype]}', .count = {_count(function, value, case)}, "
+            f".values = {identifier(name)}, .stored = {len(output.values)}, .step = {output.step}{bounds}}},"
+        )
+    lines.append(f"{INDENT}static const struct test_array arrays[] = {{")
+    lines += [2 * INDENT + row for row in rows]
+    lines.append(f"{INDENT}}};")
+    said = _sizes_text(function, case.extents)
+    lines.append(f'{INDENT}return test_run(&{function.name()}_entry, "{said}", &sizes, arrays);')
+    return lines
+
+
+def _count(function: Function, value: int, case: Case) -> int:
+    return math.prod(case.extents[size] for size in function.shaped.tensors[value].dims)
+
+
+def _sizes(function: Function, extents: Sequence[int]) -> str:
+    """The declaration of the extents."""
+    fields = [
+        f".{identifier(function.shaped.sizes[n].name)} = {extents[n]}" for n in function.free()
+    ]
+    head = f"{INDENT}static const {function.name()}_sizes sizes = {{"
+    return "\n".join(_listed(head, fields or ["0"], "};"))
+
+
+def _sizes_text(function: Function, extents: Sequence[int]) -> str:
+    return " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
+
+
+def _table_name(dtype: str, positive: bool) -> str:
+    return f"test_{dtype}" + ("_positive" if positive else "")
+
+
+def _table_text(dtype: str, positive: bool) -> list[str]:
+    words = [_number(value, dtype) for value in _table(dtype, positive)]
+    return list(
+        _listed(f"static const {C_TYPES[dtype]} {_table_name(dtype, positive)}[] = {{", words, "};")
+    )
+
+
+def _listed(head: str, words: Sequence[str], tail: str) -> Iterator[str]:
+    """A list on one line where it fits, else filled into indented lines."""
+    one = head + ", ".join(words) + tail
+    if len(one) <= WIDTH:
+        yield one
+        return
+    yield head
+    indent = " " * (len(head) - len(head.lstrip()))
+    line = indent + INDENT + words[0]
+    for word in words[1:]:
+        if WIDTH < len(line) + len(word) + 3:
+            yield f"{line},"
+            line = indent + INDENT + word
+        else:
+            line += f", {word}"
+    if tail.startswith("}"):
+        yield line
+        yield indent + tail
+    else:
+        yield line + tail
+
+
+def _number(value: Any, dtype: str) -> str:
+    """A stored value: the shortest decimal that reads back as the same number."""
+    if dtype not in FLOATS:
+        return literal(int(value), dtype)
+    if np.isnan(value):
+        return "NAN"
+    if np.isinf(value):
+        return "INFINITY" if 0 < value else "-INFINITY"
+    if value == 0 or 1e-4 <= abs(value) < 1e9:
+        text = np.format_float_positional(value, unique=True, trim="0")
+    else:
+        text = np.format_float_scientific(value, unique=True, trim="0")
+    return text + ("f" if dtype == "f32" else "")
+
+
+def _main(names: Sequence[str], stem: str) -> Iterator[str]:
+    yield "int main(void)"
+    yield "{"
+    yield from _listed(f"{INDENT}static int (*const tests[])(void) = {{", names, "};")
+    yield from MAIN.replace("STEM", stem).split("\n")
+
+
+HEAD = """\
+/* STEM_test.c: every function of STEM.h on stored inputs, compared with stored results.
+ *
+ * Prints a line for each test; the exit status is 1 if one fails. Written by `i build`.
+ *
+ * An input repeats a short table: its element i is values[(start + i) % stored]. Results come from the reference
+ * evaluator of the compiler; of a long output every step-th element is stored. Integers and truth values must be
+ * equal; a float may be off by relative * (its size + scale), where scale says how strongly roundings move it.
+ */
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "STEM.h"
+"""
+
+DRIVER = """\
+/* A function under test: its arrays are the inputs, then the outputs, `count` of them in all. */
+struct test_function {
+    const char *name;
+    int (*call)(const void *sizes, void **arrays, void *work);
+    size_t (*space)(const void *sizes);
+    int inputs, count;
+};
+
+/* An array of one test. Types: f float, d double, i int32_t, l int64_t, b uint8_t. */
+struct test_array {
+    const char *name;
+    char type;
+    size_t count;        /* elements */
+    const void *values;  /* what an input repeats, or what is stored of an output */
+    size_t stored;       /* how many values */
+    size_t start;        /* of an input: where it begins in its values */
+    size_t step;         /* of an output: the distance of two stored elements */
+    double relative, scale;
+};
+
+/* Memory between two guards, which nobody may write to. */
+struct test_block {
+    unsigned char *whole, *start;
+    size_t bytes;
+};
+
+enum { TEST_GUARD = 64, TEST_UNTOUCHED = 0xA5, TEST_UNSET = 0xFF };
+
+static void *test_allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL) {
+        puts("out of memory");
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+/* A block on the boundary of a cache line, at least TEST_GUARD bytes on both sides of it, filled with NaN. */
+static struct test_block test_open(size_t bytes)
+{
+    struct test_block block = {NULL, NULL, bytes};
+    block.whole = test_allocate(bytes + 3 * TEST_GUARD);
+    block.start = block.whole + 2 * TEST_GUARD - (uintptr_t)block.whole % TEST_GUARD;
+    memset(block.whole, TEST_UNTOUCHED, bytes + 3 * TEST_GUARD);
+    memset(block.start, TEST_UNSET, bytes);
+    return block;
+}
+
+static int test_is_guarded(const struct test_block *block)
+{
+    const unsigned char *end = block->whole + block->bytes + 3 * TEST_GUARD;
+    for (const unsigned char *p = block->whole; p < block->start; ++p) {
+        if (*p != TEST_UNTOUCHED) return 0;
+    }
+    for (const unsigned char *p = block->start + block->bytes; p < end; ++p) {
+        if (*p != TEST_UNTOUCHED) return 0;
+    }
+    return 1;
+}
+
+static size_t test_width(char type)
+{
+    switch (type) {
+    case 'b': return sizeof(uint8_t);
+    case 'f': return sizeof(float);
+    case 'i': return sizeof(int32_t);
+    default: return sizeof(double);
+    }
+}
+
+/* Fill an input, or (with `fill` 0) see whether it is still what it was filled with. */
+static int test_input(const struct test_array *array, unsigned char *elements, int fill)
+{
+    const size_t width = test_width(array->type);
+    for (size_t i = 0; i < array->count; ++i) {
+        const size_t n = (array->start + i) % array->stored;
+        const unsigned char *value = (const unsigned char *)array->values + n * width;
+        if (fill) {
+            memcpy(elements + i * width, value, width);
+        } else if (memcmp(elements + i * width, value, width) != 0) {
+            printf("input %s was changed\\n", array->name);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static double test_float(char type, const void *elements, size_t i)
+{
+    return type == 'f' ? (double)((const float *)elements)[i] : ((const double *)elements)[i];
+}
+
+static int64_t test_integer(char type, const void *elements, size_t i)
+{
+    switch (type) {
+    case 'b': return ((const uint8_t *)elements)[i];
+    case 'i': return ((const int32_t *)elements)[i];
+    default: return ((const int64_t *)elements)[i];
+    }
+}
+
+/* Whether an output is what is stored of it; the first difference is printed. */
+static int test_output(const struct test_array *array, const void *elements)
+{
+    for (size_t n = 0; n < array->stored; ++n) {
+        const size_t i = n * array->step;
+        if (array->type == 'f' || array->type == 'd') {
+            const double got = test_float(array->type, elements, i);
+            const double want = test_float(array->type, array->values, n);
+            const double error = fabs(got - want);
+            if (isnan(want) ? isnan(got) : got >= want && got <= want) continue;
+            if (isfinite(want) && error <= array->relative * (fabs(want) + array->scale)) continue;
+            printf("%s[%zu] is %.9g, expected %.9g\\n", array->name, i, got, want);
+            return 0;
+        }
+        const int64_t got = test_integer(array->type, elements, i);
+        const int64_t want = test_integer(array->type, array->values, n);
+        if (got != want) {
+            printf("%s[%zu] is %" PRId64 ", expected %" PRId64 "\\n", array->name, i, got, want);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether a call gives a status. */
+static int test_status(
+    const struct test_function *function, const void *sizes, void **arrays, void *work, int want, const char *when)
+{
+    const int got = function->call(sizes, arrays, work);
+    if (got != want) printf("returned %d %s, expected %d\\n", got, when, want);
+    return got == want;
+}
+
+/* Whether NULL for an array or the workspace gives 1, and overlap of an output with anything 2. */
+static int test_pointers(
+    const struct test_function *function, const void *sizes, const struct test_block *blocks, void **arrays)
+{
+    const int count = function->count;
+    void *work = blocks[count].start;
+    if (blocks[count].bytes > 0 && !test_status(function, sizes, arrays, NULL, 1, "without work")) return 0;
+    for (int a = 0; a < count; ++a) {
+        if (blocks[a].bytes == 0) continue;
+        arrays[a] = NULL;
+        if (!test_status(function, sizes, arrays, work, 1, "for NULL")) return 0;
+        for (int b = 0; b <= count && a >= function->inputs; ++b) {
+            if (b == a || blocks[b].bytes == 0) continue;
+            arrays[a] = blocks[b].start;
+            if (!test_status(function, sizes, arrays, work, 2, "for overlap")) return 0;
+        }
+        arrays[a] = blocks[a].start;
+    }
+    return 1;
+}
+
+/* Call a function, its arrays in `blocks` and its workspace after them, and look at everything it left. */
+static int test_call(
+    const struct test_function *function,
+    const void *sizes,
+    const struct test_array *described,
+    const struct test_block *blocks,
+    void **arrays)
+{
+    const int count = function->count;
+    if (!test_status(function, sizes, arrays, blocks[count].start, 0, "for good arguments")) return 0;
+    for (int a = 0; a <= count; ++a) {
+        if (test_is_guarded(&blocks[a])) continue;
+        printf("wrote outside of %s\\n", a < count ? described[a].name : "work");
+        return 0;
+    }
+    for (int a = 0; a < count; ++a) {
+        const int is_good = a < function->inputs ? test_input(&described[a], blocks[a].start, 0)
+                                                 : test_output(&described[a], blocks[a].start);
+        if (!is_good) return 0;
+    }
+    return test_pointers(function, sizes, blocks, arrays);
+}
+
+static void test_begin(const struct test_function *function, const char *said)
+{
+    printf("%s%s%s: ", function->name, *said ? " " : "", said);
+}
+
+/* One test: 0 if it passes. */
+static int test_run(
+    const struct test_function *function, const char *said, const void *sizes, const struct test_array *described)
+{
+    const int count = function->count;
+    struct test_block *blocks = test_allocate(((size_t)count + 1) * sizeof *blocks);
+    void **arrays = test_allocate((size_t)count * sizeof *arrays);
+    const size_t bytes = function->space(sizes);
+    int passed = 0;
+    test_begin(function, said);
+    if (bytes == SIZE_MAX) {
+        puts("no workspace is large enough");
+    } else {
+        for (int a = 0; a < count; ++a) {
+            blocks[a] = test_open(described[a].count * test_width(described[a].type));
+            arrays[a] = blocks[a].start;
+            if (a < function->inputs) test_input(&described[a], blocks[a].start, 1);
+        }
+        blocks[count] = test_open(bytes);
+        passed = test_call(function, sizes, described, blocks, arrays);
+        if (passed) puts("ok");
+        for (int a = 0; a <= count; ++a) free(blocks[a].whole);
+    }
+    free(arrays);
+    free(blocks);
+    return !passed;
+}
+
+/* One test: 0 if sizes that nobody can mean give a status, and no workspace. */
+static int test_refused(const struct test_function *function, const char *said, const void *sizes, int status)
+{
+    struct test_block block = test_open(TEST_GUARD);
+    void **arrays = test_allocate((size_t)function->count * sizeof *arrays);
+    for (int a = 0; a < function->count; ++a) arrays[a] = block.start;
+    test_begin(function, said);
+    int passed = function->space(sizes) == SIZE_MAX;
+    if (!passed) puts("asked for a workspace");
+    passed = passed && test_status(function, sizes, arrays, block.start, status, "for such sizes");
+    if (passed) puts("ok");
+    free(arrays);
+    free(block.whole);
+    return !passed;
+}
+"""
+
+MAIN = """\
+    const size_t count = sizeof tests / sizeof *tests;
+    size_t failed = 0;
+    for (size_t n = 0; n < count; ++n) {
+        if (tests[n]() != 0) ++failed;
+    }
+    if (failed == 0) {
+        printf("STEM: all %zu tests passed\\n", count);
+        return EXIT_SUCCESS;
+    }
+    printf("STEM: %zu of %zu tests failed\\n", failed, count);
+    return EXIT_FAILURE;
+}"""
