@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.selftest import TEST_NAMES, TEST_PARTS, Function, selftest
+from ilang.codegen.selftest import TEST_PARTS, Function, selftest, test_names
 from ilang.codegen.targets.c import emit_header, emit_source
 from ilang.codegen.targets.cfamily import comment, identifier
 from ilang.core.diagnostic import DataError, Label, ShapeError, ToolError, nearest
@@ -39,7 +39,7 @@ TAKEN = frozenset(
     stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype omp
     alloca dirent dlfcn fcntl glob memory poll pthread regex sched semaphore strings syslog unistd utime values
     c m dl rt gcc util crypt resolv stdc z
-    """.split()
+    """.split()  # noqa: SIM905 - reads better as words
 )
 """Headers and libraries of the system: installed under their names, ours would stand in front of them."""
 
@@ -110,7 +110,8 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
             )
         for dim, extent in enumerate(shape or ()):
             if not 0 <= extent < LARGEST_EXTENT:
-                message = f"dimension {dim} of {graph.input_name(n)} is {extent}; an extent is at least 0 and below 2^62"
+                where = f"dimension {dim} of {graph.input_name(n)}"
+                message = f"{where} is {extent}; an extent is at least 0 and below 2^62"
                 raise ShapeError("E0507", message, None, None)
         if rank is not None:
             ranks.append(rank)
@@ -231,7 +232,7 @@ def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
         name = function.program.name
         if function.name() in parts:
             raise _clash(name, f"a part of `{parts[function.name()]}`")
-        if function.name() in (*TEST_NAMES, guard):
+        if function.name() in {*test_names(), guard}:
             raise _clash(name, "something in the generated files")
         own = {*_parts(function), guard}
         arrays = [
@@ -370,7 +371,6 @@ def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
 
 
 HOW_TO_CALL = """\
-
 Arrays are row-major and contiguous, and outputs overlap nothing. A call allocates nothing, keeps nothing between
 calls and never exits; it may run in several threads at once, each with a workspace of its own."""
 
@@ -423,8 +423,8 @@ install: all
 	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
 	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
 	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
-	{ echo "prefix=$(PREFIX)"; sed -e 1d -e 's/^Libs.private:.*/& $(OPENMP_$(OPENMP))/' STEM.pc; } \
-	    > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
 
 clean:
 	rm -f STEM.o libSTEM.a libSTEM.so STEM_test

@@ -8,6 +8,7 @@ wrong (NULL, overlap, extents that do not fit) must give its status.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -54,14 +55,6 @@ MOST_TESTS = 2 + 1 + MOST_VARIED + MOST_VARIED + 2
 
 TEST_PARTS = ("call", "space", "entry", *(f"test_{n}" for n in range(1, MOST_TESTS + 1)))
 """What the test appends to the name of a function for names of its own."""
-TEST_NAMES = (
-    "test_allocate test_open test_is_guarded test_width test_input test_float test_integer test_output test_status"
-    " test_pointers test_call test_begin test_run test_refused TEST_GUARD TEST_UNTOUCHED TEST_UNSET"
-    " test_f32 test_f64 test_i32 test_i64 test_bool"
-    " test_f32_positive test_f64_positive test_i32_positive test_i64_positive test_bool_positive"
-).split()
-"""What the test names at file scope."""
-
 LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l", "bool": "b"}
 WIDTH = 100
 
@@ -266,6 +259,12 @@ def _fits(function: Function, extents: Sequence[int], most: int = LARGEST_DOMAIN
     domains = [tensor.dims for tensor in shaped.tensors]
     domains += [node.sizes for node in shaped.nodes if isinstance(node, Assignment)]
     return all(math.prod(extents[size] for size in sizes) <= most for sizes in domains)
+
+
+def test_names() -> set[str]:
+    """What the test names at file scope, whatever it tests."""
+    tables = {_table_name(dtype, positive) for dtype in LETTERS for positive in (False, True)}
+    return tables | set(re.findall(r"\b(?:test|TEST)_\w+", DRIVER))
 
 
 def selftest(functions: Sequence[Function], stem: str) -> str:

@@ -22,7 +22,9 @@ Compiles = Callable[[], int]
 
 
 @pytest.fixture
-def compiles(fake_compiler: FakeCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiles:
+def compiles(
+    fake_compiler: FakeCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Compiles:
     """How often the compiler has run."""
     log = tmp_path / "calls"
     log.touch()
@@ -56,7 +58,10 @@ def test_compiled_once(compiles: Compiles, fresh_cache: Path) -> None:
 
 def test_nothing_else_stays(compiles: Compiles, fresh_cache: Path) -> None:
     loaded()
-    assert {path.name[:5] for path in fresh_cache.iterdir()} == {"lock-", entries(fresh_cache)[0].name[:5]}
+    assert {path.name[:5] for path in fresh_cache.iterdir()} == {
+        "lock-",
+        entries(fresh_cache)[0].name[:5],
+    }
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 4096, 9000, -1, -40, -41])
@@ -69,7 +74,9 @@ def test_an_entry_cut_short_is_built_again(cut: int, compiles: Compiles, fresh_c
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x7fELF" * 5000, b"\0" * 70000])
-def test_a_foreign_entry_is_built_again(content: bytes, compiles: Compiles, fresh_cache: Path) -> None:
+def test_a_foreign_entry_is_built_again(
+    content: bytes, compiles: Compiles, fresh_cache: Path
+) -> None:
     entry = Path(loaded())
     entry.write_bytes(content)
     loaded()
@@ -99,7 +106,9 @@ def test_key_depends_on_everything(
     assert len(keys) == 7
 
 
-def test_a_new_compiler_has_its_own_entries(compiles: Compiles, fake_compiler: FakeCompiler) -> None:
+def test_a_new_compiler_has_its_own_entries(
+    compiles: Compiles, fake_compiler: FakeCompiler
+) -> None:
     loaded()
     fake_compiler(COUNTING + "\n# a newer version")
     cache.toolchain._find.cache_clear()
@@ -154,7 +163,7 @@ def test_an_entry_that_is_a_folder(compiles: Compiles, fresh_cache: Path) -> Non
     loaded()
 
 
-def test_a_folder_that_vanishes(compiles: Compiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full(compiles: Compiles, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_given: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -224,7 +233,9 @@ def test_leftovers_go_when_they_are_old(fresh_cache: Path) -> None:
     assert (old.exists(), new.exists()) == (False, True)
 
 
-def test_a_failed_compilation_stores_nothing(fake_compiler: FakeCompiler, fresh_cache: Path) -> None:
+def test_a_failed_compilation_stores_nothing(
+    fake_compiler: FakeCompiler, fresh_cache: Path
+) -> None:
     fake_compiler("exit 1")
     with pytest.raises(ToolError):
         loaded()

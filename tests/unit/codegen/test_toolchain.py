@@ -38,7 +38,8 @@ def test_builds_a_library(work: Path, real_compiler: str) -> None:
 
 
 def test_finds_the_first_of_the_usual_names(fake_compiler: FakeCompiler) -> None:
-    assert find_compiler().command == (str(fake_compiler("exit 1")),)
+    fake = fake_compiler("exit 1")
+    assert find_compiler().command == (str(fake),)
 
 
 def test_cc_may_have_arguments(monkeypatch: pytest.MonkeyPatch, real_compiler: str) -> None:
@@ -92,7 +93,7 @@ def test_it_fails_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Pat
 
 
 def test_it_succeeds_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Path) -> None:
-    fake_compiler("yes 'warning: something' | head -c 10000000 >&2; exec \"$REAL\" \"$@\"")
+    fake_compiler('yes \'warning: something\' | head -c 10000000 >&2; exec "$REAL" "$@"')
     assert build(TEXT, work, Variant())
 
 
@@ -137,7 +138,10 @@ def test_interrupted_it_leaves_no_process(
         (": >program.so", "empty"),
         ('"$REAL" "$@" && head -c 9000 program.so >x && mv x program.so', "half a library"),
         ('"$REAL" "$@" && head -c 40 program.so >x && mv x program.so', "half a library"),
-        ("echo hello, this is no library at all, whatever it says on the tin >program.so", "no library"),
+        (
+            "echo hello, this is no library at all, whatever it says on the tin >program.so",
+            "no library",
+        ),
         (
             '"$REAL" "$@" && printf "\\377\\377" | dd of=program.so bs=1 seek=18 conv=notrunc status=none',
             "another machine",
