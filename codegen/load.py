@@ -9,12 +9,12 @@ C declarations costs more to import than all of this module.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import _cffi_backend as backend
@@ -69,18 +69,13 @@ class Turn:
     def __init__(self) -> None:
         self._owner, self._lock = os.getpid(), threading.RLock()
 
-    def __enter__(self) -> None:
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold the lock."""
         if self._owner != os.getpid():
             self._owner, self._lock = os.getpid(), threading.RLock()
-        self._lock.acquire()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock.release()
+        with self._lock:
+            yield
 
 
 class Library:
@@ -148,7 +143,7 @@ class Compiled:
         """
         known = self._libraries.get(threads)
         if known is None:
-            with self._turn:
+            with self._turn.taken():
                 known = self._libraries.get(threads)
                 if known is None:
                     variant = Variant(threads, self._sanitize)

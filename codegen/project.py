@@ -15,10 +15,10 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.selftest import TEST_PARTS, Function, selftest, test_names
+from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
 from ilang.codegen.targets.c import emit_header, emit_source
 from ilang.codegen.targets.cfamily import comment, identifier
-from ilang.core.diagnostic import DataError, Label, ShapeError, ToolError, nearest
+from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
 from ilang.core.infer.extents import LARGEST_EXTENT
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.graph import Graph
@@ -61,10 +61,10 @@ def write_project(
         shapes: shapes of inputs, by name, that fix their extents.
 
     Raises:
-        DataError: E0715 (a shape for an input that no component has), E0716 (a shape of the wrong rank), E0718 (two
-            things of one name in C).
+        CommandError: E0814 (a shape for an input that no component has).
+        DataError: E0717 (a shape of the wrong rank), E0718 (two things of one name in C).
         ShapeError: E0505, E0506, E0507 (extents that do not fit), and all of inference.
-        ToolError: E0910 (``out`` is no folder), E0911 (it cannot be written), E0912 (a file in it is not ours).
+        ToolError: E0911 (``out`` is no folder), E0912 (it cannot be written), E0913 (a file in it is not ours).
     """
     stem = file_stem(stem)
     chosen = list({graph.name: graph for graph in graphs}.values())
@@ -93,7 +93,7 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
     """A component inferred, the extents of the inputs in ``shapes`` fixed.
 
     Raises:
-        DataError: E0716. ShapeError: E0505, E0506, E0507.
+        DataError: E0717. ShapeError: E0505, E0506, E0507.
     """
     given = [shapes.get(graph.input_name(n)) for n in range(len(graph.inputs))]
     found = infer_ranks(graph, None)
@@ -103,7 +103,7 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
         if shape is not None and rank is not None and len(shape) != rank:
             name, span = graph.input_name(n), graph.nodes[graph.inputs[n]].span
             raise DataError(
-                "E0716",
+                "E0717",
                 f"--shape gives {name} rank {len(shape)}, but {graph.name} reads it with rank {rank}",
                 span,
                 f"write {_example(name, rank)}",
@@ -158,13 +158,8 @@ def _refuse_unknown(graphs: Sequence[Graph], shapes: Mapping[str, tuple[int, ...
     for name in shapes:
         if name not in known:
             guess = nearest(name, known)
-            hint = f"did you mean {guess}?" if guess else None
-            hint = hint or (
-                f"the inputs are {', '.join(known[:20])}" if known else "there are no inputs"
-            )
-            raise DataError(
-                "E0715", f"--shape names {name or '(empty)'}, and no input is called so", help=hint
-            )
+            hint = f"did you mean {guess}?" if guess else f"there is {', '.join(known[:20])}"
+            raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
 
 
 def render(functions: Sequence[Function], source_text: str, stem: str) -> dict[str, str]:
@@ -232,16 +227,19 @@ def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
         name = function.program.name
         if function.name() in parts:
             raise _clash(name, f"a part of `{parts[function.name()]}`")
-        if function.name() in {*test_names(), guard}:
+        if function.name() in {*own_names(), guard}:
             raise _clash(name, "something in the generated files")
-        own = {*_parts(function), guard}
         arrays = [
             function.program.buffers[n].name
             for n in (*function.program.inputs, *function.program.outputs)
         ]
-        for word in (*arrays, *(size.name for size in function.program.sizes)):
-            if identifier(word) in own:
+        sizes = [size.name for size in function.program.sizes]
+        for word in (*arrays, *sizes):
+            if identifier(word) in (*_parts(function), guard):
                 raise _clash(word, f"a part of `{name}`")
+        for word in sizes:
+            if f"n_{word}" in parts:
+                raise _clash(word, f"a part of `{parts[f'n_{word}']}`")
 
 
 def _parts(function: Function) -> list[str]:
@@ -259,18 +257,18 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
     """Write all files or none.
 
     Raises:
-        ToolError: E0910, E0911, E0912.
+        ToolError: E0911, E0912, E0913.
     """
     try:
         if out.is_dir():
-            _refuse_foreign(out)
+            _refuse_foreign(out, list(files))
             with _new_folder(out) as folder:
                 _fill(folder, files)
                 _replace(folder, out, list(files))
             return
         if os.path.lexists(out):
             raise ToolError(
-                "E0910",
+                "E0911",
                 f"{out} exists and is no folder",
                 help="name another folder with -o, or move it away",
             )
@@ -280,25 +278,29 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
     except (OSError, ValueError) as trouble:
         reason = (trouble.strerror if isinstance(trouble, OSError) else None) or str(trouble)
         raise ToolError(
-            "E0911",
+            "E0912",
             f"the project cannot be written to {out}: {reason}",
             help="name a folder with -o that can be written, on a disk that has room",
         ) from None
 
 
-def _refuse_foreign(out: Path) -> None:
-    """Refuse to replace a Makefile that somebody wrote: the one file that is not named after the program."""
-    path = out / "Makefile"
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISREG(path.lstat().st_mode):
-            with path.open("rb") as stream:
-                ours = MARK.encode() in stream.read(200)
-            if not ours:
-                raise ToolError(
-                    "E0912",
-                    f"{path} was not {MARK} and would be replaced",
-                    help="name another folder with -o, or move the Makefile away",
-                )
+def _refuse_foreign(out: Path, names: Sequence[str]) -> None:
+    """Refuse to replace what is no file, and a Makefile that somebody wrote: its name says nothing of the program."""
+    for name in names:
+        path, wrong = out / name, ""
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) and name == "Makefile":
+                with path.open("rb") as stream:
+                    wrong = "" if MARK.encode() in stream.read(200) else f"was not {MARK}"
+            elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                wrong = "is not a file"
+        if wrong:
+            raise ToolError(
+                "E0913",
+                f"{path} {wrong}, and would be replaced",
+                help="name another folder with -o, or move it away",
+            )
 
 
 @contextlib.contextmanager

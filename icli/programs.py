@@ -181,5 +181,7 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     if shapes is None or len(shapes) == len(graph.inputs):
         return
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
-    takes = f"{graph.name} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
-    raise CommandError("E0811", f"--shape gives {len(shapes)} shapes, and {takes}")
+    given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
+    who = "the program" if graph.name == TEXT_NAME else graph.name
+    takes = f"{who} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
+    raise CommandError("E0811", f"--shape gives {given}, and {takes}")

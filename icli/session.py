@@ -177,7 +177,7 @@ class Session:
         """The component that a program text is; it may use the definitions."""
         from ilang.core.notation.combinator import parse_program
 
-        tree = parse_program(Source(WHERE, text), self.texts)
+        tree = parse_program(Source(WHERE, text), {**self.texts, **self.arrays})
         for node in postorder(tree):
             if isinstance(node, Name) and node.name in self.arrays:
                 raise ModuleError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
@@ -27,24 +28,56 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS
     sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
     arguments aligned overlap measure check base
-    exp exp2 expm1 log log2 log10 log1p pow sqrt cbrt fabs floor ceil round trunc sin cos tan asin acos atan sinh cosh
-    tanh erf erfc gamma lgamma tgamma hypot fmin fmax fma fmod remainder ldexp frexp modf nan div abs labs expf logf
-    powf sqrtf abort exit free malloc calloc realloc memcpy memset memcmp printf puts rand time clock signal remove
-    rename system select read write open close link pipe wait fork exec index y0 y1 yn j0 j1 jn
+    assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
+    isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
+    abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr clock close ctime div exec
+    execl execle execlp execv execve execvp exit fclose feof ferror ffs ffsl ffsll fflush fgetc fgets fopen fork fprintf
+    fputc fputs fread free freopen fscanf fseek ftell fwrite getc getchar getenv gets gettext dgettext dcgettext index
+    isalnum isalpha isascii isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit
+    iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper iswxdigit
+    imaxabs imaxdiv labs ldiv link llabs lldiv longjmp malloc memchr memcmp memcpy memmove mempcpy memset mktime open
+    perror pipe posix_memalign printf putc putchar puts qsort raise rand read realloc remove rename rewind rindex scanf
+    select setbuf setvbuf signal snprintf sprintf srand sscanf stpcpy stpncpy strcasecmp strcat strchr strcmp strcoll
+    strcpy strcspn strdup strerror strfmon strftime strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk
+    strrchr strspn strstr strtod strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system time tmpfile
+    tmpnam toascii tolower toupper towlower towupper ungetc vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf
+    wait write
     """.split()  # noqa: SIM905 - a list of two hundred words reads better as words
 )
 """Words that a generated name must not be: keywords of C and C++, names of headers and of our own helpers."""
 
+MATHEMATICS = frozenset(
+    """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 exp2 expm1 fabs fdim
+    finite floor fma fmax fmin fmod frexp gamma gamma_r hypot ilogb isinf isnan j0 j1 jn ldexp lgamma lgamma_r llrint
+    llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow pow10 remainder remquo
+    rint round scalb scalbln scalbn signbit significand sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
+    cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp cimag clog clog10 conj cpow cproj creal csin csinh
+    csqrt ctan ctanh
+    """.split()  # noqa: SIM905 - as above
+)
+"""Functions of the C library that compilers know by themselves, each also with ``f`` or ``l`` appended."""
+
+PATTERNS = re.compile(
+    r"n_.*|_.*"  # extents; what belongs to compilers
+    r"|(max|min|square)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
+    r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
+    r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
+)
+
 
 def identifier(name: str) -> str:
-    """A name as a C identifier: a reserved word, or a name like those of extents, gets an underscore."""
-    return f"{name}_" if name.rstrip("_") in RESERVED or name.startswith("n_") else name
+    """A name as a C identifier: a name that C, its library or our own text uses gets an underscore."""
+    bare = name.rstrip("_")
+    known = bare in RESERVED or bare in MATHEMATICS or (bare[-1:] in ("f", "l") and bare[:-1] in MATHEMATICS)
+    return f"{name}_" if known or PATTERNS.fullmatch(bare or name) else name
 
 
 def comment(text: str) -> str:
     """Text that may stand in a C comment: no end, no trigraph, no line splice, ASCII only."""
     safe = "".join(c if " " <= c <= "~" else "?" for c in text)
-    return safe.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\").rstrip()
+    safe = safe.replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"\?(?=\?)", "? ", safe).rstrip("\\ ")
 
 
 def literal(value: float | int, dtype: str) -> str:

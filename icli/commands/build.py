@@ -69,9 +69,7 @@ COMMAND = Command(
     1,
     1,
     (
-        Option(
-            ("--target",), "TARGET", "What to write: c (cuda is not in this version)", ("c", "cuda")
-        ),
+        Option(("--target",), "TARGET", "What to write", ("c", "cuda")),
         Option(("-o",), "DIR", "The folder to write to (out)"),
         Option(("--def",), "NAME", "Build this definition; may be repeated", many=True),
         Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),

@@ -62,7 +62,7 @@ COMMAND = Command(
     (
         Option(("--def",), "NAME", "The definition of a file to run"),
         Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead"),
-        Option(("--target",), "TARGET", "What runs it: c, or numpy (slow, the reference)",
+        Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
                ("c", "numpy", "cuda")),
     ),
     run,

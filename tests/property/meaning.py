@@ -108,21 +108,21 @@ def _expression(
     if node.reduces():
         return _reduction(node, operands[0], met, letters)
     if node.op in LOGIC or node.op == "!!":
-        return _arranged(_logic(node.op, [truth(_typed(known, t)) for known, t in zip(operands, types, strict=True)]))
+        return _logic(node.op, [truth(_typed(o, t)) for o, t in zip(operands, types, strict=True)])
     if len(operands) == 1 and node.op in COPIES:
-        return _arranged(_typed(operands[0], types[0]))
+        return _typed(operands[0], types[0])
     brought = [convert(known, t, met) for known, t in zip(operands, types, strict=True)]
     if met == "bool" and node.op not in COMPARISONS:
         met = "f32"
         brought = [convert(known, "bool", "f32") for known in brought]
     if node.op in COMPARISONS:
-        return _arranged(_compared(node.op, brought, met))
+        return _compared(node.op, brought, met)
     if len(brought) == 1:
-        return _arranged(_unary(node.op, brought[0], met))
+        return _unary(node.op, brought[0], met)
     power = literal(program, node.reads[1]) if node.op == "^" else None
     if power in POWERS:
-        return _arranged(POINTWISE[POWERS[power]](met, [brought[0]]))
-    return _arranged(POINTWISE[node.op](met, brought))
+        return POINTWISE[POWERS[power]](met, [brought[0]])
+    return POINTWISE[node.op](met, brought)
 
 
 POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
@@ -148,11 +148,6 @@ def laid_out(known: Known, pattern: str, letters: str) -> Known:
     value = lay(known.value)
     now = [pattern]
     return replace(known, value=value, error=None if known.error is None else lay(known.error))
-
-
-def _arranged(known: Known) -> Known:
-    """A result is laid out over the letters of its output already: they come first."""
-    return known
 
 
 # Errors
@@ -268,14 +263,15 @@ def _library(dtype: str, result: Array, carried: Any, operands: Sequence[Known])
     own = np.where(np.isfinite(wide), LIBRARY * UNIT[dtype] * abs(wide), 0.0)
     own = own + np.where((wide != 0) & (abs(wide) < 2 * SMALLEST[dtype]), TINY[dtype], 0.0)
     if _exact(operands):
-        return Known(result, own if own.any() else None, True)
-    opened = _opened(dtype, result, carried, operands, True)
-    return Known(result, _error(opened) + own, True)
+        return Known(result, own if own.any() else None)
+    return Known(result, _error(_opened(dtype, result, carried, operands, False)) + own)
 
 
 def _exp(dtype: str, operands: list[Known]) -> Known:
     result = np.asarray(np.exp(operands[0].value))
-    return _library(dtype, result, abs(result) * np.expm1(_error(operands[0])), operands)
+    known = _library(dtype, result, abs(result) * np.expm1(_error(operands[0])), operands)
+    vanished = (result == 0) & (np.isfinite(operands[0].value))
+    return replace(known, error=_error(known) + TINY[dtype]) if vanished.any() else known
 
 
 def _ln(dtype: str, operands: list[Known]) -> Known:
@@ -284,13 +280,12 @@ def _ln(dtype: str, operands: list[Known]) -> Known:
     error = _error(known)
     room = _wide(known) - error
     gap = np.where(room > 0, error / np.where(room > 0, room, 1.0), INFINITY)
-    # A zero is exact only as the logarithm of 1.
     return _library(dtype, result, gap, operands)
 
 
 def _log(dtype: str, operands: list[Known]) -> Known:
     base, argument = (_ln(dtype, [known]) for known in operands)
-    return _divide(dtype, [argument, replace(base, zeros=False)])
+    return _divide(dtype, [argument, base])
 
 
 def _pow(dtype: str, operands: list[Known]) -> Known:
@@ -301,6 +296,7 @@ def _pow(dtype: str, operands: list[Known]) -> Known:
     change = abs(b) * e / room + abs(np.log(np.where(a > 0, a, 1.0))) * f
     sure = (a - e > 0) & (change < 0.1) & ((_wide(base) > 0) | (f == 0))
     known = _library(dtype, result, np.where(sure, 2 * abs(result) * change, INFINITY), operands)
+    known = replace(known, zeros=True)
     # Which neighbour of a subnormal or of the largest number a power is differs between libraries.
     edge = abs(np.asarray(result, np.float64))
     near = (edge < 2 * SMALLEST[dtype]) & (a != 0) & np.isfinite(a) & np.isfinite(b)
@@ -411,10 +407,8 @@ def _cut(known: Known, target: str) -> Known:
     end = float(2 ** (31 if target == "i32" else 63))
     inside = (wide >= -end) & (wide < end)
     result = np.where(inside, np.trunc(np.where(inside, wide, 0.0)), lowest)
-    exact = np.asarray(
-        [int(x) if ok else lowest for x, ok in zip(wide.flat, inside.flat, strict=True)],
-        dtype=TYPES[target],
-    ).reshape(wide.shape)
+    exact = np.where(inside, result, 0.0).astype(TYPES[target])
+    exact = np.where(inside, exact, TYPES[target].type(lowest))
     if known.error is None:
         return Known(exact)
     sure = np.trunc(wide - known.error) == np.trunc(wide + known.error)

@@ -102,8 +102,8 @@ class _Writer:
             names = self.rng.sample([f"x{n}" for n in range(len(self.inputs))], len(self.inputs))
             claims = [self._claim(name, n) for name, n in zip(names, self.inputs, strict=True)]
             head = f"main({', '.join(claims)})"
-        lines = [f"{name} = {body}" for name, body in self.definitions]
-        lines.append(f"{head} = {self.text}")
+        lines = [f"{name} = {_one_line(body)}" for name, body in self.definitions]
+        lines.append(f"{head} = {_one_line(self.text)}")
         self.rng.shuffle(lines)
         return "\n".join(lines) + "\n"
 
@@ -313,3 +313,8 @@ def _distinct(reads: Sequence[int]) -> tuple[int, ...]:
 def _closed(text: str, binds: int, wanted: int) -> str:
     """A text in parentheses unless it binds tightly enough."""
     return text if wanted <= binds else f"({text})"
+
+
+def _one_line(body: str) -> str:
+    """A definition's body; one that ends with a bar would go on in the next line."""
+    return f"({body})" if body.endswith("|") else body

@@ -6,9 +6,9 @@ from ilang.core.ir.shaped import Size
 ADD = """
 #include <stdint.h>
 #include <stddef.h>
-typedef struct { int64_t n; } add_sizes;
-size_t add_work(const add_sizes *s) { return s->n == 7 ? 640 : 0; }
-int add(const add_sizes *s, const float *a, const float *b, float *c, void *work)
+typedef struct { int64_t n; } pair_sum_sizes;
+size_t pair_sum_work(const pair_sum_sizes *s) { return s->n == 7 ? 640 : 0; }
+int pair_sum(const pair_sum_sizes *s, const float *a, const float *b, float *c, void *work)
 {
     if (s->n == 7) for (int k = 0; k < 640; ++k) ((char *)work)[k] = 1;
     for (int64_t k = 0; k < s->n; ++k) c[k] = a[k] + b[k];
@@ -25,4 +25,4 @@ def adding(text: str = ADD) -> tuple[Program, str]:
         Buffer("c", "f32", (0,), "output"),
     )
     kernel = Kernel("k0", (For(0, 0, ()),), ("n",), (), ())
-    return Program("add", (Size("n", None, ()),), buffers, (0, 1), (2,), (kernel,)), text
+    return Program("pair_sum", (Size("n", None, ()),), buffers, (0, 1), (2,), (kernel,)), text

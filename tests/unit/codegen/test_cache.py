@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import cache
+from ilang.codegen import cache, toolchain
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
@@ -31,6 +31,12 @@ def compiles(
     monkeypatch.setenv("CALLS", str(log))
     fake_compiler(COUNTING)
     return lambda: len(log.read_text().split())
+
+
+@pytest.fixture(autouse=True)
+def always_counting(compiles: Compiles) -> None:
+    """Every test here runs with the compiler that counts."""
+    assert compiles() == 0
 
 
 def loaded(text: str = TEXT, variant: Variant | None = None) -> str:
@@ -56,7 +62,7 @@ def test_compiled_once(compiles: Compiles, fresh_cache: Path) -> None:
     assert cache.is_whole(entries(fresh_cache)[0])
 
 
-def test_nothing_else_stays(compiles: Compiles, fresh_cache: Path) -> None:
+def test_nothing_else_stays(fresh_cache: Path) -> None:
     loaded()
     assert {path.name[:5] for path in fresh_cache.iterdir()} == {
         "lock-",
@@ -65,7 +71,7 @@ def test_nothing_else_stays(compiles: Compiles, fresh_cache: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 4096, 9000, -1, -40, -41])
-def test_an_entry_cut_short_is_built_again(cut: int, compiles: Compiles, fresh_cache: Path) -> None:
+def test_an_entry_cut_short_is_built_again(cut: int, compiles: Compiles) -> None:
     entry = Path(loaded())
     entry.write_bytes(entry.read_bytes()[:cut])
     loaded()
@@ -74,9 +80,7 @@ def test_an_entry_cut_short_is_built_again(cut: int, compiles: Compiles, fresh_c
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x7fELF" * 5000, b"\0" * 70000])
-def test_a_foreign_entry_is_built_again(
-    content: bytes, compiles: Compiles, fresh_cache: Path
-) -> None:
+def test_a_foreign_entry_is_built_again(content: bytes, compiles: Compiles) -> None:
     entry = Path(loaded())
     entry.write_bytes(content)
     loaded()
@@ -92,9 +96,7 @@ def test_one_changed_byte_is_noticed(compiles: Compiles) -> None:
     assert compiles() == 2
 
 
-def test_key_depends_on_everything(
-    monkeypatch: pytest.MonkeyPatch, compiles: Compiles, tmp_path: Path
-) -> None:
+def test_key_depends_on_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     keys = {cache.key_of(TEXT, Variant()), cache.key_of(TEXT + " ", Variant())}
     keys |= {cache.key_of(TEXT, Variant(threads=True)), cache.key_of(TEXT, Variant(sanitize=True))}
     monkeypatch.setenv("CC", f"{tmp_path}/bin/cc -DX")
@@ -111,12 +113,12 @@ def test_a_new_compiler_has_its_own_entries(
 ) -> None:
     loaded()
     fake_compiler(COUNTING + "\n# a newer version")
-    cache.toolchain._find.cache_clear()
+    toolchain._find.cache_clear()
     loaded()
     assert compiles() == 2
 
 
-def test_files_are_for_their_owner_only(compiles: Compiles, fresh_cache: Path) -> None:
+def test_files_are_for_their_owner_only(fresh_cache: Path) -> None:
     before = os.umask(0)
     try:
         entry = Path(loaded())
@@ -126,7 +128,7 @@ def test_files_are_for_their_owner_only(compiles: Compiles, fresh_cache: Path) -
     assert fresh_cache.stat().st_mode & 0o077 == 0
 
 
-def test_a_folder_that_others_can_write_is_not_used(compiles: Compiles, fresh_cache: Path) -> None:
+def test_a_folder_that_others_can_write_is_not_used(fresh_cache: Path) -> None:
     fresh_cache.mkdir(parents=True)
     fresh_cache.chmod(0o777)
     assert not Path(loaded()).exists(), "built in a folder that is gone"
@@ -134,7 +136,7 @@ def test_a_folder_that_others_can_write_is_not_used(compiles: Compiles, fresh_ca
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another owner")
-def test_a_folder_of_somebody_else_is_not_used(compiles: Compiles, fresh_cache: Path) -> None:
+def test_a_folder_of_somebody_else_is_not_used(fresh_cache: Path) -> None:
     fresh_cache.mkdir(parents=True)
     os.chown(fresh_cache, 12345, -1)
     assert not Path(loaded()).exists()
@@ -156,14 +158,14 @@ def test_a_cache_that_cannot_be(
     assert compiles() == 1
 
 
-def test_an_entry_that_is_a_folder(compiles: Compiles, fresh_cache: Path) -> None:
+def test_an_entry_that_is_a_folder() -> None:
     entry = Path(loaded())
     entry.unlink()
     entry.mkdir()
     loaded()
 
 
-def test_a_disk_that_is_full(compiles: Compiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_given: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -180,7 +182,7 @@ def test_full_while_compiling(fake_compiler: FakeCompiler, fresh_cache: Path) ->
     assert entries(fresh_cache) == []
 
 
-def test_a_file_system_that_does_not_run_files(compiles: Compiles, fresh_cache: Path) -> None:
+def test_a_file_system_that_does_not_run_files(fresh_cache: Path) -> None:
     def load(path: str) -> str:
         if path.startswith(str(fresh_cache)):
             raise OSError("failed to map segment from shared object")
@@ -189,16 +191,16 @@ def test_a_file_system_that_does_not_run_files(compiles: Compiles, fresh_cache: 
     assert not cache.library(TEXT, Variant(), load).startswith(str(fresh_cache))
 
 
-def test_nowhere_to_load_from(compiles: Compiles) -> None:
+def test_nowhere_to_load_from() -> None:
     def load(path: str) -> str:
-        raise OSError("failed to map segment from shared object")
+        raise OSError(f"{path}: failed to map segment from shared object")
 
     with pytest.raises(ToolError) as caught:
         cache.library(TEXT, Variant(), load)
     assert caught.value.code == "E0908"
 
 
-def test_no_home(compiles: Compiles, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("I_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "file"))
@@ -244,7 +246,7 @@ def test_a_failed_compilation_stores_nothing(
 
 BUILDS = """
 import sys
-from ilang.codegen import cache
+from ilang.codegen import cache, toolchain
 from ilang.codegen.toolchain import Variant
 for number in sys.argv[1:]:
     text = "int answer(void) { return %s; }" % number
@@ -270,7 +272,7 @@ def test_eight_processes_at_once(compiles: Compiles, fresh_cache: Path) -> None:
     assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
 
 
-def test_killed_at_any_moment(compiles: Compiles, fresh_cache: Path) -> None:
+def test_killed_at_any_moment(fresh_cache: Path) -> None:
     rng = random.Random(2)
     for number in range(12):
         process = start(number, number + 100)

@@ -171,7 +171,7 @@ def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -
     held, over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with turn:
+        with turn.taken():
             held.set()
             over.wait()
 
@@ -180,7 +180,7 @@ def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -
     held.wait()
     with monkeypatch.context() as child:
         child.setattr("os.getpid", lambda: -1)
-        with turn:
+        with turn.taken():
             pass
     over.set()
 

@@ -15,6 +15,9 @@ from tests.unit.codegen.conftest import FakeCompiler
 TEXT = "int answer(void) { return 42; }\n"
 
 
+pytestmark = pytest.mark.usefixtures("real_compiler")
+
+
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "_refused", set())
@@ -33,7 +36,7 @@ def refusal(work: Path, variant: Variant | None = None) -> ToolError:
     return caught.value
 
 
-def test_builds_a_library(work: Path, real_compiler: str) -> None:
+def test_builds_a_library(work: Path) -> None:
     assert build(TEXT, work, Variant()).startswith(b"\x7fELF")
 
 
@@ -156,7 +159,7 @@ def test_it_writes_no_good_library(
     assert (error.code, words in error.message) == ("E0906", True)
 
 
-def test_every_cut_of_a_library_is_noticed(work: Path, real_compiler: str) -> None:
+def test_every_cut_of_a_library_is_noticed(work: Path) -> None:
     content = build(TEXT, work, Variant())
     assert not toolchain.broken(content)
     assert all(toolchain.broken(content[:cut]) for cut in range(0, len(content), 97))
@@ -181,7 +184,7 @@ def test_flags_it_may_do_without(
     assert len(log.read_text().split()) == 3, "asked once, then known"
 
 
-def test_a_folder_that_is_gone(work: Path, real_compiler: str) -> None:
+def test_a_folder_that_is_gone(work: Path) -> None:
     work.rmdir()
     assert refusal(work).code == "E0907"
 

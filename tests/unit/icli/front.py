@@ -23,11 +23,10 @@ def i(*tokens: str | bytes, **more: Any) -> subprocess.CompletedProcess[str]:
         "encoding": "utf-8",
         "errors": "backslashreplace",
         "timeout": 60,
-        "check": False,
     }
     options |= more | {"env": environment(**more.pop("env", {}))}
     if options.get("input") is None:
         options.setdefault("stdin", subprocess.DEVNULL)
     if "stdout" in options or "stderr" in options:
         del options["capture_output"]
-    return subprocess.run([sys.executable, "-c", ENTRY, *tokens], **options)
+    return subprocess.run([sys.executable, "-c", ENTRY, *tokens], check=False, **options)

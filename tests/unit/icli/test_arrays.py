@@ -12,6 +12,9 @@ import pytest
 from ilang.core.diagnostic import DataError, Error
 from ilang.icli.arrays import array_of, load_npy, load_npz, save
 
+FIRST = [14819496.0, 7239838.0, 443485.0]
+"""The first numbers of ``rand:``, in units of 2**-24."""
+
 
 def code_of(action: Callable[[], object]) -> str:
     with pytest.raises(Error) as caught:
@@ -29,9 +32,18 @@ def test_literals_take_the_written_type() -> None:
 
 @pytest.mark.parametrize(
     ("text", "dtype"),
-    [("[16777217]", None), ("[1.5]", "i32"), ("[2147483648]", "i32"), ("[1]", "bool"), ("1e39", None)]
-    + [("9" * 5000, "f64"), ("1e400", "f64"), ("9223372036854775808", "i64"), ("inf", "i32")],
-)  # fmt: skip
+    [
+        ("[16777217]", None),
+        ("[1.5]", "i32"),
+        ("[2147483648]", "i32"),
+        ("[9223372036854775808]", "i64"),
+        ("[1]", "bool"),
+        ("inf", "i32"),
+        ("1e39", None),
+        ("1e400", "f64"),
+        ("9" * 5000, "f64"),
+    ],
+)
 def test_numbers_that_do_not_fit(text: str, dtype: str | None) -> None:
     assert code_of(lambda: array_of(text, dtype)) == "E0723"
 
@@ -45,7 +57,7 @@ def test_random_numbers_are_the_same_everywhere() -> None:
     first = array_of("rand:3")
     assert first.tolist() == array_of("rand:3").tolist()
     assert first.tolist() != array_of("rand:3", None, 1).tolist()
-    assert np.round(first, 6).tolist() == np.float32([0.886232, 0.43121, 0.023634]).round(6).tolist()
+    assert (first * 2**24).tolist() == FIRST
     many = array_of("f64:rand:1000")
     assert 0.0 <= many.min() < many.max() < 1.0
     assert abs(many.mean() - 0.5) < 0.05
@@ -59,11 +71,17 @@ def test_files_round_trip(tmp_path: Path) -> None:
     np.save(tmp_path / "big.npy", array.astype(">f4"))
     for text in ("x.npy", "x.npz:a", "f.npy", "big.npy"):
         read = array_of(f"{tmp_path}/{text}")
-        assert (read.tolist(), read.dtype) == (array.tolist(), np.float32)
+        assert read.dtype == np.float32
+        assert read.tolist() == array.tolist()
     assert load_npz(f"{tmp_path}/x.npz", "b").tolist() == array.T.tolist()
     assert code_of(lambda: load_npz(f"{tmp_path}/x.npz", None)) == "E0729"
     assert code_of(lambda: load_npz(f"{tmp_path}/x.npz", "c")) == "E0729"
-    assert sorted(os.listdir(tmp_path)) == ["big.npy", "f.npy", "x.npy", "x.npz"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "big.npy",
+        "f.npy",
+        "x.npy",
+        "x.npz",
+    ]
 
 
 def npy(header: bytes, data: bytes = b"") -> bytes:
@@ -72,6 +90,14 @@ def npy(header: bytes, data: bytes = b"") -> bytes:
 
 def shaped(shape: str, descr: str = "'<f4'") -> bytes:
     return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+
+
+def loaded(text: str) -> object:
+    """The shape that was read, or the code of the refusal."""
+    try:
+        return array_of(text).shape
+    except DataError as error:
+        return error.code
 
 
 HOSTILE = [
@@ -102,11 +128,9 @@ def test_hostile_npy_files(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(data)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", data)
-    for load in (lambda: load_npy(f"{tmp_path}/x.npy"), lambda: load_npz(f"{tmp_path}/x.npz", "x")):
-        try:
-            assert load().size <= 4
-        except DataError as error:
-            assert error.code == "E0728"
+    for name in ("x.npy", "x.npz:x"):
+        outcome = loaded(f"{tmp_path}/{name}")
+        assert outcome in ("E0728", (1,))
 
 
 def test_hostile_npz_files(tmp_path: Path) -> None:
@@ -119,10 +143,7 @@ def test_hostile_npz_files(tmp_path: Path) -> None:
         assert code_of(lambda: load_npz(str(path), "a")) == "E0728"
     for at in range(0, len(whole), 11):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
-        try:
-            load_npz(str(path), "a")
-        except DataError as error:
-            assert error.code in ("E0728", "E0729", "E0727")
+        assert loaded(f"{path}:a") in ("E0727", "E0728", "E0729", (100,))
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
@@ -139,5 +160,6 @@ def test_writing_is_whole_or_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder.npy").mkdir()
     for name, code in (("folder.npy", "E0732"), ("none/x.npy", "E0731")):
         assert code_of(lambda name=name: save(f"{tmp_path}/{name}", [("out", np.ones(3))])) == code  # type: ignore[misc]
-    assert code_of(lambda: save(f"{tmp_path}/x.npz", [("o", np.array([object()]))])) != ""
-    assert os.listdir(tmp_path) == ["folder.npy"]
+    with pytest.raises(ValueError, match="Object arrays"):
+        save(f"{tmp_path}/x.npz", [("out", np.array([object()]))])
+    assert [file.name for file in tmp_path.iterdir()] == ["folder.npy"]

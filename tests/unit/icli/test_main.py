@@ -73,7 +73,6 @@ def test_statuses(tokens: list[str], code: str, status: int) -> None:
         (["explian", "x"], "i explain"),
         (["explain", "--shpae", "3"], "--shape"),
         (["explain", "+ij~i", "--emit", "lops"], "loops"),
-        (["explain", "E0999"], "E0"),
     ],
 )
 def test_suggestions(tokens: list[str], guess: str) -> None:
@@ -145,15 +144,21 @@ def test_tokens_that_are_not_utf8() -> None:
         assert "\\xff" in done.stderr
 
 
-@pytest.mark.parametrize("tokens", [["--version"], ["--help"], ["explain", "+ij~i"], ["explain", "E0103"]])
+@pytest.mark.parametrize(
+    "tokens", [["--version"], ["--help"], ["explain", "+ij~i"], ["explain", "E0103"]]
+)
 def test_a_full_disk_is_one_line(tokens: list[str]) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
         done = i(*tokens, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
-    assert done.stderr == "error[E0735]: standard output cannot be written: No space left on device\n"
+    assert (
+        done.stderr == "error[E0735]: standard output cannot be written: No space left on device\n"
+    )
 
 
-@pytest.mark.parametrize("tokens", [["--version"], ["--help"], ["explain", "+ij~i"], ["explain", "E0103"]])
+@pytest.mark.parametrize(
+    "tokens", [["--version"], ["--help"], ["explain", "+ij~i"], ["explain", "E0103"]]
+)
 def test_a_closed_pipe_is_no_failure(tokens: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -202,7 +207,7 @@ def wait_until_reading(pid: int) -> None:
         time.sleep(0.01)
 
 
-def test_our_bug_is_one_coded_line(tmp_path: Path) -> None:
+def test_our_bug_is_one_coded_line() -> None:
     breaks = "from ilang.icli import programs\ndef f(a): raise ValueError('a\\nb')\nprograms.is_file = f\n"
     code = breaks + ENTRY.replace("sys.exit(main())", "sys.exit(main(['build', 'a~']))")
     done = subprocess.run(
@@ -217,9 +222,13 @@ def test_importing_little() -> None:
     code = (
         "import sys; from ilang.icli.main import main; main(['explain', 'ik*kj~ijk >> +ijk~ij'])\n"
         "heavy = {'numpy', 'rich', 'prompt_toolkit', 'cffi', 'click', 'json', 'pathlib', 'dataclasses'}\n"
-        "sys.exit(' '.join(heavy & set(sys.modules)))"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=environment(), capture_output=True, text=True, check=False
+        [sys.executable, "-S", "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
