@@ -210,7 +210,7 @@ class Plan:
         names: Names,
     ) -> None:
         sizes = compiled.program.sizes
-        run_time = [extents[n] for n, size in enumerate(sizes) if size.fixed is None]
+        run_time = [extents[n] for n, size in enumerate(sizes) if size.is_argument()]
         library = compiled.library(threads=False)
         self._kept = np.array(run_time or [0], np.int64)
         self._sizes = argument(self._kept)

@@ -73,7 +73,7 @@ class Function:
 
     def free(self) -> tuple[int, ...]:
         """The numbers of the sizes that are run-time arguments."""
-        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.fixed is None)
+        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.is_argument())
 
 
 @record

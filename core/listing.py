@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
 from ilang.core.ir.nest import Scheduled, schedule_text
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Shaped, Size
 
 INFIX = {
@@ -165,13 +165,10 @@ class _Loops:
         for s in body:
             match s:
                 case For():
-                    size = self.program.sizes[s.size]
-                    end = f"n_{size.name}" if size.fixed is None else str(size.fixed)
-                    yield f"{indent}for {self.kernel.names[s.variable]} in 0..{end}"
+                    yield f"{indent}for {self.kernel.names[s.variable]} in 0..{self._end(s.size)}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
-                    tests = (f"{self._affine(Affine(g.terms, g.offset))} >= 0" for g in s.guards)
-                    yield f"{indent}if {' and '.join(tests)}"
+                    yield f"{indent}if {self._conditions(s.within)}"
                     yield from self.lines(s.body, indent + "  ")
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
@@ -188,6 +185,13 @@ class _Loops:
                 return f"{target} {INFIX[value.primitive]}= {self._scalar(right)}"
         return f"{target} = {self._scalar(value)}"
 
+    def _conditions(self, within: Sequence[Within]) -> str:
+        return " and ".join(f"0 <= {self._affine(w.index)} < {self._end(w.size)}" for w in within)
+
+    def _end(self, number: int) -> str:
+        size = self.program.sizes[number]
+        return f"n_{size.name}" if size.fixed is None else str(size.fixed)
+
     def _scalar(self, scalar: Scalar) -> str:
         return scalar_text(scalar, self._leaf)
 
@@ -197,6 +201,9 @@ class _Loops:
                 return self.kernel.locals[scalar.variable]
             case Load():
                 return self._element(scalar.buffer, scalar.index)
+            case Select():
+                then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
+                return f"({then} if {self._conditions(scalar.within)} else {otherwise})"
             case _:
                 return ""
 

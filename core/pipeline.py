@@ -14,7 +14,7 @@ from ilang.core.check import kernel as kernel_check
 from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
 from ilang.core.explanation import Explanation
-from ilang.core.infer.extents import fit_shaped
+from ilang.core.infer.fit import fit_shaped
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped

@@ -92,14 +92,19 @@ def _assign(
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
     positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
-    operands = [
-        values[read.value][tuple(_index(part, positions) for part in read.index)]
-        for read in node.reads
-    ]
+    operands, counted = [], np.asarray(True)
+    for read in node.reads:
+        operand, inside = _read(
+            values[read.value], [_index(part, positions) for part in read.index]
+        )
+        operands.append(operand)
+        counted = counted & inside if read.outside == "skip" else counted
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
     if node.acc is not None:
-        full = _fold(node, full.astype(types[node.acc_dtype]), types)
+        full = _fold(
+            node, full.astype(types[node.acc_dtype]), np.broadcast_to(counted, domain), types
+        )
     return _arranged(node, full)
 
 
@@ -111,6 +116,19 @@ def _along(axis: int, extent: int, rank: int) -> Array:
 def _index(part: Affine, positions: list[Array]) -> Any:
     """An affine index as an array over the domain."""
     return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(part.offset))
+
+
+def _read(value: Array, index: list[Any]) -> tuple[Array, Array]:
+    """The elements at an index over the domain, 0 where it is outside, and where it is inside."""
+    inside = np.asarray(True)
+    for part, extent in zip(index, value.shape, strict=True):
+        inside = inside & (part >= 0) & (part < extent)
+    if value.size == 0:
+        return np.zeros(
+            np.broadcast_shapes(*(np.shape(part) for part in index)), value.dtype
+        ), inside
+    clipped = [np.clip(part, 0, n - 1) for part, n in zip(index, value.shape, strict=True)]
+    return np.where(inside, value[tuple(clipped)], value.dtype.type(0)), inside
 
 
 def _scalar(scalar: Scalar, operands: list[Array], types: dict[str, np.dtype[Any]]) -> Any:
@@ -139,8 +157,8 @@ def _converted(array: Any, dtype: str, types: dict[str, np.dtype[Any]]) -> Any:
     return np.where(fits, np.where(fits, array, 0).astype(types[dtype]), types[dtype].type(low))
 
 
-def _fold(node: Assignment, full: Array, types: dict[str, np.dtype[Any]]) -> Array:
-    """Fold the reduced axes, keeping them with extent 1; an empty fold gives the identity."""
+def _fold(node: Assignment, full: Array, counted: Array, types: dict[str, np.dtype[Any]]) -> Array:
+    """Fold the reduced axes where they count, keeping them with extent 1; an empty fold gives the identity."""
     assert node.acc is not None
     op = OPS[node.acc]
     assert op.binary is not None
@@ -152,7 +170,9 @@ def _fold(node: Assignment, full: Array, types: dict[str, np.dtype[Any]]) -> Arr
         start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
     ufunc: Any = MEANING[op.binary]
     return np.asarray(
-        ufunc.reduce(full, axis=reduced, keepdims=True, initial=dtype.type(start), dtype=dtype)
+        ufunc.reduce(
+            full, axis=reduced, keepdims=True, initial=dtype.type(start), dtype=dtype, where=counted
+        )
     )
 
 

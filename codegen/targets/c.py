@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import (
     ENTRY_HELPERS,
+    POSITIONS,
     STATUS,
     Entry,
     Use,
@@ -24,12 +25,10 @@ from ilang.codegen.targets.cfamily import (
     HELPERS,
     INDENT,
     Spelling,
-    affine,
     comment,
     identifier,
 )
 from ilang.core.dtype import FLOATS, INTEGERS
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
 from ilang.core.ir.scalar import Apply, Convert, walk
 
@@ -80,7 +79,7 @@ def emit_source(programs: Sequence[Program], stem: str) -> str:
 
 def _declarations(program: Program) -> Iterator[str]:
     name = identifier(program.name)
-    sizes = [size for size in program.sizes if size.fixed is None]
+    sizes = [size for size in program.sizes if size.is_argument()]
     yield f"/* {name}: its extents, in elements */"
     yield "typedef struct {"
     yield from (f"{INDENT}int64_t {identifier(size.name)};" for size in sizes)
@@ -121,6 +120,8 @@ def signature(program: Program) -> str:
 def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     emissions = [_Emission(program) for program in programs]
     yield from ENTRY_HELPERS
+    if any(program.derived for program in programs):
+        yield from POSITIONS
     for helper in sorted({name for emission in emissions for name in emission.helpers()}):
         yield from _helper(helper)
     for emission in emissions:
@@ -198,10 +199,7 @@ class _Emission:
             case For():
                 yield from self._for(s, spelling, indent, use)
             case If():
-                tests = (
-                    f"{affine(Affine(g.terms, g.offset), spelling.variable)} >= 0" for g in s.guards
-                )
-                yield f"{indent}if ({' && '.join(tests)}) {{"
+                yield f"{indent}if ({spelling.conditions(s.within)}) {{"
                 for inner in s.body:
                     yield from self._statement(inner, spelling, indent + INDENT, use)
                 yield f"{indent}}}"

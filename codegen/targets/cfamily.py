@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Kernel, Program
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
 INDENT = "    "
@@ -176,10 +176,23 @@ class Spelling:
                 return literal(scalar.value, scalar.dtype)
             case Convert():
                 return self._convert(scalar)
+            case Select():
+                words = self._atom(scalar.then), self._atom(scalar.otherwise)
+                return f"({self.conditions(scalar.within)}) ? {words[0]} : {words[1]}"
             case Apply():
                 return self._apply(scalar)
             case _:
                 raise AssertionError(f"no operand reaches a target: {scalar}")
+
+    def conditions(self, within: Sequence[Within]) -> str:
+        """That indices are inside their dimensions."""
+        words = []
+        for condition in within:
+            index = affine(condition.index, self.variable)
+            if condition.index.offset < 0 or any(c < 0 for c, _ in condition.index.terms):
+                words.append(f"{index} >= 0")
+            words.append(f"{index} < {self.size(condition.size)}")
+        return " && ".join(words)
 
     def _atom(self, scalar: Scalar) -> str:
         """The same, in parentheses where it is more than one word."""

@@ -13,9 +13,9 @@ Invariants:
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Scalar
-from ilang.core.ir.shaped import Size
+from ilang.core.ir.shaped import Bound, Derivation, Size
 from ilang.core.record import record
 
 
@@ -42,9 +42,9 @@ class For:
 
 @record
 class If:
-    """The body runs where every guard holds (over loop variables)."""
+    """The body runs where every condition holds (over loop variables)."""
 
-    guards: tuple[Guard, ...]
+    within: tuple[Within, ...]
     body: tuple[Statement, ...]
 
 
@@ -99,6 +99,8 @@ class Program:
 
     name: str
     sizes: tuple[Size, ...]
+    derived: tuple[Derivation, ...]
+    bounds: tuple[Bound, ...]
     buffers: tuple[Buffer, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

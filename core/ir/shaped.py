@@ -6,13 +6,15 @@ Invariants:
     - An extent is a ``Size``: a number, or a name that a run-time argument fills. Two dimensions have the same size
       number iff the program forces them to be equal.
     - Constants are folded into the scalars that use them; every scalar is typed, its conversions explicit.
+    - ``derived`` is in the order in which extents can be computed; a derived size that an argument also gives must
+      agree.
     - Each output is a value of its own: an assignment, never an input, never listed twice.
     - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
@@ -40,6 +42,35 @@ class Size:
     fixed: int | None
     places: tuple[Place, ...]
 
+    def is_argument(self) -> bool:
+        """Whether a caller gives this extent: it is not fixed, and arrays have it."""
+        return self.fixed is None and bool(self.places)
+
+
+@record
+class Derivation:
+    """An extent that follows from others: the positions at which a window fits into a dimension.
+
+    ``size`` = floor((base + 2 * pad - sum of step * (window - 1) - 1) / stride) + 1, over the (step, window size)
+    pairs of ``windows``.
+    """
+
+    size: int
+    base: int
+    stride: int
+    pad: int
+    windows: tuple[tuple[int, int], ...]
+    span: Span
+
+
+@record
+class Bound:
+    """A fixed index: the extent of ``size`` must be more than ``position``."""
+
+    size: int
+    position: int
+    span: Span
+
 
 @record
 class Tensor:
@@ -52,10 +83,15 @@ class Tensor:
 
 @record
 class Read:
-    """One operand: a value and an index per dimension."""
+    """One operand: a value and an index per dimension.
+
+    ``outside`` says what an index that leaves its dimension does: ``never`` (it cannot), ``zero`` (the element is 0)
+    or ``skip`` (the iteration does not count).
+    """
 
     value: int
     index: tuple[Affine, ...]
+    outside: str = "never"
 
 
 @record
@@ -77,7 +113,6 @@ class Assignment:
     scalar: Scalar
     acc: str | None
     acc_dtype: str
-    guards: tuple[Guard, ...]
     schedule: Schedule | None
     text: str
     span: Span
@@ -103,5 +138,7 @@ class Shaped:
     nodes: tuple[Node, ...]
     tensors: tuple[Tensor, ...]
     sizes: tuple[Size, ...]
+    derived: tuple[Derivation, ...]
+    bounds: tuple[Bound, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

@@ -20,9 +20,9 @@ from collections.abc import Callable, Container, Generator
 
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.nest import Nest, Scheduled, schedule_text
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.names import Names
 from ilang.core.ops import OPS
@@ -46,7 +46,16 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     buffers = tuple(storage.buffers)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
-    return kernel.Program(shaped.name, shaped.sizes, buffers, inputs, outputs, tuple(kernels))
+    return kernel.Program(
+        shaped.name,
+        shaped.sizes,
+        shaped.derived,
+        shaped.bounds,
+        buffers,
+        inputs,
+        outputs,
+        tuple(kernels),
+    )
 
 
 def _staged(scheduled: Scheduled) -> set[int]:
@@ -271,7 +280,7 @@ class _Lowering:
         block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
         def step(body: Block) -> None:
-            body.append(kernel.Change(local, self._accumulated(frame, acc)))
+            self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
 
         yield from self._inside(frame, leading, step)
         result = self.shaped.tensors[frame.value].dtype
@@ -288,7 +297,8 @@ class _Lowering:
 
         def step(body: Block) -> None:
             at = tuple(walks(frame.variable[axis]) for axis in inner)
-            body.append(kernel.Store(buffer, at, self._accumulated(frame, Load(buffer, at, dtype))))
+            acc = self._accumulated(frame, Load(buffer, at, dtype))
+            self._count(frame, body, kernel.Store(buffer, at, acc))
 
         def finish(body: Block, at: tuple[Affine, ...]) -> None:
             result = self.shaped.tensors[frame.value].dtype
@@ -308,6 +318,25 @@ class _Lowering:
         step(self._block(frame, len(order)))
         for loop in reversed(opened):
             self._leave(loop)
+
+    def _count(self, frame: _Frame, body: Block, step: kernel.Statement) -> None:
+        """Add a step of a reduction, under a condition where an iteration may not count."""
+        within = tuple(
+            condition
+            for read in frame.node.reads
+            if read.outside == "skip"
+            for condition in self._inside_of(frame, read)
+        )
+        body.append(kernel.If(within, (step,)) if within else step)
+
+    def _inside_of(self, frame: _Frame, read: Read) -> tuple[Within, ...]:
+        """That the affine indices of a read are inside its dimensions."""
+        dims = self.shaped.tensors[read.value].dims
+        return tuple(
+            Within(frame.indexed(index), size)
+            for index, size in zip(read.index, dims, strict=True)
+            if index.terms and not index.is_whole()
+        )
 
     def _accumulated(self, frame: _Frame, acc: Scalar) -> Scalar:
         """The accumulator after one more iteration."""
@@ -359,7 +388,10 @@ class _Lowering:
         else:
             assert place.buffer is not None
             buffer, dims = place.buffer, place.dims
-        return Load(buffer, tuple(frame.indexed(read.index[d]) for d in dims), dtype)
+        load = Load(buffer, tuple(frame.indexed(read.index[d]) for d in dims), dtype)
+        if read.outside != "zero":
+            return load
+        return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
 
 
 def _substituted(scalar: Scalar, delivered: list[Scalar]) -> Scalar:

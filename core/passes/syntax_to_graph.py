@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, visible
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.affine import walks
+from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import OPS
@@ -279,28 +279,26 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
 
 def _constant(node: syntax.Number) -> graph.Assignment:
     scalar = Constant(int(node.text) if node.text.lstrip("-").isdigit() else float(node.text))
-    return graph.Assignment((), (), (), scalar, None, (), None, node.text, node.span)
+    return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
 
 
 def _assignment(
     node: syntax.Expression, patterns: list[syntax.Pattern], slots: list[int]
 ) -> graph.Assignment:
     """One index expression: its axes are the output's letters, then the inputs' others in order of appearance."""
-    axes: dict[str, graph.Axis] = {}
-    for pattern in (node.output, *patterns):
-        for index in pattern.indices:
-            axes.setdefault(index.letter, graph.Axis(index.letter, index.span))
+    axes = _axes([node.output, *patterns])
     position = {letter: n for n, letter in enumerate(axes)}
     reads = tuple(
         graph.Read(
             slot,
-            tuple(walks(position[index.letter]) for index in pattern.indices),
+            tuple(_affine(index, position) for index in pattern.indices),
+            len(axes) > len(node.output.indices),
             tuple(index.span for index in pattern.indices),
             pattern.span,
         )
         for slot, pattern in zip(slots, patterns, strict=True)
     )
-    target = tuple(walks(position[index.letter]) for index in node.output.indices)
+    target = tuple(_affine(index, position) for index in node.output.indices)
     reduced = len(axes) > len(target)
     symbol = node.op or "+"
     scalar = Operand(0) if reduced else _scalar(symbol, len(reads))
@@ -310,11 +308,43 @@ def _assignment(
         reads,
         scalar,
         symbol if reduced else None,
-        (),
         node.schedule,
         print_tree(node),
         node.span,
     )
+
+
+def _axes(patterns: list[syntax.Pattern]) -> dict[str, graph.Axis]:
+    """The axes of an expression by letter, in order of appearance; a written extent is kept.
+
+    Raises:
+        MeaningError: E0207 (two extents written for one axis).
+    """
+    axes: dict[str, graph.Axis] = {}
+    for pattern in patterns:
+        for axis in pattern.axes():
+            axes.setdefault(axis.letter, graph.Axis(axis.letter, None, axis.span))
+        for index in pattern.indices:
+            for term in index.terms if isinstance(index, syntax.Group) else ():
+                known = axes[term.axis.letter]
+                if term.extent is None:
+                    continue
+                if known.extent not in (None, term.extent):
+                    message = f"axis {known.name} is written with extent {known.extent} and with {term.extent}"
+                    raise MeaningError("E0207", message, term.axis.span, "an axis has one extent")
+                axes[known.name] = replace(known, extent=term.extent)
+    return axes
+
+
+def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
+    match index:
+        case syntax.Axis():
+            return walks(position[index.letter])
+        case syntax.Fixed():
+            return Affine((), index.position)
+        case syntax.Group():
+            terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
+            return Affine(terms, index.offset)
 
 
 def _scalar(symbol: str, arity: int) -> Scalar:

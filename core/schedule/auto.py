@@ -25,6 +25,8 @@ Mapping = dict[int, int]
 UNIT_STRIDE = 1.0
 WIDE_STRIDE = 8.0
 """Cost of stepping along a dimension other than the last: a cache line a step; each further dimension adds one."""
+DEPENDENT_SUM = 0.5
+"""An innermost reduced loop is a chain of dependent additions: between equals an output loop is innermost."""
 WRITE_WEIGHT = 1.25
 """A strided write costs more than a strided read: the line is read first."""
 
@@ -59,7 +61,8 @@ class _Choice:
         if not isinstance(node, Assignment) or node.acc is not None or found is None:
             return False
         reader, read = found
-        return len(set(mapping(node, read).values())) == len(reader.axes)
+        renamed = mapping(node, read)
+        return len(renamed) == len(node.target) and len(set(renamed.values())) == len(reader.axes)
 
     def _accesses(self) -> list[dict[Access, float]]:
         """The memory accesses of each assignment, those of what is computed in its innermost loop included."""
@@ -89,11 +92,13 @@ class _Choice:
 
     def _order(self, value: int, node: Assignment) -> tuple[int, ...]:
         """Rule 4. Ties go to the order of the output, then of the reduced axes."""
-        cost = [0.0] * len(node.axes)
+        reduced = set(node.reduced_axes())
+        cost = [DEPENDENT_SUM * (axis in reduced) for axis in range(len(node.axes))]
         for access, weight in self.accesses[value].items():
             for distance, index in enumerate(reversed(access)):
-                for _, axis in index.terms:
-                    cost[axis] += weight * (WIDE_STRIDE + distance if distance else UNIT_STRIDE)
+                for coefficient, axis in index.terms:
+                    step = WIDE_STRIDE + distance if distance else UNIT_STRIDE * abs(coefficient)
+                    cost[axis] += weight * step
         return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
 
     def _sites(self, node: Assignment, order: tuple[int, ...]) -> tuple[int | None, ...]:

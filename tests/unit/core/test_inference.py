@@ -112,7 +112,7 @@ def test_refusals(text: str, code: str) -> None:
     ],
 )
 def test_element_types(text: str, given: list[str | None], result: str) -> None:
-    s = shaped(text, given, [1] * len(given) if text in ("i64",) else None)
+    s = shaped(text, given, [1] * len(given) if text == "i64" else None)
     assert s.tensors[s.outputs[0]].dtype == result
 
 

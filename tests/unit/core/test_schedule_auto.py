@@ -23,7 +23,7 @@ def loop_letters(p: Program, kernel: int) -> str:
     letters = ""
     body = p.kernels[kernel].body
     while loops := [s for s in body if isinstance(s, For)]:
-        deepest = max(loops, key=lambda s: depth(s))
+        deepest = max(loops, key=depth)
         letters += p.kernels[kernel].names[deepest.variable]
         body = deepest.body
     return letters
