@@ -19,7 +19,7 @@ from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
 from ilang.codegen.targets.c import emit_header, emit_source
 from ilang.codegen.targets.cfamily import comment, identifier
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
-from ilang.core.infer.extents import LARGEST_EXTENT
+from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped, Size
@@ -93,7 +93,7 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
     """A component inferred, the extents of the inputs in ``shapes`` fixed.
 
     Raises:
-        DataError: E0717. ShapeError: E0505, E0506, E0507.
+        DataError: E0717. ShapeError: E0505, E0506, E0507, and E057 where every extent is fixed.
     """
     given = [shapes.get(graph.input_name(n)) for n in range(len(graph.inputs))]
     found = infer_ranks(graph, None)
@@ -119,8 +119,19 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
             ranks.append(len(shape))
     shaped = infer(graph, ranks=ranks if len(ranks) == len(given) else None)
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
-    sizes = tuple(_with_extent(size, given, names) for size in shaped.sizes)
-    return replace(shaped, sizes=sizes)
+    shaped = replace(shaped, sizes=tuple(_with_extent(size, given, names) for size in shaped.sizes))
+    if any(size.is_argument() for size in shaped.sizes):
+        return shaped
+    inputs = [shaped.tensors[value].dims for value in shaped.inputs]
+    extents = fit_shaped(shaped, [tuple(_number(shaped.sizes[n]) for n in dims) for dims in inputs])
+    sizes = zip(shaped.sizes, extents, strict=True)
+    return replace(shaped, sizes=tuple(replace(size, fixed=extent) for size, extent in sizes))
+
+
+def _number(size: Size) -> int:
+    """An extent of an input that is known to be fixed."""
+    assert size.fixed is not None
+    return size.fixed
 
 
 def _example(name: str, rank: int) -> str:

@@ -78,6 +78,7 @@ class _Storage:
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
+        self.unique = Names(self.names)
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
 
@@ -95,9 +96,9 @@ class _Storage:
             )
         return self.of_value[value]
 
-    def private(self, name: str, dtype: str, dims: tuple[int, ...]) -> int:
-        """A buffer of one iteration of the parallel loop."""
-        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private=True))
+    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
+        """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop."""
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private))
 
     def _add(self, buffer: kernel.Buffer) -> int:
         self.buffers.append(buffer)
@@ -163,12 +164,14 @@ class _Lowering:
         self.unique = Names(storage.names)
         self.inside: dict[int, frozenset[str]] = {id(self.top): frozenset()}
         self.comments: list[str] = []
+        self.root: _Frame | None = None
 
     def run(self, value: int) -> kernel.Kernel:
         """The kernel that computes all of ``value``."""
         rank = len(self.shaped.tensors[value].dims)
         place = _Place(None, self.storage.whole(value), tuple(range(rank)))
         frame = self._frame(value, place)
+        self.root = frame
         _drive(self._assignment(frame))
         body = self._parallel(frame.nest.order, set(frame.node.output_axes()))
         return kernel.Kernel(
@@ -238,6 +241,14 @@ class _Lowering:
         self.locals.append(name)
         return len(self.locals) - 1
 
+    def _is_private(self) -> bool:
+        """Whether what is computed here belongs to an iteration: not beside the root's loops, if they run in parallel."""
+        assert self.root is not None
+        order = self.root.nest.order
+        if not order or order[0] not in self.root.node.output_axes():
+            return True
+        return order[0] in self.root.variable
+
     def _stage(self, frame: _Frame, depth: int) -> Steps:
         """Compute the producers whose site is inside ``depth`` loops."""
         for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
@@ -253,7 +264,8 @@ class _Lowering:
         kept = tuple(d for d, index in enumerate(made.target) if index.axis() not in shared)
         if kept:
             dims = tuple(tensor.dims[d] for d in kept)
-            place = _Place(None, self.storage.private(tensor.name, tensor.dtype, dims), kept)
+            buffer = self.storage.scratch(tensor.name, tensor.dtype, dims, self._is_private())
+            place = _Place(None, buffer, kept)
         else:
             place = _Place(self._local(tensor.name), None, ())
         frame = self._frame(read.value, place)
@@ -290,7 +302,10 @@ class _Lowering:
         """A reduction with an accumulator per element of the loops over ``inner``: a buffer over them."""
         dtype = frame.node.acc_dtype
         dims = tuple(frame.node.sizes[axis] for axis in inner)
-        buffer = self.storage.private(self.unique.fresh("acc"), dtype, dims)
+        private = self._is_private()
+        name = f"{self.shaped.tensors[frame.value].name}_acc"
+        name = self.unique.fresh("acc") if private else self.storage.unique.fresh(name)
+        buffer = self.storage.scratch(name, dtype, dims, private)
 
         def start(body: Block, at: tuple[Affine, ...]) -> None:
             body.append(kernel.Store(buffer, at, start_of(frame.node)))

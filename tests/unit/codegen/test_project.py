@@ -64,7 +64,7 @@ PROGRAMS = {
         "powers(x[n,m], y[n,m]) = ij^ij~ij >> +ij~i\n"
         "roots(x[n,4]) = (I | 0.5) >> ij^.~ij\n"
         "mean(x[n,m]) = (+ij~i | 4) >> i/.~i\n"
-        "overflow(x[n]) = i*i~i >> ^i~i >> ^i~i >> ^i~i >> ^i~i\n"
+        "overflow(x[n]) = +i~i >> ^i~i >> ^i~i >> ^i~i >> ^i~i\n"
     ),
     "names": (
         "exp(int[n,while], n[while,auto]) = ik*kj~ijk >> +ijk~ij\n"
@@ -176,32 +176,74 @@ def test_prints_a_line_for_each_test(tmp_path: Path) -> None:
     ]
 
 
+RIGHT = """\
+#include "model.h"
+
+static int is_apart(const float *a, int64_t n, const float *b, int64_t m)
+{
+    return (uintptr_t)(a + n) <= (uintptr_t)b || (uintptr_t)(b + m) <= (uintptr_t)a;
+}
+
+size_t matmul_work(const matmul_sizes *s)
+{
+    if (s == NULL || s->m < 0 || s->k < 0 || s->n < 0 || s->m == INT64_MAX) return SIZE_MAX;
+    return 64;
+}
+
+int matmul(const matmul_sizes *s, const float *a, const float *b, float *out, void *work)
+{
+    if (s == NULL) return 1;
+    if (matmul_work(s) == SIZE_MAX) return 3;
+    const int64_t m = s->m, k = s->k, n = s->n;
+    if ((a == NULL && m * k > 0) || (b == NULL && k * n > 0)) return 1;
+    if (out == NULL && m * n > 0) return 1;
+    if (work == NULL) return 1;
+    if (m * n > 0 && m * k > 0 && !is_apart(a, m * k, out, m * n)) return 2;
+    if (m * n > 0 && k * n > 0 && !is_apart(b, k * n, out, m * n)) return 2;
+    if (m * n > 0 && !is_apart(work, 16, out, m * n)) return 2;
+    for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t q = 0; q < k; ++q) sum += (double)(a[i * k + q] * b[q * n + j]);
+            out[i * n + j] = (float)sum;
+        }
+    }
+    return 0;
+}
+"""
+
 PLANTED = {
-    "wrong sum": ("acc = acc + ", "acc = acc - ", "out["),
-    "wrong start": ("double acc = 0.0;", "double acc = 1e-3;", "out["),
-    "short loop": ("k2 < n_k;", "k2 < n_k - 1;", "out["),
-    "one too many": ("i < n_m;", "i <= n_m;", "wrote outside of out"),
-    "changes an input": ("    return 0;\n}\n", "    ((float *)a)[0] = 9;\n    return 0;\n}\n", "input a"),
-    "no check of NULL": ("arrays[a] == NULL && bytes[a] > 0", "0", ""),
-    "no check of overlap": ("    return a_bytes > 0 &&", "    return 0 && a_bytes > 0 &&", "for overlap"),
-    "no check of extents": ("if (extents[d] < 0) return 0;", "", "such sizes"),
+    "nothing": ("", "", "all 11 tests passed"),
+    "sign": ("sum += ", "sum -= ", "m=3 k=5 n=2: out[0] is "),
+    "start": ("double sum = 0;", "double sum = 1e-4;", "m=3 k=0 n=2: out[0] is 9.99999975e-05, expected 0"),
+    "short loop": ("q < k;", "q < k - (k > 16);", "m=19 k=23 n=17: out["),
+    "long loop": ("i < m;", "i <= m;", "wrote outside of out"),
+    "before the start": ("out[i * n + j]", "out[i * n + j - 1]", "wrote outside of out"),
+    "outside of the workspace": ("    return 0;\n}\n", "    ((char *)work)[64] = 1;\n    return 0;\n}\n", "of work"),
+    "changed input": ("    return 0;\n}\n", "    if (m) ((float *)a)[0] = 9;\n    return 0;\n}\n", "input a was"),
+    "forgotten element": ("j < n;", "j < n - (n > 16);", "is nan, expected"),
+    "swapped operands": ("(a[i * k + q] * b[q * n + j])", "(b[q * n + j] / a[i * k + q])", "out["),
+    "NULL input": ("a == NULL && ", "0 && ", ""),
+    "NULL work": ("if (work == NULL) return 1;", "", "returned 2 without work, expected 1"),
+    "NULL sizes": ("if (s == NULL) return 1;", "", "returned 3 for such sizes, expected 1"),
+    "overlap": ("!is_apart(b, k * n, out, m * n)", "0", "returned 0 for overlap, expected 2"),
+    "overlap of work": ("!is_apart(work, 16, out, m * n)", "0", "returned 0 for overlap, expected 2"),
+    "extent": ("s->k < 0 || ", "", "k=-1 n=2: asked for a workspace"),
 }  # fmt: skip
 
 
 @needs_make
 @pytest.mark.parametrize("name", PLANTED)
 def test_finds_what_is_wrong(name: str, tmp_path: Path) -> None:
+    """The self-test of a library that somebody else wrote, with one thing wrong in it."""
     before, after, said = PLANTED[name]
     build(MATMUL, tmp_path)
-    source = tmp_path / "model.c"
-    text = source.read_text()
-    assert before in text
-    head, _, tail = text.rpartition(before)
-    source.write_text(head + after + tail)
+    assert before in RIGHT
+    head, _, tail = RIGHT.rpartition(before) if before else (RIGHT, "", "")
+    (tmp_path / "model.c").write_text(head + after + tail)
     done = make(tmp_path, "test", "CFLAGS=-O1 -w")
-    assert done.returncode != 0
-    assert said in done.stdout
-    assert not said or re.search(r"^model: \d+ of 11 tests failed$", done.stdout, re.MULTILINE)
+    assert said in done.stdout, done.stdout + done.stderr
+    assert (done.returncode == 0) == (name == "nothing")
 
 
 @needs_make
