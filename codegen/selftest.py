@@ -99,6 +99,14 @@ class Function:
                     chosen[derived.size] = max(0, room // derived.stride + 1)
         return None
 
+    def is_full(self, extents: Sequence[int]) -> bool:
+        """Whether no run-time extent is 0."""
+        return all(
+            0 < extent
+            for size, extent in zip(self.shaped.sizes, extents, strict=True)
+            if size.fixed is None
+        )
+
 
 @record
 class Output:
@@ -251,7 +259,8 @@ def _extents(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int,
     free, runs, refused = function.free(), [], []
     tries = [_spread(function, PRIMES, WINDOWS, room) for room in ROOM]
     tries += [_spread(function, values, (2, 1), 4) for values in ((3, 2), (2, 1))]
-    small = next((e for e in map(function.settled, tries) if e and _fits(function, e)), None)
+    settled = [extents for extents in map(function.settled, tries) if extents is not None]
+    small = next((e for e in settled if function.is_full(e) and _fits(function, e)), None)
     if small is not None:
         runs.append(small)
     larger = function.settled(_spread(function, LARGER_PRIMES, WINDOWS, 0))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
 from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Shaped, Size
@@ -165,13 +165,18 @@ class _Loops:
         for s in body:
             match s:
                 case For():
-                    yield f"{indent}for {self.kernel.names[s.variable]} in 0..{self._end(s.size)}"
+                    lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
+                    name = self.kernel.names[s.variable]
+                    yield f"{indent}for {name} in 0..{self._end(s.size)}{lanes}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"
                     yield from self.lines(s.body, indent + "  ")
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
+                case Fold():
+                    name = self.kernel.locals[s.variable]
+                    yield f"{indent}{name} = fold the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
                 case Store():

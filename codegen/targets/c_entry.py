@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, identifier
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Store,
+    statements_within,
+)
 from ilang.core.ir.scalar import Load, Select, walk
 from ilang.core.ir.shaped import Derivation
 from ilang.core.record import record
@@ -60,16 +70,6 @@ class Use:
         private = tuple(n for n in sorted(buffers) if program.buffers[n].private)
         shared = tuple(n for n in sorted(buffers) if not program.buffers[n].private)
         return Use(shared, private, frozenset(written), tuple(sorted(sizes)))
-
-
-def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
-    """Every statement of a block at any depth, in order."""
-    stack = list(reversed(body))
-    while stack:
-        s = stack.pop()
-        yield s
-        if isinstance(s, (For, If)):
-            stack.extend(reversed(s.body))
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:
@@ -168,6 +168,8 @@ class Entry:
         for number, size in sizes:
             name = self.spelling.size(number)
             yield f"{INDENT}const int64_t {name} = sizes->{identifier(size.name)};"
+            if self.program.derived:  # so that what follows cannot overflow
+                yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
         known = {n for n in range(len(self.program.sizes)) if self._is_given(n)}
         for derived in self.program.derived:
             name, value = self.spelling.size(derived.size), self._positions(derived)
@@ -326,3 +328,15 @@ static int check(const void **arrays, const size_t *bytes, int count, int inputs
 }}
 """.split("\n")
 )
+
+
+def entry_helpers(body: Sequence[str]) -> Iterator[str]:
+    """The helpers that a text calls, and those that they call (compilers warn of a function that nobody calls)."""
+    text, kept = "\n".join(body), []
+    for helper in reversed("\n".join((*ENTRY_HELPERS, *POSITIONS)).strip("\n").split("\n\n")):
+        name = re.search(r"^static [\w *]*?(\w+)\(", helper, re.MULTILINE)
+        if name is None or f"{name.group(1)}(" in text:
+            kept.append(helper)
+            text += helper
+    for helper in reversed(kept):
+        yield from (*helper.split("\n"), "")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Kernel, Program
+from ilang.core.ir.kernel import Define, Kernel, Program, statements_within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -26,8 +26,9 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS
+    lane half
     sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
-    arguments aligned overlap measure check base
+    arguments aligned overlap measure check base reach positions
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
     abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr clock close ctime div exec
@@ -69,7 +70,11 @@ PATTERNS = re.compile(
 def identifier(name: str) -> str:
     """A name as a C identifier: a name that C, its library or our own text uses gets an underscore."""
     bare = name.rstrip("_")
-    known = bare in RESERVED or bare in MATHEMATICS or (bare[-1:] in ("f", "l") and bare[:-1] in MATHEMATICS)
+    known = (
+        bare in RESERVED
+        or bare in MATHEMATICS
+        or (bare[-1:] in ("f", "l") and bare[:-1] in MATHEMATICS)
+    )
     return f"{name}_" if known or PATTERNS.fullmatch(bare or name) else name
 
 
@@ -111,6 +116,17 @@ def affine(index: Affine, variable: Callable[[int], str]) -> str:
     return text
 
 
+OTHER_LANE = -1
+"""The variable that stands for the other lane while lanes are folded."""
+
+
+def _laned(kernel: Kernel) -> frozenset[int]:
+    """The variables of a kernel that have lanes."""
+    return frozenset(
+        s.variable for s in statements_within(kernel.body) if isinstance(s, Define) and s.lanes > 1
+    )
+
+
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
@@ -118,6 +134,10 @@ class Spelling:
         """Names for a kernel, or for the program's own function (``kernel`` None)."""
         self.program = program
         self.kernel = kernel
+        self.laned = _laned(kernel) if kernel is not None else frozenset()
+        self.lane = "0"
+        """The lane that a laned variable means here: lane 0 once its lanes are folded."""
+        self.other = ""
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -129,10 +149,16 @@ class Spelling:
         assert self.kernel is not None
         return identifier(self.kernel.names[number])
 
-    def local(self, number: int) -> str:
-        """A scalar variable."""
+    def name(self, number: int) -> str:
+        """The name of a scalar variable, without its lane."""
         assert self.kernel is not None
         return identifier(self.kernel.locals[number])
+
+    def local(self, number: int) -> str:
+        """A scalar variable; of a laned one, the lane at hand."""
+        if number == OTHER_LANE:
+            return self.other
+        return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
 
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer, its index made linear by Horner's rule."""

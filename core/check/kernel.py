@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
 from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
 
 
@@ -48,6 +48,10 @@ class _Verifier:
                     self._scalar(s.value)
                     self._demand(
                         s.variable in self.defined, "a variable is defined before it changes"
+                    )
+                case Fold():
+                    self._demand(
+                        s.variable in self.defined, "a variable is defined before it is folded"
                     )
                 case Store():
                     self._scalar(s.value)

@@ -49,12 +49,12 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     return kernel.Program(
         shaped.name,
         shaped.sizes,
-        shaped.derived,
-        shaped.bounds,
         buffers,
         inputs,
         outputs,
         tuple(kernels),
+        shaped.derived,
+        shaped.bounds,
     )
 
 
@@ -242,7 +242,7 @@ class _Lowering:
         return len(self.locals) - 1
 
     def _is_private(self) -> bool:
-        """Whether what is computed here belongs to an iteration: not beside the root's loops, if they run in parallel."""
+        """Whether what is computed here belongs to one iteration of the parallel loop."""
         assert self.root is not None
         order = self.root.nest.order
         if not order or order[0] not in self.root.node.output_axes():

@@ -40,6 +40,7 @@ TYPES = {
     "bool": np.dtype(np.bool_),
 }
 UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
+"""Largest relative error of one rounding; two answers may be rounded to either side."""
 DIGITS = {"f32": 2.0**24, "f64": 2.0**53}
 LARGEST = {"f32": 3.4e38, "f64": 1.79e308}
 SMALLEST = {"f32": 1.2e-38, "f64": 2.3e-308}
@@ -168,7 +169,7 @@ def _opened(dtype: str, result: Array, gap: Any, operands: Sequence[Known], zero
         if known.error is not None:
             touched = touched | (known.error != 0)
     wide = np.asarray(result, dtype=np.float64)
-    error = np.where(touched, gap + UNIT[dtype] * abs(wide) + TINY[dtype], 0.0)
+    error = np.where(touched, gap + 2 * UNIT[dtype] * abs(wide) + TINY[dtype], 0.0)
     risky = ~(abs(wide) + error < LARGEST[dtype]) | np.isnan(error)
     error = np.where(touched & risky, INFINITY, error)
     return Known(result, error if error.any() else None, zeros)
@@ -482,7 +483,7 @@ def _sum(known: Known, dtype: str, axes: tuple[int, ...]) -> Known:
     exact = magnitude * np.max(fineness, axis=axes, initial=1.0) < DIGITS[dtype]
     bound = 4 * count * UNIT[dtype]
     rounding = (min(bound, SUM_BOUND) if dtype == "f32" else bound) * magnitude
-    rounding = rounding + UNIT[dtype] * abs(np.where(np.isfinite(result), result, 0)) + TINY[dtype]
+    rounding = rounding + 2 * UNIT[dtype] * abs(np.where(np.isfinite(result), result, 0)) + TINY[dtype]
     error = np.where(exact, 0.0, rounding)
     if known.error is not None:
         carried = np.asarray(np.sum(known.error, axis=axes))

@@ -29,7 +29,7 @@ COPIES = ("", "+", "*")
 
 EXTENTS = (0, 1, 2, 3, 7, 8, 13, 16, 17, 31, 33, 64, 65)
 MOST_POINTS = 20_000
-"""Points of one expression's domain at most."""
+"""Points of an expression's domain, and elements of a value, at most."""
 
 HIGHEST_RANK = 6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -217,8 +217,9 @@ class Classes:
         return member
 
     def domains(self) -> list[list[int]]:
-        """The classes of the loops of every expression."""
-        return [[self.find(member) for member in axes.values()] for axes in self.axes if axes]
+        """The classes of the loops of every expression, and of the dimensions of every value."""
+        loops = [[self.find(member) for member in axes.values()] for axes in self.axes]
+        return loops + [list(dims) for dims in self.dims]
 
 
 def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> dict[int, int]:
