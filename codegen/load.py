@@ -40,6 +40,9 @@ MOST_SPACES = 4
 LARGEST_KEPT = 64 * 1024 * 1024
 """Workspaces up to this many bytes are kept for the next call, a few per program."""
 
+LARGEST_SPACE = 2**62
+"""A program asks for more where its extents do not fit."""
+
 ALIGNMENT = 64
 
 _VOID_POINTER = backend.new_pointer_type(backend.new_void_type())
@@ -175,6 +178,25 @@ class Compiled:
         """
         self.plan(extents).run(arrays, outs, threads)
 
+    def take_space(self, count: int) -> Any:
+        """A workspace of at least ``count`` bytes, aligned to a cache line.
+
+        Raises:
+            DataError: E0713 (no memory).
+        """
+        if not count:
+            return NO_SPACE
+        try:
+            space = self.spaces.pop()
+        except IndexError:
+            return new_space(count)
+        return space if count <= len(space) else new_space(count)
+
+    def give_back(self, space: Any) -> None:
+        """Keep a workspace for the next call, unless there are many, or it is very large."""
+        if space is not NO_SPACE and len(self.spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
+            self.spaces.append(space)
+
     def iterations(self, extents: Sequence[int]) -> int:
         """How many iterations of innermost loops a call makes, about."""
         total = 0
@@ -190,11 +212,10 @@ class Plan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
     __slots__ = (
-        "_function",
         "_kept",
+        "_library",
         "_long",
         "_sizes",
-        "_spaces",
         "_work",
         "compiled",
         "fresh",
@@ -211,17 +232,15 @@ class Plan:
     ) -> None:
         sizes = compiled.program.sizes
         run_time = [extents[n] for n, size in enumerate(sizes) if size.is_argument()]
-        library = compiled.library(threads=False)
+        self._library = compiled.library(threads=False)
         self._kept = np.array(run_time or [0], np.int64)
         self._sizes = argument(self._kept)
-        self._work = int(library.work(self._sizes))
-        if self._work >= 2 * (2**62 - 1):  # SIZE_MAX, or close to it
+        self._work = int(self._library.work(self._sizes))
+        if LARGEST_SPACE < self._work:
             raise too_large("the workspace")
-        self._function = library.function
         self._long = LONG <= compiled.iterations(extents)
         self.outputs = tuple(outputs)
         self.names = names
-        self._spaces = compiled.spaces
         self.compiled = compiled
         self.fresh = self._quick()
 
@@ -231,7 +250,7 @@ class Plan:
         This is the path of every short call, so whatever can be looked up before is. A call of one output and no
         workspace is most calls, and has a function of its own.
         """
-        function, sizes, empty = self._function, self._sizes, np.empty
+        function, sizes, empty = self._library.function, self._sizes, np.empty
         if self._long:
             return self._new
         if self._work or len(self.outputs) != 1:
@@ -252,13 +271,14 @@ class Plan:
 
     def _general(self) -> Callable[[Sequence[Array]], Any]:
         """``fresh`` with workspace, or with several outputs."""
-        function, sizes, one = self._function, self._sizes, len(self.outputs) == 1
+        function, sizes, one = self._library.function, self._sizes, len(self.outputs) == 1
+        take_space, give_back, count = self.compiled.take_space, self.compiled.give_back, self._work
 
         def fresh(arrays: Sequence[Array]) -> Any:
             outs = self._new_outs()
-            space = self._space()
+            space = take_space(count)
             status = function(sizes, *map(argument, arrays), *map(argument, outs), space)
-            self._give_back(space)
+            give_back(space)
             if status:
                 raise failure(status)
             return outs[0] if one else tuple(outs)
@@ -300,31 +320,27 @@ class Plan:
         arguments = [argument(array) for array in (*arrays, *outs)]
 
         def work() -> int:
-            space = self._space()
+            if library.set_threads is None or library.get_threads is None:
+                return self._call(library, arguments)
+            before = library.get_threads()  # of the calling thread, which others may care about
+            library.set_threads(threads)
             try:
-                return _call(library, threads, [self._sizes, *arguments, space])
+                return self._call(library, arguments)
             finally:
-                self._give_back(space)
+                library.set_threads(before)
 
         status = interruptible(work) if self._long else work()
         if status:
             raise failure(status)
 
-    def _space(self) -> Any:
-        """A workspace of at least the bytes needed, aligned to a cache line."""
-        if not self._work:
-            return NO_SPACE
+    def _call(self, library: Library, arguments: list[Any]) -> int:
+        """Call with a workspace of the size that this library asks for."""
+        count = self._work if library is self._library else int(library.work(self._sizes))
+        space = self.compiled.take_space(count)
         try:
-            space = self._spaces.pop()
-            if self._work <= len(space):
-                return space
-        except IndexError:
-            pass
-        return new_space(self._work)
-
-    def _give_back(self, space: Any) -> None:
-        if self._work and len(self._spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
-            self._spaces.append(space)
+            return int(library.function(self._sizes, *arguments, space))
+        finally:
+            self.compiled.give_back(space)
 
 
 def new_space(count: int) -> Any:
@@ -339,18 +355,6 @@ def new_space(count: int) -> Any:
 
 NO_SPACE: Final = new_space(ALIGNMENT)
 """The workspace of programs that need none."""
-
-
-def _call(library: Library, threads: int, arguments: list[Any]) -> int:
-    """Call with a number of threads; the calling thread's own setting is as before afterwards."""
-    if library.set_threads is None or library.get_threads is None:
-        return int(library.function(*arguments))
-    before = library.get_threads()
-    library.set_threads(threads)
-    try:
-        return int(library.function(*arguments))
-    finally:
-        library.set_threads(before)
 
 
 def interruptible(work: Callable[[], T]) -> T:

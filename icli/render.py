@@ -96,7 +96,7 @@ class _Sheet:
         return [Text(name, NAME), *shown, Text(remark, QUIET)]
 
     def _loops(self) -> Text:
-        shown = Text()
+        shown = Text(no_wrap=True, overflow="ignore")
         variables = frozenset(re.findall(r"\bfor (\S+) in", self.page.loops))
         for match in LOOP_WORD.finditer(self.page.loops.rstrip("\n")):
             word = match.group()

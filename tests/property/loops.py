@@ -103,7 +103,9 @@ def _compute(program: Program, node: Expression) -> Callable[..., Scalar]:
     if node.reduces():
         kind = "f32" if met == "bool" else met
         wide = "f64" if kind in FLOATS else kind  # a sum of floats is only rounded at its end
-        return lambda total, x: ARITHMETIC[node.op or "+"](converted(total, wide), converted(x, wide), wide)
+        return lambda total, x: ARITHMETIC[node.op or "+"](
+            converted(total, wide), converted(x, wide), wide
+        )
     if len(node.reads) == 1 and node.op in COPIES:
         return lambda x: x
     if node.op in COMPARISONS:
@@ -126,7 +128,11 @@ def literal(program: Program, value: int) -> float | None:
     if isinstance(node, Number):
         return float(node.text)
     inner = literal(program, node.read) if isinstance(node, Conversion) else None
-    return None if inner is None else float(converted(inner, node.dtype if node.dtype not in FLOATS else "f64"))
+    return (
+        None
+        if inner is None
+        else float(converted(inner, node.dtype if node.dtype not in FLOATS else "f64"))
+    )
 
 
 def _logic(node: Expression) -> Callable[..., Scalar]:

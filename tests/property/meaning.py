@@ -120,6 +120,9 @@ def _expression(
         return _compared(node.op, brought, met)
     if len(brought) == 1:
         return _unary(node.op, brought[0], met)
+    if node.op == "-" and literal(program, node.reads[0]) == 0:
+        # GCC 12 takes `0.0f - (float)n` for `-(float)n`, without any optimisation: -0 in place of 0.
+        return replace(POINTWISE["-"](met, brought), zeros=True)
     power = literal(program, node.reads[1]) if node.op == "^" else None
     if power in POWERS:
         return POINTWISE[POWERS[power]](met, [brought[0]])
@@ -198,7 +201,9 @@ def _either(operands: Sequence[Known], shape: tuple[int, ...]) -> Array:
 # Pointwise arithmetic
 
 
-def _simple(function: Callable[..., Array], gap: Callable[..., Array]) -> Callable[[str, list[Known]], Known]:
+def _simple(
+    function: Callable[..., Array], gap: Callable[..., Array]
+) -> Callable[[str, list[Known]], Known]:
     """An operation that every machine rounds alike: exact if its operands are."""
 
     def apply(dtype: str, operands: list[Known]) -> Known:
@@ -233,7 +238,11 @@ def _divide(dtype: str, operands: list[Known]) -> Known:
     room = b - f
     gap = np.where(room > 0, (e + abs(a / b) * f) / np.where(room > 0, room, 1.0), INFINITY)
     open_sign = np.broadcast_to((b == 0) & under.zeros, result.shape)
-    known = Known(result, None, zeros) if _exact(operands) else _opened(dtype, result, gap, operands, zeros)
+    known = (
+        Known(result, None, zeros)
+        if _exact(operands)
+        else _opened(dtype, result, gap, operands, zeros)
+    )
     return _open_where(known, open_sign)
 
 
@@ -301,7 +310,9 @@ def _pow(dtype: str, operands: list[Known]) -> Known:
     # Which neighbour of a subnormal or of the largest number a power is differs between libraries.
     edge = abs(np.asarray(result, np.float64))
     near = (edge < 2 * SMALLEST[dtype]) & (a != 0) & np.isfinite(a) & np.isfinite(b)
-    return _open_where(known, (near & (edge != 0)) | np.broadcast_to((a == 0) & base.zeros, result.shape))
+    return _open_where(
+        known, (near & (edge != 0)) | np.broadcast_to((a == 0) & base.zeros, result.shape)
+    )
 
 
 POINTWISE: dict[str, Callable[[str, list[Known]], Known]] = {
@@ -479,11 +490,15 @@ def _sum(known: Known, dtype: str, axes: tuple[int, ...]) -> Known:
     count = int(np.prod([wide.shape[axis] for axis in axes]))
     finite = np.where(np.isfinite(wide), wide, 0.0)
     magnitude = np.asarray(np.sum(abs(finite), axis=axes))
-    fineness = np.select([finite == np.round(finite), finite * 256 == np.round(finite * 256)], [1.0, 256.0], INFINITY)
+    fineness = np.select(
+        [finite == np.round(finite), finite * 256 == np.round(finite * 256)], [1.0, 256.0], INFINITY
+    )
     exact = magnitude * np.max(fineness, axis=axes, initial=1.0) < DIGITS[dtype]
     bound = 4 * count * UNIT[dtype]
     rounding = (min(bound, SUM_BOUND) if dtype == "f32" else bound) * magnitude
-    rounding = rounding + 2 * UNIT[dtype] * abs(np.where(np.isfinite(result), result, 0)) + TINY[dtype]
+    rounding = (
+        rounding + 2 * UNIT[dtype] * abs(np.where(np.isfinite(result), result, 0)) + TINY[dtype]
+    )
     error = np.where(exact, 0.0, rounding)
     if known.error is not None:
         carried = np.asarray(np.sum(known.error, axis=axes))
@@ -541,4 +556,6 @@ def difference(got: Array, want: Known) -> str | None:
         return None
     at = tuple(int(n) for n in np.argwhere(~good)[0])
     count = int(np.size(good) - np.count_nonzero(good))
-    return f"{got[at]!r} in place of {value[at]!r} (error {error[at]:.3g}) at {list(at)}, {count} such"
+    return (
+        f"{got[at]!r} in place of {value[at]!r} (error {error[at]:.3g}) at {list(at)}, {count} such"
+    )

@@ -36,7 +36,13 @@ MODES: dict[str, tuple[str, ...]] = {
     "fast": ("-O3", "-march=native"),
     "threads": ("-O1", "-fopenmp"),
 }
-STRICT = ("-Wall", "-Werror=vla", "-Werror=uninitialized", "-Wno-unused", "-Wno-tautological-compare")
+STRICT = (
+    "-Wall",
+    "-Werror=vla",
+    "-Werror=uninitialized",
+    "-Wno-unused",
+    "-Wno-tautological-compare",
+)
 SECONDS = 300
 NOT_WRITTEN, UNSTABLE, SPOILED = 1, 2, 4
 
@@ -152,7 +158,12 @@ def _answers(
         words = ["./batch", "calls", "answers", str(len(answers))]
         try:
             done = subprocess.run(
-                words, cwd=folder, env=environment, capture_output=True, timeout=SECONDS, check=False
+                words,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
             )
             said, status = done.stderr.decode("utf-8", "replace"), done.returncode
         except subprocess.TimeoutExpired:

@@ -530,7 +530,9 @@ class _Maker:
         one, other = self.value(1), self.value(1)
         if self.taste.sharing < self.rng.random():
             other = self.input(2)
-        return self.reduce(self.pointwise(one, other, "*"), self.rng.choice(("+", "+", "+", ">", "")))
+        return self.reduce(
+            self.pointwise(one, other, "*"), self.rng.choice(("+", "+", "+", ">", ""))
+        )
 
     def outer(self) -> int:
         one, other = self.value(), self.input(self.rng.choice((0, 1, 1, 2)))
@@ -544,7 +546,9 @@ class _Maker:
         kept = self.arranged(pattern.replace(dropped, ""))
         op = self.rng.choice(("+", ">", "<", "*"))
         reduced = self.expression(op, [pattern], kept, [value])
-        return self.broadcast(value, reduced, pattern, kept, self.rng.choice(("-", "-", "*", "+", ">=")))
+        return self.broadcast(
+            value, reduced, pattern, kept, self.rng.choice(("-", "-", "*", "+", ">="))
+        )
 
     def broadcast(self, value: int, row: int, pattern: str, kept: str, op: str) -> int:
         """``value op row``, the row along its own letters; converted first where the types do not meet."""
@@ -612,7 +616,9 @@ def draw_schedule(node: Expression, rng: random.Random) -> str:
     return text + (" | " + ",".join(roles) if roles else "")
 
 
-def _draw_order(node: Expression, loops: list[str], rng: random.Random) -> tuple[list[str], list[str]]:
+def _draw_order(
+    node: Expression, loops: list[str], rng: random.Random
+) -> tuple[list[str], list[str]]:
     """An order of loops with staged inputs and a start, and the digits in it."""
     if rng.random() < 0.2:
         return [], []

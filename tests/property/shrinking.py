@@ -44,7 +44,16 @@ def _size(trial: Trial) -> tuple[int, ...]:
     elements = sum(array.size for run in trial.runs for array in run)
     variety = sum(len(np.unique(array)) for run in trial.runs for array in run)
     plainness = trial.written.module + trial.fixed
-    return len(trial.runs), nodes, ranks, schedules, plainness, elements, len(trial.written.text), variety
+    return (
+        len(trial.runs),
+        nodes,
+        ranks,
+        schedules,
+        plainness,
+        elements,
+        len(trial.written.text),
+        variety,
+    )
 
 
 def _candidates(trial: Trial) -> Iterator[Trial]:
@@ -79,9 +88,7 @@ def _rewritten(trial: Trial, program: Program, cut: dict[int, int]) -> Trial:
     inputs = tuple(n for n, node in enumerate(program.nodes) if isinstance(node, Input))
     needed = sorted(_needed(program))
     written = write(programs.pruned(replace(program, inputs=inputs)), random.Random(0), plain=True)
-    ordered = [
-        tuple(values[needed[n]] for n in written.program.inputs) for values in runs
-    ]
+    ordered = [tuple(values[needed[n]] for n in written.program.inputs) for values in runs]
     return replace(trial, written=written, runs=tuple(ordered))
 
 

@@ -62,9 +62,7 @@ def draw(seed: int) -> Trial:
     return Trial(seed, written, fixed, runs)
 
 
-def draw_arrays(
-    program: Program, extents: dict[int, int], rng: random.Random
-) -> tuple[Array, ...]:
+def draw_arrays(program: Program, extents: dict[int, int], rng: random.Random) -> tuple[Array, ...]:
     """An array per input."""
     shapes = programs.shapes(program, extents)
     numbers = np.random.default_rng(rng.getrandbits(32))
@@ -77,7 +75,9 @@ def draw_arrays(
     return tuple(found)
 
 
-def draw_array(dtype: str, shape: tuple[int, ...], kind: str, numbers: np.random.Generator) -> Array:
+def draw_array(
+    dtype: str, shape: tuple[int, ...], kind: str, numbers: np.random.Generator
+) -> Array:
     """Mostly small whole numbers, on which most of arithmetic is exact."""
     small = numbers.integers(-4, 5, shape)
     if dtype == "bool":

@@ -48,10 +48,9 @@ def test_workspace_is_kept_and_aligned(compiled: Compiled) -> None:
 
 
 def test_few_workspaces_are_kept(compiled: Compiled) -> None:
-    plan = compiled.plan((7,))
-    spaces = [plan._space() for _ in range(20)]
+    spaces = [compiled.take_space(640) for _ in range(20)]
     for space in spaces:
-        plan._give_back(space)
+        compiled.give_back(space)
     assert len(compiled.spaces) == load.MOST_SPACES
 
 
@@ -183,6 +182,17 @@ def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -
         with turn.taken():
             pass
     over.set()
+
+
+def test_each_library_says_how_much_workspace_it_needs() -> None:
+    text = ADD.replace("640 : 0", "SPACE : 0").replace("k < 640", "k < SPACE")
+    text = "#ifdef _OPENMP\n#define SPACE 1000000\n#else\n#define SPACE 64\n#endif\n" + text
+    compiled = Compiled(*adding(text))
+    a, b, c = vectors(7)
+    for threads in (1, 2, 1, 2):
+        c[...] = 0
+        compiled.call((a, b), (c,), (7,), threads)
+        np.testing.assert_array_equal(c, a + 1)
 
 
 def test_out_of_memory() -> None:
