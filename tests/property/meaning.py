@@ -32,7 +32,7 @@ from tests.property.programs import (
 
 Array = npt.NDArray[Any]
 
-TYPES = {
+TYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
     "i32": np.dtype(np.int32),
@@ -70,14 +70,13 @@ def evaluate(program: Program, arrays: Sequence[Array]) -> list[Known]:
         for number, node in enumerate(program.nodes):
             match node:
                 case Input():
-                    known = Known(given[number])
+                    values.append(Known(given[number]))
                 case Number():
-                    known = Known(np.asarray(float(node.text)))
+                    values.append(Known(np.asarray(float(node.text))))
                 case Conversion():
-                    known = convert(values[node.read], dtypes[node.read], node.dtype)
+                    values.append(convert(values[node.read], dtypes[node.read], node.dtype))
                 case Expression():
-                    known = _expression(program, node, values, dtypes)
-            values.append(known)
+                    values.append(_expression(program, node, values, dtypes))
     return [_typed(values[n], dtypes[n]) for n in program.outputs]
 
 

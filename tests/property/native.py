@@ -75,7 +75,7 @@ def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answ
     try:
         _compile(batch, mode, folder)
         _write_calls(batch, calls, folder / "calls")
-        return _answers(batch, calls, mode, folder)
+        return _answers(batch, calls, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -143,9 +143,7 @@ def _raw(array: Array, number: int) -> bytes:
     return np.ascontiguousarray(array).tobytes()
 
 
-def _answers(
-    batch: Sequence[Program], calls: Sequence[Call], mode: str, folder: Path
-) -> list[Answer]:
+def _answers(batch: Sequence[Program], calls: Sequence[Call], folder: Path) -> list[Answer]:
     answers: list[Answer] = []
     environment = {
         **os.environ,

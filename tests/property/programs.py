@@ -14,7 +14,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
@@ -187,11 +186,12 @@ class Classes:
         self.axes: list[dict[str, int]] = []
         for node in program.nodes:
             axes: dict[str, int] = {}
+            dims: tuple[int, ...] = ()
             match node:
                 case Input():
                     dims = tuple(self._new() for _ in range(node.rank))
                 case Number():
-                    dims = ()
+                    pass
                 case Conversion():
                     dims = members[node.read]
                 case Expression():
@@ -326,7 +326,6 @@ class _Maker:
         self.ranks: list[int] = []
         self.uses: Counter[int] = Counter()
         self.made = 0
-        self.first_new = 0
 
     # Values
 
@@ -647,8 +646,8 @@ def from_json(data: dict[str, list[list[object]]]) -> Program:
     """The program that ``to_json`` gave."""
     kinds = {kind.__name__: kind for kind in (Input, Number, Expression, Conversion)}
     nodes = []
-    for name, *fields in data["nodes"]:
-        fields = [tuple(field) if isinstance(field, list) else field for field in fields]
+    for name, *written in data["nodes"]:
+        fields = [tuple(field) if isinstance(field, list) else field for field in written]
         nodes.append(kinds[str(name)](*fields))  # type: ignore[arg-type]
     inputs, outputs = data["inputs"], data["outputs"]
     return Program(tuple(nodes), tuple(inputs), tuple(outputs))  # type: ignore[arg-type]
@@ -704,9 +703,3 @@ def renumbered(node: Node, new: dict[int, int]) -> Node:
             return replace(node, read=new[node.read])
         case _:
             return node
-
-
-def overlapping(classes: Sequence[tuple[int, ...]]) -> set[tuple[int, int]]:
-    """Pairs of neighbouring dimensions that are one class, over the concatenation of some shapes."""
-    flat = sorted((number, at) for at, number in enumerate(n for dims in classes for n in dims))
-    return {(one[1], other[1]) for one, other in pairwise(flat) if one[0] == other[0]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ def draw_array(
     return np.asarray(small * part, dtype=TYPES[dtype])
 
 
-def save(trial: Trial, folder: Path, remark: dict[str, object]) -> Path:
+def save(trial: Trial, folder: Path, remark: Mapping[str, object]) -> Path:
     """Keep a trial; ``remark`` says how it failed."""
     runs = [[_listed(array) for array in run] for run in trial.runs]
     data = {

@@ -161,7 +161,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> None:
-    """Every primitive on all pairs of special values: NumPy's answer, but for the sign of equal zeros in max and min."""
+    """Every primitive on all pairs of special values gives NumPy's answer; of two zeros max may give either."""
     ffi, functions = library
     arity = PRIMITIVES[name].arity
     pairs = np.array(list(itertools.product(SAMPLES[dtype], repeat=arity)), dtype=object)
