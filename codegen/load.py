@@ -13,7 +13,6 @@ import contextlib
 import functools
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -105,8 +104,12 @@ class Library:
                 pass
 
 
-_loaded: weakref.WeakValueDictionary[tuple[str, Variant], Library] = weakref.WeakValueDictionary()
-"""Libraries in use, by text and variant: the same program written twice is loaded once."""
+MOST_LIBRARIES = 256
+
+_loaded: dict[tuple[str, Variant], Library] = {}
+"""The libraries loaded last, by text and variant: a program that is written again is there at once."""
+
+_loading = Turn()
 
 
 def open_library(program: Program, text: str, variant: Variant) -> Library:
@@ -116,13 +119,14 @@ def open_library(program: Program, text: str, variant: Variant) -> Library:
         ToolError: whatever can go wrong with the compiler and its folders.
     """
     known = _loaded.get((text, variant))
-    if known is None:
-        name, count = identifier(program.name), len(program.inputs) + len(program.outputs)
-        known = cache.library(
-            text, variant, lambda path: Library(path, name, count, variant.threads)
-        )
-        _loaded[text, variant] = known
-    return known
+    if known is not None:
+        return known
+    name, count = identifier(program.name), len(program.inputs) + len(program.outputs)
+    made = cache.library(text, variant, lambda path: Library(path, name, count, variant.threads))
+    with _loading.taken():
+        while MOST_LIBRARIES <= len(_loaded):
+            del _loaded[next(iter(_loaded))]
+        return _loaded.setdefault((text, variant), made)
 
 
 class Compiled:

@@ -271,7 +271,7 @@ class _Explaining:
         return dims if most is None or len(most) >= len(dims) else tuple(most.values())
 
     def _stored(self) -> str:
-        """The tensors stored between kernels, and their bytes."""
+        """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
         kept = []
         total = _Total(self.shaped)
         for value, _, _ in self._assignments():
@@ -279,11 +279,13 @@ class _Explaining:
                 tensor = self.shaped.tensors[value]
                 kept.append(tensor.name)
                 total.add(BYTES[tensor.dtype], tensor.dims)
-        if not kept:
-            return "no intermediate storage"
-        amount = total.result()
-        said = f"{amount:,}" if isinstance(amount, int) else amount
-        return f"intermediate storage {said} bytes ({', '.join(kept)})"
+        scratch = _Total(self.shaped)
+        for buffer in self.program.buffers:
+            if buffer.role == "temporary" and buffer.name not in kept:
+                scratch.add(BYTES[buffer.dtype], buffer.dims)
+        said = f"intermediate storage {total.spelled()} bytes ({', '.join(kept)})"
+        said = said if kept else "no intermediate storage"
+        return said if scratch.result() == 0 else f"{said}; scratch {scratch.spelled()} bytes"
 
 
 class _Total:
@@ -307,6 +309,11 @@ class _Total:
             self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
         elif factor:
             self.number += factor
+
+    def spelled(self) -> str:
+        """The result as text."""
+        result = self.result()
+        return f"{result:,}" if isinstance(result, int) else result
 
     def result(self) -> int | str:
         """The number, or a formula such as ``2·i·k·j + 4``."""

@@ -12,9 +12,13 @@ Nothing is loaded before it is used.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = (
+    False  # what type checkers take for true; importing `typing` would double the start-up
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from ilang.codegen.component import Component
     from ilang.codegen.library import Library
     from ilang.core.diagnostic import (

@@ -412,7 +412,11 @@ def convert(known: Known, source: str | None, target: str) -> Known:
 
 
 def _cut(known: Known, target: str) -> Known:
-    """Floats as integers: towards zero; what does not fit gives the smallest."""
+    """Floats as integers: towards zero; what does not fit gives the smallest.
+
+    With -fno-trapping-math GCC 12 takes ``(float)(int)x`` for ``truncf(x)``, which keeps the sign of -0.5: a zero cut
+    from a float may become either zero when it is a float again.
+    """
     wide = _wide(known)
     lowest, highest = np.iinfo(TYPES[target]).min, np.iinfo(TYPES[target]).max
     end = float(2 ** (31 if target == "i32" else 63))
@@ -421,11 +425,11 @@ def _cut(known: Known, target: str) -> Known:
     exact = np.where(inside, result, 0.0).astype(TYPES[target])
     exact = np.where(inside, exact, TYPES[target].type(lowest))
     if known.error is None:
-        return Known(exact)
+        return Known(exact, None, True)
     sure = np.trunc(wide - known.error) == np.trunc(wide + known.error)
     sure = sure & (abs(result) < highest / 2)
     error = np.where((known.error > 0) & ~sure, INFINITY, 0.0)
-    return Known(exact, error if error.any() else None)
+    return Known(exact, error if error.any() else None, True)
 
 
 # Reductions

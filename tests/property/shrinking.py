@@ -107,6 +107,8 @@ def _smaller_programs(program: Program) -> Iterator[tuple[Program, dict[int, int
         yield from ((replace(program, outputs=(n,)), {}) for n in dict.fromkeys(outputs))
         for at in range(len(outputs)):
             yield replace(program, outputs=outputs[:at] + outputs[at + 1 :]), {}
+    computed = [n for n, node in enumerate(program.nodes) if programs.reads_of(node)]
+    yield from ((replace(program, outputs=(n,)), {}) for n in computed)
     dtypes, ranks = program.dtypes(), program.ranks()
     for number, node in enumerate(program.nodes):
         if isinstance(node, Input):

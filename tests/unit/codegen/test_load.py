@@ -78,6 +78,17 @@ def test_one_text_is_loaded_once() -> None:
     assert open_library(*adding(ADD + "/* another */"), Variant()) is not one
 
 
+def test_few_libraries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "MOST_LIBRARIES", 2)
+    monkeypatch.setattr(load, "_loaded", {})
+    for n in range(4):
+        compiled = Compiled(*adding(f"{ADD}/* {n} */"))
+        a, b, c = vectors(5)
+        compiled.call((a, b), (c,), (5,))
+        np.testing.assert_array_equal(c, a + 1)
+        assert len(load._loaded) <= 2
+
+
 def test_a_library_without_the_function() -> None:
     with pytest.raises(ToolError) as caught:
         open_library(*adding("int unrelated(void) { return 0; }"), Variant())
