@@ -9,12 +9,10 @@ C declarations costs more to import than all of this module.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import _cffi_backend as backend
 import numpy as np
@@ -22,6 +20,7 @@ import numpy.typing as npt
 
 from ilang.codegen import cache
 from ilang.codegen.arguments import Output, check_threads, checked_outs, result_of
+from ilang.codegen.concurrency import Turn, interruptible, is_forked
 from ilang.codegen.targets.cfamily import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
@@ -29,7 +28,6 @@ from ilang.core.ir.kernel import For, If, Program, Statement
 
 Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
-T = TypeVar("T")
 
 LONG = 2**26
 """Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once."""
@@ -56,28 +54,6 @@ CHARS: Final = backend.new_array_type(
 )
 argument: Final = functools.partial(backend.from_buffer, CHARS)
 """What a function is called with for a contiguous array: points to its elements, and keeps it alive."""
-
-_HOME = os.getpid()
-
-
-def is_forked() -> bool:
-    """Whether this process was forked from the one that loaded this module."""
-    return os.getpid() != _HOME
-
-
-class Turn:
-    """A lock that a forked child finds open, whoever held it in the parent."""
-
-    def __init__(self) -> None:
-        self._owner, self._lock = os.getpid(), threading.RLock()
-
-    @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold the lock."""
-        if self._owner != os.getpid():
-            self._owner, self._lock = os.getpid(), threading.RLock()
-        with self._lock:
-            yield
 
 
 class Library:
@@ -359,35 +335,6 @@ def new_space(count: int) -> Any:
 
 NO_SPACE: Final = new_space(ALIGNMENT)
 """The workspace of programs that need none."""
-
-
-def interruptible(work: Callable[[], T]) -> T:
-    """The result of ``work``, done by another thread where this is the main one, so that a signal ends the wait.
-
-    Interrupted work goes on unseen until it is done; what it writes to is not to be used before.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
-    done = threading.Event()
-
-    def carry() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # handed to the thread that waits
-            errors.append(error)
-        finally:
-            done.set()
-
-    try:
-        threading.Thread(target=carry, name="ilang", daemon=True).start()
-    except RuntimeError:  # no more threads: do without
-        return work()
-    done.wait()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 def failure(status: int) -> Error:

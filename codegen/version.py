@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.codegen.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.load import LONG, Compiled, Plan, Turn, interruptible, too_large
+from ilang.codegen.concurrency import Turn, interruptible
+from ilang.codegen.load import LONG, Compiled, Plan, too_large
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen import load
-from ilang.codegen.load import Compiled, interruptible, open_library
+from ilang.codegen.concurrency import Turn, interruptible
+from ilang.codegen.load import Compiled, open_library
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from tests.unit.codegen.conftest import FakeCompiler
@@ -177,7 +178,7 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = load.Turn()
+    turn = Turn()
     held, over = threading.Event(), threading.Event()
 
     def hold() -> None:
