@@ -107,10 +107,12 @@ def lower(shaped: Shaped) -> Program:
     return value
 
 
-def explain(graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None) -> Explanation:
-    """What ``i explain`` tells of a program."""
+def explain(
+    graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None, verbose: bool = False
+) -> Explanation:
+    """What ``i explain`` tells of a program; ``verbose`` adds the story of the inference."""
     shaped = infer(graph, shapes=shapes)
-    return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped))
+    return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped), verbose)
 
 
 def landings(text: str) -> dict[str, str]:
