@@ -63,6 +63,10 @@ class Error(Exception):
         self.help = help
         self.labels = tuple(labels)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors survive copying and pickling: a worker process hands them to its caller."""
+        return type(self), (self.code, self.message, self.span, self.help, self.labels)
+
     def __str__(self) -> str:
         """The whole diagnostic without color, as the command line prints it."""
         return plain(self)

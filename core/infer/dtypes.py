@@ -126,13 +126,26 @@ def _fitted(constant: Constant, dtype: str, span: Span) -> Constant:
         low, high = INTEGER_ENDS[dtype]
         if value != value // 1 or not low <= int(value) <= high:
             message = f"the constant {_spelled(value)} is no {dtype}, the type of what it meets"
-            raise ElementTypeError("E0603", message, span, "convert the other side with f32 or f64")
+            whole = value == value // 1 and dtype == "i32"
+            help_line = "convert the other side with " + ("i64" if whole else "f32 or f64")
+            raise ElementTypeError("E0603", message, span, help_line)
     elif dtype in FLOATS and abs(value) > LARGEST_FLOAT[dtype] and abs(value) != float("inf"):
         message = f"the constant {_spelled(value)} is larger than any {dtype}"
         raise ElementTypeError(
             "E0603", message, span, "write `f64` after the constant: `(1e300 >> f64)`"
         )
+    elif isinstance(value, int) and dtype in FLOATS and not _is_exact(value, dtype):
+        message = f"no {dtype} is exactly {value}"
+        raise ElementTypeError(
+            "E0603", message, span, "write it with a decimal point to have it rounded"
+        )
     return Constant(value, dtype)
+
+
+def _is_exact(value: int, dtype: str) -> bool:
+    """Whether a whole number is a value of a float type: it has no more significant bits than the type."""
+    significant = abs(value) // (value & -value) if value else 0
+    return significant.bit_length() <= {"f32": 24, "f64": 53}[dtype]
 
 
 def _spelled(value: float | int) -> str:

@@ -217,9 +217,10 @@ class Extents:
                 letters.setdefault(group, axis.name)
         self.numbers = {group: n for n, group in enumerate(places)}
         unique = Names()
+        chosen = {group: unique.fresh(named[group]) for group in places if group in named}
         sizes = []
         for group, found in places.items():
-            name = unique.fresh(named.get(group) or letters.get(group) or "n")
+            name = chosen.get(group) or unique.fresh(letters.get(group) or "n")
             fixed = self.fixed[group].number if group in self.fixed else None
             sizes.append(Size(name, fixed, tuple(found)))
         return tuple(sizes)

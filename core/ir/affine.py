@@ -7,13 +7,19 @@ from ilang.core.record import record
 
 @record
 class Affine:
-    """An index of one dimension: the sum of ``coefficient * axis`` over ``terms``, plus ``offset``."""
+    """An index of one dimension: the sum of ``coefficient * axis`` over ``terms``, plus ``offset``.
+
+    A ``window`` is written as a group, so its axes have extents of their own even where it is one axis alone.
+    """
 
     terms: tuple[tuple[int, int], ...]
     offset: int = 0
+    window: bool = False
 
     def axis(self) -> int | None:
-        """The axis that this index is exactly (coefficient 1, offset 0), or None."""
+        """The axis that this index is exactly (coefficient 1, offset 0, no window), or None."""
+        if self.window:
+            return None
         if len(self.terms) == 1 and self.terms[0][0] == 1 and self.offset == 0:
             return self.terms[0][1]
         return None

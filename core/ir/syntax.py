@@ -36,7 +36,7 @@ class Term:
 
 @record
 class Group:
-    """``(2y+u-1)``: an affine index of one dimension; never one axis alone, which is an ``Axis``."""
+    """``(2y+u-1)``: an affine index of one dimension; ``(i+0)`` reads like ``i`` but leaves the extent of i open."""
 
     terms: tuple[Term, ...]
     offset: int

@@ -176,9 +176,6 @@ def _group(reader: Reader) -> Index:
         raise NotationError(
             "E0107", message, reader.span(start), f"one position is written `{abs(offset)}`"
         )
-    first = next(iter(terms.values()))
-    if len(terms) == 1 and (first.coefficient, first.extent, offset) == (1, None, 0):
-        return first.axis
     return Group(tuple(terms.values()), offset, reader.span(start))
 
 

@@ -119,7 +119,8 @@ def print_index(index: Index) -> str:
             return str(index.position)
         case Group():
             text = "".join(_term(term) for term in index.terms).removeprefix("+")
-            return f"({text}{index.offset:+d})" if index.offset else f"({text})"
+            bare = text.isalpha()  # one axis in parentheses would not be an index
+            return f"({text}{index.offset:+d})" if index.offset or bare else f"({text})"
 
 
 def _term(term: Term) -> str:

@@ -137,7 +137,8 @@ class _Frame:
 
     def indexed(self, index: Affine) -> Affine:
         """An index over axes as one over loop variables."""
-        return Affine(tuple((c, self.variable[axis]) for c, axis in index.terms), index.offset)
+        terms = tuple((c, self.variable[axis]) for c, axis in index.terms)
+        return Affine(terms, index.offset, index.window)
 
 
 @record

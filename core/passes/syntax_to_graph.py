@@ -344,7 +344,7 @@ def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
             return Affine((), index.position)
         case syntax.Group():
             terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
-            return Affine(terms, index.offset)
+            return Affine(terms, index.offset, window=True)
 
 
 def _scalar(symbol: str, arity: int) -> Scalar:

@@ -28,7 +28,7 @@ from ilang.core.source import Source
 from tests.property import loops, meaning, native, programs
 from tests.property.meaning import Known
 from tests.property.programs import Expression
-from tests.property.trial import Trial
+from tests.property.trial import Trial, sizes_of
 
 LOOPS_POINTS = 3000
 """Points of all expressions together up to which plain loops are run too."""
@@ -171,7 +171,7 @@ def _check_native(lowered: list[Lowered], mode: str, with_loops: bool, tally: Ta
                 break
             shapes = tuple(want.value.shape for want in known)
             sizes = zip(entry.shaped.sizes, extents, strict=True)
-            free = tuple(extent for size, extent in sizes if size.fixed is None)
+            free = tuple(extent for size, extent in sizes if size.is_argument())
             calls.append(native.Call(number, free, tuple(run), shapes))
             wanted.append((entry, run, known))
     if not calls:
@@ -227,11 +227,10 @@ def _expected(
 def _work(trial: Trial, run: Sequence[Any]) -> int:
     """Points of all expressions together."""
     program = trial.program
-    shape: dict[int, int] = {}
-    for n, array in zip(program.inputs, run, strict=True):
-        shape.update(zip(program.classes()[n], array.shape, strict=True))
+    extents = programs.completed(program, sizes_of(program, run))
+    assert extents is not None
     domains = programs.Classes(program).domains()
-    return sum(programs.points(domain, shape) for domain in domains)
+    return sum(programs.points(domain, extents) for domain in domains)
 
 
 def _compare_loops(trial: Trial, run: Sequence[Any], known: Sequence[Known]) -> None:

@@ -27,6 +27,8 @@ from tests.property.programs import (
     Input,
     Number,
     Program,
+    axis_extents,
+    index_of,
     operand_type,
 )
 
@@ -72,9 +74,8 @@ def evaluate(program: Program, arrays: Sequence[npt.NDArray[Any]]) -> list[tuple
 def _expression(
     program: Program, node: Expression, tables: list[Table], shapes: list[tuple[int, ...]]
 ) -> tuple[Table, tuple[int, ...]]:
-    extents: dict[str, int] = {}
-    for pattern, read in zip(node.patterns, node.reads, strict=True):
-        extents.update(zip(pattern, shapes[read], strict=True))
+    extents = axis_extents(node, [shapes[read] for read in node.reads])
+    assert extents is not None
     letters = node.letters()
     kept = tuple(extents[letter] for letter in node.output)
     compute = _compute(program, node)
@@ -85,15 +86,26 @@ def _expression(
     for point in itertools.product(*(range(extents[letter]) for letter in letters)):
         where = dict(zip(letters, point, strict=True))
         operands = [
-            tables[read][tuple(where[letter] for letter in pattern)]
-            for pattern, read in zip(node.patterns, node.reads, strict=True)
+            tables[read].get(at) for at, read in zip(_indices(node, where), node.reads, strict=True)
         ]
+        if None in operands and node.reduces():
+            continue
+        operands = [0 if x is None else x for x in operands]
         at = tuple(where[letter] for letter in node.output)
         table[at] = compute(table[at], operands[0]) if node.reduces() else compute(*operands)
     if node.reduces():
         given = program.dtypes()[len(tables)] or "f32"
         table = {at: converted(x, given) for at, x in table.items()}
     return table, kept
+
+
+def _indices(node: Expression, where: dict[str, int]) -> list[tuple[int, ...]]:
+    """Where each operand is read at a point; perhaps outside."""
+    found = [tuple(where[letter] for letter in pattern) for pattern in node.patterns]
+    if node.left:
+        indices = [index_of(text) for text in node.left]
+        found[0] = tuple(sum(c * where[x] for c, x, _ in i.terms) + i.offset for i in indices)
+    return found
 
 
 def _compute(program: Program, node: Expression) -> Callable[..., Scalar]:

@@ -27,6 +27,8 @@ from tests.property.programs import (
     Input,
     Number,
     Program,
+    axis_extents,
+    index_of,
     operand_type,
 )
 
@@ -100,11 +102,17 @@ def _expression(
 ) -> Known:
     met = operand_type(node, dtypes)
     letters = node.letters()
-    operands = [
-        laid_out(values[read], pattern, letters)
-        for pattern, read in zip(node.patterns, node.reads, strict=True)
-    ]
     types = [dtypes[read] for read in node.reads]
+    given = [values[read] for read in node.reads]
+    if node.reduces():
+        given, met = [_typed(given[0], types[0])], "f32" if met == "bool" else met
+        given = [truth(given[0]) if node.op in LOGIC else convert(given[0], types[0], met)]
+    if node.left:
+        given[0] = gathered(node, given, identity(node.op or "+", met) if node.reduces() else 0)
+    operands = [
+        laid_out(known, pattern, letters)
+        for known, pattern in zip(given, node.patterns, strict=True)
+    ]
     if node.reduces():
         return _reduction(node, operands[0], met, letters)
     if node.op in LOGIC or node.op == "!!":
@@ -129,6 +137,44 @@ def _expression(
 
 
 POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
+
+
+def identity(op: str, dtype: str) -> float:
+    """What a reduction starts from."""
+    if op in LOGIC:
+        return op == "&&"
+    if op in (">", "<") and dtype in INTEGERS:
+        ends = np.iinfo(TYPES[dtype])
+        return int(ends.min if op == ">" else ends.max)
+    return {"+": 0, "*": 1, ">": -INFINITY, "<": INFINITY}[op]
+
+
+def gathered(node: Expression, given: Sequence[Known], outside: float) -> Known:
+    """The first operand of an expression with affine indices, a dimension per letter of them."""
+    extents = axis_extents(node, [known.value.shape for known in given])
+    assert extents is not None
+    known, pattern = given[0], node.patterns[0]
+    shape = tuple(extents[letter] for letter in pattern)
+    inside = np.ones(shape, dtype=bool)
+    places, at = [], 0
+    for text, extent in zip(node.left, known.value.shape, strict=True):
+        index = index_of(text)
+        place = np.full(shape, index.offset)
+        for coefficient, letter, _ in index.terms:
+            along = np.arange(extents[letter]).reshape(
+                [-1 if n == at else 1 for n in range(len(shape))]
+            )
+            place, at = place + coefficient * along, at + 1
+        inside &= (place >= 0) & (place < extent)
+        places.append(place)
+    chosen = tuple(place[inside] for place in places)
+    value = np.full(shape, known.value.dtype.type(outside))
+    value[inside] = known.value[chosen]
+    if known.error is None:
+        return replace(known, value=value)
+    error = np.zeros(shape)
+    error[inside] = known.error[chosen]
+    return replace(known, value=value, error=error)
 
 
 def laid_out(known: Known, pattern: str, letters: str) -> Known:
@@ -439,9 +485,7 @@ def _reduction(node: Expression, known: Known, dtype: str, letters: str) -> Know
     axes = tuple(n for n, letter in enumerate(letters) if letter not in node.output)
     op = node.op or "+"
     if op in LOGIC:
-        return _logic_reduced(op, truth(known), axes)
-    if dtype == "bool":
-        known, dtype = convert(known, "bool", "f32"), "f32"
+        return _logic_reduced(op, known, axes)
     if op in (">", "<"):
         return _extreme(op, known, dtype, axes)
     if dtype in INTEGERS:
@@ -469,12 +513,7 @@ def _logic_reduced(op: str, known: Known, axes: tuple[int, ...]) -> Known:
 
 def _extreme(op: str, known: Known, dtype: str, axes: tuple[int, ...]) -> Known:
     function = np.maximum if op == ">" else np.minimum
-    if dtype in INTEGERS:
-        ends = np.iinfo(TYPES[dtype])
-        initial: float = ends.min if op == ">" else ends.max
-    else:
-        initial = -INFINITY if op == ">" else INFINITY
-    result = np.asarray(function.reduce(known.value, axis=axes, initial=initial))
+    result = np.asarray(function.reduce(known.value, axis=axes, initial=identity(op, dtype)))
     if known.error is None:
         return Known(result, None, dtype in FLOATS)
     if dtype in INTEGERS:

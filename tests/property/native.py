@@ -92,7 +92,7 @@ def _entries(batch: Sequence[Program]) -> Iterator[str]:
     """A wrapper per program, and the table of them."""
     for program in batch:
         name = identifier(program.name)
-        count = sum(size.fixed is None for size in program.sizes)
+        count = sum(size.is_argument() for size in program.sizes)
         fields = ", ".join(f"s[{n}]" for n in range(count)) or "0"
         arrays = [f"a[{n}]" for n in range(len(program.inputs) + len(program.outputs))]
         words = ", ".join(["&sizes", *arrays, "w"])

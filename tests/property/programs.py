@@ -11,8 +11,9 @@ number per class.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 FLOATS = ("f32", "f64")
@@ -54,13 +55,18 @@ class Number:
 
 @dataclass(frozen=True)
 class Expression:
-    """An index expression: an operator ("" where none is written), a pattern a read, the output's letters."""
+    """An index expression: an operator ("" where none is written), a pattern a read, the output's letters.
+
+    ``left`` is there where the first read has affine or fixed indices: an index per dimension, as written. Its pattern
+    then holds their letters in order.
+    """
 
     op: str
     patterns: tuple[str, ...]
     output: str
     reads: tuple[int, ...]
     schedule: str = ""
+    left: tuple[str, ...] = ()
 
     def letters(self) -> str:
         """Every letter once: those of the output first."""
@@ -177,6 +183,67 @@ def dtype_of(node: Node, dtypes: Sequence[str | None]) -> str | None:
             return "f32" if met == "bool" and not copied else met
 
 
+@dataclass(frozen=True)
+class Index:
+    """An affine index: coefficient, letter and written extent (or None) of each term, and an offset."""
+
+    terms: tuple[tuple[int, str, int | None], ...]
+    offset: int
+
+
+def index_of(text: str) -> Index:
+    """``i``, ``3`` or ``(2y+u:3-1)`` read."""
+    if text.isdigit():
+        return Index((), int(text))
+    terms, offset = [], 0
+    for sign, number, letter, extent, alone in TERM.findall(text.strip("()")):
+        times = -1 if sign == "-" else 1
+        if letter:
+            terms.append((times * int(number or 1), letter, int(extent) if extent else None))
+        else:
+            offset += times * int(alone)
+    return Index(tuple(terms), offset)
+
+
+TERM = re.compile(r"([+-]?)(?:(\d*)([a-z])(?::(\d+))?|(\d+))")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a written index is one letter, which walks the whole dimension."""
+    return text.isalpha()
+
+
+def axis_extents(node: Expression, shapes: Sequence[tuple[int, ...]]) -> dict[str, int] | None:
+    """The extent of every letter, from the shapes of what is read; None if they do not fit.
+
+    A letter that nothing else fixes gets the extent with which its index stays inside, padding included.
+    """
+    found: dict[str, int] = {}
+    fits = True
+
+    def fix(letter: str, extent: int) -> bool:
+        return found.setdefault(letter, extent) == extent
+
+    indices = [index_of(text) for text in node.left]
+    for pattern, shape in zip(node.patterns[1:], shapes[1:], strict=True):
+        fits &= all(fix(letter, n) for letter, n in zip(pattern, shape, strict=True))
+    for text, n in zip(node.left or node.patterns[0], shapes[0], strict=True):
+        fits &= not is_plain(text) or fix(text, n)
+    for index, n in zip(indices, shapes[0], strict=False):
+        fits &= all(fix(letter, extent) for _, letter, extent in index.terms if extent)
+        fits &= bool(index.terms) or index.offset < n
+    for index, n in zip(indices, shapes[0], strict=False):
+        opened = [term for term in index.terms if term[1] not in found]
+        if len(opened) > 1:
+            return None
+        for stride, letter, _ in opened:
+            reach = sum(c * (found[other] - 1) for c, other, _ in index.terms if other != letter)
+            room = n - 2 * index.offset - reach - 1
+            fits &= stride > 0 and -stride <= room
+            found[letter] = max(room // stride + 1, 0) if stride > 0 else 0
+    return found if fits else None
+
+
 class Classes:
     """Union-find over all dimensions of a program: one letter, one class."""
 
@@ -195,9 +262,14 @@ class Classes:
                 case Conversion():
                     dims = members[node.read]
                 case Expression():
-                    for pattern, read in zip(node.patterns, node.reads, strict=True):
-                        for letter, member in zip(pattern, members[read], strict=True):
-                            self._join(axes.setdefault(letter, member), member)
+                    for place, read in enumerate(node.reads):
+                        written = (node.left if place == 0 else ()) or node.patterns[place]
+                        for text, member in zip(written, members[read], strict=True):
+                            if is_plain(text):
+                                self._join(axes.setdefault(text, member), member)
+                    for letter in node.letters():
+                        if letter not in axes:
+                            axes[letter] = self._new()
                     dims = tuple(axes[letter] for letter in node.output)
             members.append(dims)
             self.axes.append(axes)
@@ -222,25 +294,89 @@ class Classes:
         return loops + [list(dims) for dims in self.dims]
 
 
-def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> dict[int, int]:
-    """An extent per class, so that no expression has more than ``MOST_POINTS`` points."""
+def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> dict[int, int] | None:
+    """An extent per class, so that no expression has more than ``MOST_POINTS`` points; None if nothing fits."""
     classes = Classes(program)
+    free = sorted({number for n in program.inputs for number in classes.dims[n]})
     found: dict[int, int] = {}
-    every = {number for dims in classes.dims for number in dims}
-    for number in sorted(every):
+    for number in free:
         if tiny:
             found[number] = rng.choice((0, 1, 2, 2, 3, 3))
         else:
             found[number] = 0 if rng.random() < 0.03 else rng.choice(EXTENTS[1:])
     most = 200 if tiny else MOST_POINTS
-    for domain in classes.domains():
-        while points(domain, found) > most:
-            largest = max(domain, key=lambda number: found[number])
-            found[largest] = EXTENTS[EXTENTS.index(found[largest]) - 1]
-    return found
+    for _ in range(100):
+        whole = completed(program, found)
+        if whole is None:
+            wrong = _repaired(program, classes, found, rng)
+            if not wrong:
+                return None
+            continue
+        largest = [d for d in classes.domains() if points(d, whole) > most]
+        if not largest:
+            return whole
+        candidates = [n for n in {n for d in largest for n in d} & set(free) if found[n] > 1]
+        if not candidates:
+            candidates = [n for n in free if found[n] > 1]
+        if not candidates:
+            return None
+        number = max(candidates, key=lambda n: (found[n], n))
+        found[number] = max(e for e in (*EXTENTS, 4, 5) if e < found[number])
+    return None
 
 
-def points(domain: Sequence[int], extents: dict[int, int]) -> int:
+def _repaired(
+    program: Program, classes: Classes, found: dict[int, int], rng: random.Random
+) -> bool:
+    """Change the extent of an input where a program does not fit; False if there is nothing to change."""
+    free = [number for number in found if found[number] < max(EXTENTS)]
+    affine = [
+        n for n, node in enumerate(program.nodes) if isinstance(node, Expression) and node.left
+    ]
+    if not affine or not free:
+        return False
+    whole = dict(found)
+    for number, node in enumerate(program.nodes):
+        if not isinstance(node, Expression):
+            continue
+        shapes = [tuple(whole.get(c, -1) for c in classes.dims[read]) for read in node.reads]
+        if any(-1 in shape for shape in shapes):
+            return False
+        extents = axis_extents(node, shapes)
+        if extents is None:
+            wanted = [c for c in classes.dims[node.reads[0]] if c in found]
+            if wanted:
+                found[rng.choice(wanted)] = rng.choice(EXTENTS[2:])
+            return bool(wanted)
+        for letter, extent in extents.items():
+            member = classes.find(classes.axes[number][letter])
+            if whole.setdefault(member, extent) != extent:
+                if member not in found:
+                    return False
+                found[member] = extent
+                return True
+    return False
+
+
+def completed(program: Program, free: Mapping[int, int]) -> dict[int, int] | None:
+    """The extents of all classes from those of the inputs; None if they contradict each other."""
+    classes = Classes(program)
+    whole = dict(free)
+    for number, node in enumerate(program.nodes):
+        if not isinstance(node, Expression):
+            continue
+        shapes = [tuple(whole[c] for c in classes.dims[read]) for read in node.reads]
+        extents = axis_extents(node, shapes)
+        if extents is None:
+            return None
+        for letter, extent in extents.items():
+            member = classes.find(classes.axes[number][letter])
+            if whole.setdefault(member, extent) != extent:
+                return None
+    return whole
+
+
+def points(domain: Sequence[int], extents: Mapping[int, int]) -> int:
     """The number of points of a domain; an empty loop counts as one, its neighbours may still be stored."""
     product = 1
     for number in domain:
@@ -248,7 +384,7 @@ def points(domain: Sequence[int], extents: dict[int, int]) -> int:
     return product
 
 
-def shapes(program: Program, extents: dict[int, int]) -> list[tuple[int, ...]]:
+def shapes(program: Program, extents: Mapping[int, int]) -> list[tuple[int, ...]]:
     """The shape of every value."""
     return [tuple(extents[number] for number in dims) for dims in program.classes()]
 
@@ -273,6 +409,8 @@ MOTIFS = (
     *("unary", "binary", "binary", "reduce", "transpose", "scale", "convert"),
     *("matmul", "normal", "softmax", "outer", "chain", "statistics"),
 )
+WINDOWS = ("window", "window", "binary", "reduce", "normal")
+"""What programs with affine indices are made of: few of them, for extents must fit."""
 
 
 def draw_taste(rng: random.Random) -> Taste:
@@ -280,6 +418,8 @@ def draw_taste(rng: random.Random) -> Taste:
     kinds = ("f32", "f32", "f32", "f64", "i32", "i64", "bool")
     few = tuple(rng.choice(kinds) for _ in range(rng.choice((1, 1, 1, 2, 2, 3))))
     motifs = MOTIFS if rng.random() < 0.6 else tuple(rng.choice(MOTIFS) for _ in range(3))
+    if rng.random() < 0.3:
+        motifs = (*motifs, *WINDOWS)
     return Taste(
         few,
         rng.choice((0.2, 0.5, 0.8)),
@@ -309,6 +449,7 @@ def generate(rng: random.Random) -> Program:
         "outer": maker.outer,
         "chain": maker.chain,
         "statistics": maker.statistics,
+        "window": maker.window,
     }
     while maker.made < wanted:
         motifs[rng.choice(taste.motifs)]()
@@ -583,6 +724,85 @@ class _Maker:
         squares = self.expression("^", [pattern, ""], pattern, [centred, two])
         return self.expression("+", [pattern], kept, [squares])
 
+    def window(self) -> int:
+        """Affine and fixed indices: a copy, a pooling, or a convolution with a new input."""
+        rng = self.rng
+        value = self.value(1)
+        if self.ranks[value] > 3:
+            value = self.input(rng.choice((1, 2, 2, 3)))
+        spare = rng.sample(LETTERS.replace("e", ""), 12)  # `(2e-1)` reads as a number
+        plain: list[str] = []
+        windows: list[str] = []
+        left: list[str] = []
+        for _ in range(self.ranks[value]):
+            text, letters = self.index(spare, plain, left[-1:])
+            left.append(text)
+            windows += letters
+        if not any(len(text) > 1 or text.isdigit() for text in left):
+            left[0], windows = self.group(spare, [])
+        pattern = "".join(c for text in left for _, c, _ in index_of(text).terms)
+        fixed = {c for text in left for _, c, extent in index_of(text).terms if extent}
+        distinct = "".join(dict.fromkeys(pattern))
+        right = [c for c in windows if c not in fixed]
+        if right or rng.random() < 0.3:
+            return self.convolved(value, left, pattern, right)
+        dropped = [c for c in distinct if c in fixed and rng.random() < 0.7]
+        output = self.arranged("".join(c for c in distinct if c not in dropped))
+        ops = ("", "+", ">", "<", "*", "||") if dropped else ("", "-", "+", ">>")
+        node = Expression(rng.choice(ops), (pattern,), output, (value,), "", tuple(left))
+        return self.add(node)
+
+    def index(self, spare: list[str], plain: list[str], before: list[str]) -> tuple[str, list[str]]:
+        """An index for one dimension, and the letters of its window."""
+        chance = self.rng.random()
+        if chance < 0.1 and not (before and before[0].isdigit()):
+            return self.rng.choice(("0", "1", "2")), []
+        if chance < 0.5:
+            plain.append(spare.pop())
+            return plain[-1], []
+        return self.group(spare, plain)
+
+    def group(self, spare: list[str], plain: list[str]) -> tuple[str, list[str]]:
+        """``(2y+u:3-1)`` and its like; also ``(i+j)`` of axes that other indices fix."""
+        rng = self.rng
+        stride = rng.choice(("", "", "2", "3"))
+        offset = rng.choice(("", "", "", "-1", "-2", "+1"))
+        if len(plain) > 1 and rng.random() < 0.2:
+            one, other = rng.sample(plain, 2)
+            return f"({stride}{one}{rng.choice('+-')}{other}{offset})", []
+        position = spare.pop()
+        if rng.random() < 0.25:
+            if rng.random() < 0.3:
+                return f"(-{position}:{rng.randint(1, 4)}+{rng.randint(1, 4)})", []
+            return f"({stride or 2}{position}{offset})", []
+        step, window = rng.choice(("", "", "2")), spare.pop()
+        extent = f":{rng.randint(1, 4)}" if rng.random() < 0.6 else ""
+        return f"({stride}{position}+{step}{window}{extent}{offset})", [window]
+
+    def convolved(self, value: int, left: list[str], pattern: str, needed: list[str]) -> int:
+        """A product with a new input over the window and some other letters; then perhaps its sum."""
+        rng = self.rng
+        dtype = self.dtypes[value]
+        have = dict.fromkeys(pattern)
+        room = HIGHEST_RANK - len(have)
+        letters = [
+            *needed,
+            *(c for text in left if is_plain(text) for c in text if rng.random() < 0.5),
+        ]
+        if 0 < room and rng.random() < 0.5:
+            letters.append(next(c for c in LETTERS if c not in have))
+        rng.shuffle(letters)
+        letters = list(dict.fromkeys(letters))
+        other = self.input(len(letters), dtype)
+        right = "".join(letters)
+        output = self.arranged(pattern + right)
+        if len(output) > HIGHEST_RANK:
+            return other
+        op = rng.choice(("*", "*", "*", "+", "-"))
+        node = Expression(op, (pattern, right), output, (value, other), "", tuple(left))
+        made = self.add(node)
+        return self.reduce(made, "+") if rng.random() < 0.6 else made
+
     def finish(self) -> Program:
         """Everything unread is an output; now and then something else is one, or one twice."""
         rng = self.rng
@@ -591,7 +811,8 @@ class _Maker:
             outputs.append(rng.randrange(len(self.nodes)))
         if rng.random() < 0.1:
             outputs.append(rng.choice(outputs))
-        return Program(tuple(self.nodes), (), tuple(outputs))
+        inputs = tuple(n for n, node in enumerate(self.nodes) if isinstance(node, Input))
+        return Program(tuple(self.nodes), inputs, tuple(outputs))
 
 
 def draw_schedule(node: Expression, rng: random.Random) -> str:
@@ -619,7 +840,7 @@ def _draw_order(
     node: Expression, loops: list[str], rng: random.Random
 ) -> tuple[list[str], list[str]]:
     """An order of loops with staged inputs and a start, and the digits in it."""
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         return [], []
     order = list(loops)
     if rng.random() < 0.8:
@@ -670,8 +891,8 @@ def valid(program: Program) -> bool:
 def _valid_expression(
     node: Expression, dtypes: Sequence[str | None], ranks: Sequence[int], program: Program
 ) -> bool:
-    patterns = zip(node.patterns, node.reads, strict=True)
-    if any(len(pattern) != ranks[read] for pattern, read in patterns):
+    written = (node.left or node.patterns[0], *node.patterns[1:])
+    if any(len(w) != ranks[read] for w, read in zip(written, node.reads, strict=True)):
         return False
     met = operand_type(node, dtypes)
     if node.op in NEED_FLOATS and met in INTEGERS:

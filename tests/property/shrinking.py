@@ -132,7 +132,9 @@ def _simpler(node: Expression) -> Iterator[Node]:
         yield replace(node, schedule="")
     names = {letter: "ijklmnopqr"[at] for at, letter in enumerate(node.letters())}
     patterns = tuple("".join(names[c] for c in pattern) for pattern in node.patterns)
-    renamed = replace(node, patterns=patterns, output="".join(names[c] for c in node.output))
+    left = tuple("".join(names.get(c, c) for c in text) for text in node.left)
+    output = "".join(names[c] for c in node.output)
+    renamed = replace(node, patterns=patterns, output=output, left=left)
     if renamed != node and not node.schedule:
         yield renamed
 

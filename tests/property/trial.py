@@ -54,12 +54,15 @@ class Trial:
 def draw(seed: int) -> Trial:
     """The trial of a seed."""
     rng = random.Random(seed)
-    written = write(programs.generate(rng), rng)
-    fixed = rng.random() < 0.25
-    sizes = [programs.draw_extents(written.program, rng) for _ in range(1 if fixed else 2)]
-    sizes.append(sizes[0] if fixed else programs.draw_extents(written.program, rng, tiny=True))
-    runs = tuple(draw_arrays(written.program, extents, rng) for extents in sizes)
-    return Trial(seed, written, fixed, runs)
+    while True:
+        written = write(programs.generate(rng), rng)
+        fixed = rng.random() < 0.25
+        first, second = (programs.draw_extents(written.program, rng) for _ in range(2))
+        tiny = programs.draw_extents(written.program, rng, tiny=True)
+        sizes = [first, first] if fixed else [first, second, tiny]
+        runs = tuple(draw_arrays(written.program, size, rng) for size in sizes if size is not None)
+        if len(runs) == len(sizes) or (runs and not fixed):
+            return Trial(seed, written, fixed, runs)
 
 
 def draw_arrays(program: Program, extents: dict[int, int], rng: random.Random) -> tuple[Array, ...]:

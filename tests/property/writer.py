@@ -48,7 +48,9 @@ def write(program: Program, rng: random.Random, plain: bool = False) -> Written:
 def spelled(node: Expression, rng: random.Random, plain: bool) -> str:
     """An index expression as text."""
     blank = ("" if plain or rng.random() < 0.9 else rng.choice((" ", "  ", "\t"))) or ""
-    words = [pattern or "." for pattern in node.patterns]
+    words = [
+        pattern or "." for pattern in ("".join(node.left) or node.patterns[0], *node.patterns[1:])
+    ]
     form = f"{node.op}{blank}{words[0]}"
     if len(words) == 2:
         form = f"{words[0]}{blank}{node.op}{blank}{words[1]}"

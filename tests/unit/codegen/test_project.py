@@ -108,7 +108,7 @@ def graphs(text: str) -> list[Graph]:
 
 
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "LC_ALL": "C", "MAKEFLAGS": ""}
+    environment = {**os.environ, "LC_ALL": "C", "MAKEFLAGS": "", "MAKELEVEL": "0"}
     return subprocess.run(
         ["make", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

@@ -135,3 +135,26 @@ def test_an_index_that_stays_inside_is_not_guarded() -> None:
 
     assert "Within" not in text("(2y+u)*u~yu >> +yu~y")
     assert "Within" in text("(2y+u-1)*u~yu >> +yu~y")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(i:4)~i", [1, 2, 3, 0]),
+        ("(i:2)~i", [1, 2]),
+        ("(i+0)~i", [1, 2, 3]),
+        ("(i:4+1)~i", [2, 3, 0, 0]),
+        ("(2i:4)~i", [1, 3, 0, 0]),
+        ("+(i:2)~.", 3),
+        (">(i:5)~.", 3),
+    ],
+)
+def test_a_group_of_one_axis_is_a_window(text: str, expected: Any, target: str) -> None:
+    x = np.array([1, 2, 3], np.float32)
+    np.testing.assert_array_equal(i(text)(x, target=target), expected)
+
+
+def test_a_shorter_axis_meets_a_group() -> None:
+    x, y = np.array([1, 2], np.float32), np.array([1, 2, 3], np.float32)
+    np.testing.assert_array_equal(i("i+(i+0)~i")(x, y), [2, 4])

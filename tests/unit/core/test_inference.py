@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from ilang.core.diagnostic import Error
@@ -143,3 +145,27 @@ def test_a_definition_that_doubles_itself_is_refused() -> None:
 def test_ten_thousand_expressions() -> None:
     s = shaped(" >> ".join(["-i~i"] * 10_000))
     assert len(s.nodes) == 10_001
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("f(x[3,n]) = 2j~j", ["n2", "n"]),
+        ("f(x[2,n], y[n]) = 0j*j~j", ["n2", "n"]),
+        ("f(x[m,n]) = 0j~j", ["m", "n"]),
+    ],
+)
+def test_written_names_are_kept(text: str, sizes: list[str]) -> None:
+    assert [size.name for size in of_module(text + "\n", "f").sizes] == sizes
+
+
+def test_errors_survive_pickling() -> None:
+    error = refused("i32 >> /i~i")
+    copied = pickle.loads(pickle.dumps(error))
+    assert type(copied) is type(error)
+    assert str(copied) == str(error)
+
+
+@pytest.mark.parametrize("text", ["(I | 16777217) >> i*.~i", "(f64 | 9007199254740993) >> i*.~i"])
+def test_whole_constants_are_exact(text: str) -> None:
+    assert refused(text).code == "E0603"
