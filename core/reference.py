@@ -44,6 +44,10 @@ MEANING: dict[str, Callable[..., Any]] = {
     "square": np.square,
     "log": lambda base, x: np.divide(np.log(x), np.log(base)),
     "ln": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "where": lambda test, x, y: np.where(np.not_equal(test, 0), x, y),
     "gt": np.greater,
     "gte": np.greater_equal,
     "lt": np.less,
@@ -75,7 +79,8 @@ def evaluate(
         for number, node in enumerate(shaped.nodes):
             dtype = types[shaped.tensors[number].dtype]
             if isinstance(node, Assignment):
-                values.append(_assign(node, values, extents, types).astype(dtype))
+                dims = tuple(extents[size] for size in shaped.tensors[number].dims)
+                values.append(_assign(node, values, dims, extents, types).astype(dtype))
             else:
                 values.append(np.asarray(arrays[node.number]).astype(dtype))
     return [values[number] for number in shaped.outputs]
@@ -88,19 +93,58 @@ def _types(exact: bool) -> dict[str, np.dtype[Any]]:
 
 
 def _assign(
-    node: Assignment, values: list[Array], extents: Sequence[int], types: dict[str, np.dtype[Any]]
+    node: Assignment,
+    values: list[Array],
+    dims: Sequence[int],
+    extents: Sequence[int],
+    types: dict[str, np.dtype[Any]],
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
     positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
-    operands = [
-        values[read.value][tuple(_index(part, positions) for part in read.index)]
-        for read in node.reads
-    ]
+    runs = _runs(node, positions, domain)
+    operands = [_element(values[read.value], read.index, positions) for read in node.reads]
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
+    if node.base is not None:
+        return _onto(node, values[node.base], full, positions, runs)
     if node.acc is not None:
-        full = _fold(node, full.astype(types[node.acc_dtype]), types)
-    return _arranged(node, full)
+        full = full.astype(types[node.acc_dtype])
+        full = np.where(runs, full, _neutral(node, types)) if node.guards else full
+        full = _fold(node, full, types)
+    return _arranged(node, full).reshape(dims)
+
+
+def _runs(node: Assignment, positions: list[Array], domain: tuple[int, ...]) -> Array:
+    """Where the guards of an assignment hold."""
+    holds = np.ones(domain, np.bool_)
+    for guard in node.guards:
+        holds &= _index(Affine(guard.terms, guard.offset), positions) >= 0
+    return holds
+
+
+def _element(array: Array, index: Sequence[Affine], positions: list[Array]) -> Array:
+    """The elements at an index over the whole domain; past the ends, where guards keep them out, any."""
+    if 0 in array.shape:
+        return np.zeros(np.broadcast_shapes(*(p.shape for p in positions)), array.dtype)
+    places = [
+        np.clip(_index(part, positions), 0, extent - 1)
+        for part, extent in zip(index, array.shape, strict=True)
+    ]
+    return np.asarray(array[tuple(places)])
+
+
+def _onto(node: Assignment, base: Array, full: Array, positions: list[Array], runs: Array) -> Array:
+    """A copy of the base with elements stored, or accumulated into."""
+    result = base.copy()
+    at = tuple(np.broadcast_to(_index(part, positions), full.shape)[runs] for part in node.target)
+    if node.acc is None:
+        result[at] = full[runs]
+    else:
+        primitive = OPS[node.acc].binary
+        assert primitive is not None
+        ufunc: Any = MEANING[primitive]
+        ufunc.at(result, at, full[runs])
+    return result
 
 
 def _along(axis: int, extent: int, rank: int) -> Array:
@@ -144,16 +188,22 @@ def _fold(node: Assignment, full: Array, types: dict[str, np.dtype[Any]]) -> Arr
     assert node.acc is not None
     op = OPS[node.acc]
     assert op.binary is not None
-    assert op.identity is not None
     reduced = node.reduced_axes()
     dtype = types[node.acc_dtype]
-    start: float | int = op.identity
-    if node.acc_dtype in INTEGER_ENDS and abs(op.identity) == float("inf"):
-        start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
     ufunc: Any = MEANING[op.binary]
     return np.asarray(
-        ufunc.reduce(full, axis=reduced, keepdims=True, initial=dtype.type(start), dtype=dtype)
+        ufunc.reduce(full, axis=reduced, keepdims=True, initial=_neutral(node, types), dtype=dtype)
     )
+
+
+def _neutral(node: Assignment, types: dict[str, np.dtype[Any]]) -> Any:
+    """The neutral element of an accumulator."""
+    assert node.acc is not None
+    start = OPS[node.acc].identity
+    assert start is not None
+    if node.acc_dtype in INTEGER_ENDS and abs(start) == float("inf"):
+        start = INTEGER_ENDS[node.acc_dtype][start > 0]
+    return types[node.acc_dtype].type(start)
 
 
 def _arranged(node: Assignment, full: Array) -> Array:

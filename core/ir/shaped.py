@@ -3,10 +3,14 @@
 Produced by ``passes/graph_to_shaped.py``, consumed by the evaluator, the schedule and ``explain``.
 
 Invariants:
-    - An extent is a ``Size``: a number, or a name that a run-time argument fills. Two dimensions have the same size
-      number iff the program forces them to be equal.
+    - An extent is a ``Size``: a number, or a name that a run-time argument fills. Dimensions of one size number have
+      equal extents.
     - Constants are folded into the scalars that use them; every scalar is typed, its conversions explicit.
     - Each output is a value of its own: an assignment, never an input, never listed twice.
+    - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
+      the whole dimension, or 0 where the dimension has size 1; guards then stand only on a reduction.
+    - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
+      output: the new value takes its place in memory.
     - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
 """
 
@@ -68,7 +72,11 @@ class Input:
 
 @record
 class Assignment:
-    """An accumulating assignment; ``sizes`` gives the size number of each axis."""
+    """An accumulating assignment; ``sizes`` gives the size number of each axis.
+
+    With a ``base``, the tensor is that value with the elements at ``target`` stored anew, or accumulated into where
+    there is an ``acc``: what one assignment cannot write alone (diagonals, parts of a concatenation).
+    """
 
     axes: tuple[Axis, ...]
     sizes: tuple[int, ...]
@@ -81,6 +89,7 @@ class Assignment:
     schedule: Schedule | None
     text: str
     span: Span
+    base: int | None = None
 
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Generator
 
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, Guard, walks
 from ilang.core.ir.nest import Nest, Scheduled, schedule_text
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -69,11 +69,18 @@ class _Storage:
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
+        self.successor = {
+            node.base: value
+            for value, node in enumerate(shaped.nodes)
+            if isinstance(node, Assignment) and node.base is not None
+        }
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
 
     def whole(self, value: int) -> int:
-        """The buffer that holds all of a value."""
+        """The buffer that holds all of a value; one that takes another's place has its buffer."""
+        while value in self.successor:
+            value = self.successor[value]
         if value not in self.of_value:
             tensor = self.shaped.tensors[value]
             role = "temporary"
@@ -161,15 +168,16 @@ class _Lowering:
         place = _Place(None, self.storage.whole(value), tuple(range(rank)))
         frame = self._frame(value, place)
         _drive(self._assignment(frame))
-        body = self._parallel(frame.nest.order, set(frame.node.output_axes()))
+        body = self._parallel(frame.nest.order, frame.node)
         return kernel.Kernel(
             f"k{self.number}", body, tuple(self.names), tuple(self.locals), tuple(self.comments)
         )
 
-    def _parallel(self, order: tuple[int, ...], outputs: set[int]) -> tuple[kernel.Statement, ...]:
-        """Mark the root's outermost loop parallel if it is an output loop: its iterations write disjoint elements."""
+    def _parallel(self, order: tuple[int, ...], node: Assignment) -> tuple[kernel.Statement, ...]:
+        """Mark the root's outermost loop parallel if it alone walks a dimension: its iterations write disjoint elements."""
         root = self.top[-1]
-        if isinstance(root, kernel.For) and order[0] in outputs:
+        alone = {index.terms[0][1] for index in node.target if len(index.terms) == 1}
+        if isinstance(root, kernel.For) and order[0] in alone:
             self.top[-1] = kernel.For(root.variable, root.size, root.body, parallel=True)
         return tuple(self.top)
 
@@ -182,7 +190,7 @@ class _Lowering:
     def _assignment(self, frame: _Frame) -> Steps:
         """Lower one assignment: its open loops come from the reader, the others are opened here."""
         order, node = frame.nest.order, frame.node
-        reduced = set(node.reduced_axes())
+        reduced = set(node.reduced_axes()) if node.base is None else set()
         leading = next((n for n, axis in enumerate(order) if axis in reduced), len(order))
         yield from self._stage(frame, 0)
         opened = []
@@ -194,10 +202,33 @@ class _Lowering:
         if reduced:
             yield from self._reduction(frame, block, leading)
         else:
-            self._write(frame, block, self._value(frame))
+            self._store(frame, block)
         for loop in reversed(opened):
             self._leave(loop)
         self._comment(frame)
+
+    def _store(self, frame: _Frame, block: Block) -> None:
+        """One element anew; or, of a base with an operator, accumulated in place: several iterations may meet there."""
+        body: Block = []
+        if frame.node.acc is None or frame.node.base is None:
+            self._write(frame, body, self._value(frame))
+        else:
+            assert frame.place.buffer is not None
+            index = tuple(frame.indexed(part) for part in frame.node.target)
+            held = Load(frame.place.buffer, index, frame.node.acc_dtype)
+            self._write(frame, body, self._accumulated(frame, held))
+        block.extend(self._guarded(frame, body))
+
+    @staticmethod
+    def _guarded(frame: _Frame, body: Block) -> Block:
+        """Statements that run only where the guards of an assignment hold."""
+        if not frame.node.guards:
+            return body
+        guards = tuple(
+            Guard(tuple((c, frame.variable[axis]) for c, axis in guard.terms), guard.offset)
+            for guard in frame.node.guards
+        )
+        return [kernel.If(guards, tuple(body))]
 
     def _comment(self, frame: _Frame) -> None:
         self.comments.append(f"{frame.node.text}   {schedule_text(frame.node, frame.nest)}")
@@ -271,7 +302,8 @@ class _Lowering:
         block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
         def step(body: Block) -> None:
-            body.append(kernel.Change(local, self._accumulated(frame, acc)))
+            change = kernel.Change(local, self._accumulated(frame, acc))
+            body.extend(self._guarded(frame, [change]))
 
         yield from self._inside(frame, leading, step)
         result = self.shaped.tensors[frame.value].dtype
@@ -288,7 +320,8 @@ class _Lowering:
 
         def step(body: Block) -> None:
             at = tuple(walks(frame.variable[axis]) for axis in inner)
-            body.append(kernel.Store(buffer, at, self._accumulated(frame, Load(buffer, at, dtype))))
+            store = kernel.Store(buffer, at, self._accumulated(frame, Load(buffer, at, dtype)))
+            body.extend(self._guarded(frame, [store]))
 
         def finish(body: Block, at: tuple[Affine, ...]) -> None:
             result = self.shaped.tensors[frame.value].dtype

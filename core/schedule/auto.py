@@ -1,8 +1,8 @@
 """The schedule of everything unscheduled, as the same value a person's schedule is.
 
 Rules, from access patterns only:
-    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index, it is no
-       output, and no element would be computed twice; else it is computed whole, in a kernel of its own.
+    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index of plain axes,
+       it is no output, has no base, and no element would be computed twice; else it is computed whole, in a kernel of its own.
     2. A pointwise value that its reader reads once an iteration is computed in the reader's innermost loop: a chain
        of pointwise expressions is one nest, a matrix multiply stores no product.
     3. Any other staged value is computed inside the longest run of the reader's outer loops that are also its own
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Nest
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 
 Access = tuple[Affine, ...]
 Mapping = dict[int, int]
@@ -125,22 +125,31 @@ class _Choice:
 
 
 def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
-    """For each value the one assignment and index that reads it, or None: several, an output, or an input."""
+    """For each value the one assignment and index that reads it; None if it cannot be staged there (rule 1)."""
     found: list[tuple[int, Assignment, Read] | None] = [None] * len(shaped.nodes)
     shared = set(shaped.outputs)
     for reader, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment):
             shared.add(reader)
             continue
+        if node.base is not None:
+            shared |= {reader, node.base}
         for read in node.reads:
             known = found[read.value]
             if known is not None and (known[0] != reader or known[2] != read):
+                shared.add(read.value)
+            if not _is_plain(shaped.nodes[read.value], read):
                 shared.add(read.value)
             found[read.value] = (reader, node, read)
     return [
         None if entry is None or value in shared else (entry[1], entry[2])
         for value, entry in enumerate(found)
     ]
+
+
+def _is_plain(made: Node, read: Read) -> bool:
+    """Whether a reader walks every axis of a value's target with an axis of its own."""
+    return not isinstance(made, Assignment) or len(mapping(made, read)) == len(made.output_axes())
 
 
 def mapping(made: Assignment, read: Read) -> Mapping:
