@@ -16,7 +16,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -175,6 +174,8 @@ def _store(folder: Path, entry: Path, text: str, variant: Variant) -> None:
 
 def _private(text: str, variant: Variant, load: Callable[[str], T]) -> T:
     """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
+    import tempfile
+
     try:
         with _working_folder(Path(tempfile.gettempdir())) as work:
             toolchain.build(text, work, variant)
@@ -201,6 +202,8 @@ def _reason(error: OSError) -> str:
 @contextlib.contextmanager
 def _working_folder(parent: Path) -> Iterator[Path]:
     """A new folder of our own; it stays where a compiler failed, for whoever wants to look at the source."""
+    import tempfile
+
     work = Path(tempfile.mkdtemp(prefix="building-", dir=parent))
     keep = False
     try:

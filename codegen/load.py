@@ -9,12 +9,12 @@ C declarations costs more to import than all of this module.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import _cffi_backend as backend
@@ -69,18 +69,13 @@ class Turn:
     def __init__(self) -> None:
         self._owner, self._lock = os.getpid(), threading.RLock()
 
-    def __enter__(self) -> None:
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold the lock."""
         if self._owner != os.getpid():
             self._owner, self._lock = os.getpid(), threading.RLock()
-        self._lock.acquire()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock.release()
+        with self._lock:
+            yield
 
 
 class Library:
@@ -148,7 +143,7 @@ class Compiled:
         """
         known = self._libraries.get(threads)
         if known is None:
-            with self._turn:
+            with self._turn.taken():
                 known = self._libraries.get(threads)
                 if known is None:
                     variant = Variant(threads, self._sanitize)
@@ -215,7 +210,7 @@ class Plan:
         names: Names,
     ) -> None:
         sizes = compiled.program.sizes
-        run_time = [extents[n] for n, size in enumerate(sizes) if size.fixed is None]
+        run_time = [extents[n] for n, size in enumerate(sizes) if size.is_argument()]
         library = compiled.library(threads=False)
         self._kept = np.array(run_time or [0], np.int64)
         self._sizes = argument(self._kept)
@@ -396,8 +391,6 @@ def failure(status: int) -> Error:
             )
         case 3:
             return too_large("an array of these extents")
-        case 4:
-            return DataError("E0714", "an index read from an array is out of range")
         case _:
             return InternalError("E9910", f"a compiled program returned status {status}")
 

@@ -12,12 +12,15 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
+
+if TYPE_CHECKING:
+    import subprocess
 
 SECONDS = 120
 """A compiler that has not ended by then is taken to hang."""
@@ -141,7 +144,7 @@ def build(text: str, folder: Path, variant: Variant) -> bytes:
 
     Raises:
         ToolError: E0901, E0902 (no compiler), E0903 (it fails), E0904 (a signal ends it), E0905 (it hangs), E0906 (it
-            writes no library, or a broken one), E0907 (the folder cannot be written).
+            writes no library, or a broken one), E0907 (the folder cannot be written), E0909 (it cannot be started).
     """
     compiler = find_compiler()
     try:
@@ -170,10 +173,16 @@ def _refuses(said: str, flag: str) -> bool:
 
 def _run(command: list[str], folder: Path) -> tuple[int, str]:
     """Run a compiler in ``folder``: its exit status (negative: a signal) and the beginning of what it said."""
+    import subprocess
+
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     log = folder / "messages.txt"
     try:
-        with log.open("wb") as messages:
+        messages = log.open("w+b")
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    with messages:
+        try:
             child = subprocess.Popen(
                 command,
                 cwd=folder,
@@ -183,23 +192,23 @@ def _run(command: list[str], folder: Path) -> tuple[int, str]:
                 stderr=subprocess.STDOUT,
                 process_group=0,
             )
-    except OSError as error:
-        raise ToolError(
-            "E0907",
-            f"the C compiler {command[0]} could not be started in {folder}: {_why(error)}",
-            help="check that the program runs by itself, and that there is memory, disk and process space left",
-        ) from None
-    try:
-        status = child.wait(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        raise ToolError(
-            "E0905",
-            f"the C compiler did not end within {SECONDS} seconds",
-            help=f"see whether this ends: {_again(command, folder)}",
-        ) from None
-    finally:
-        _end(child)
-    with log.open("rb") as messages:
+        except OSError as error:
+            raise ToolError(
+                "E0909",
+                f"the C compiler {command[0]} cannot be started: {_why(error)}",
+                help="see whether it runs by itself, and whether there is memory and room for another process",
+            ) from None
+        try:
+            status = child.wait(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            raise ToolError(
+                "E0905",
+                f"the C compiler did not end within {SECONDS} seconds",
+                help=f"see whether this ends: {_again(command, folder)}",
+            ) from None
+        finally:
+            _end(child)
+        messages.seek(0)
         return status, messages.read(KEPT_OUTPUT).decode("utf-8", "replace")
 
 

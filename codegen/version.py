@@ -40,7 +40,7 @@ class Version:
             ToolError: it cannot be compiled.
         """
         if self._compiled is None:
-            with self._turn:
+            with self._turn.taken():
                 if self._compiled is None:
                     program = pipeline.lower(self.shaped)
                     self._compiled = Compiled(program, c.emit(program))

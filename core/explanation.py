@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
+from ilang.core.ir.kernel import Program
 from ilang.core.ir.nest import Nest, Scheduled, schedule_text
 from ilang.core.ir.scalar import Apply, Constant, walk
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
-from ilang.core.passes.nest_to_kernel import nest_to_kernel
-from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.record import record
 from ilang.core.schedule.auto import mapping
 
@@ -99,20 +98,17 @@ WRITTEN_NOTE = (
 )
 
 
-def explain(
-    graph: Graph,
-    shaped: Shaped,
-) -> Explanation:
-    """Explain a program from its graph and what was inferred of it."""
-    scheduled = shaped_to_nest(shaped)
-    return _Explaining(graph, scheduled).run()
+def explain(graph: Graph, scheduled: Scheduled, program: Program) -> Explanation:
+    """Explain a program from its graph, its nests and its kernels."""
+    return _Explaining(graph, scheduled, program).run()
 
 
 class _Explaining:
     """One explanation under construction."""
 
-    def __init__(self, graph: Graph, scheduled: Scheduled) -> None:
+    def __init__(self, graph: Graph, scheduled: Scheduled, program: Program) -> None:
         self.graph = graph
+        self.program = program
         self.scheduled = scheduled
         self.shaped = scheduled.shaped
         values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
@@ -130,7 +126,7 @@ class _Explaining:
             tuple(self._step(value, node) for value, node, _ in steps),
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
             tuple(self._schedule(*step) for step in steps),
-            loops_text(nest_to_kernel(self.scheduled)),
+            loops_text(self.program),
             self._cost(),
             (WRITTEN_NOTE,) if written else (),
         )
@@ -259,9 +255,20 @@ class _Explaining:
             flops.add(operations + (node.acc is not None), domain)
         traffic = _Total(self.shaped)
         for value in (*self.shaped.inputs, *self.shaped.outputs):
-            tensor = self.shaped.tensors[value]
-            traffic.add(BYTES[tensor.dtype], tensor.dims)
+            traffic.add(BYTES[self.shaped.tensors[value].dtype], self._touched(value))
         return Cost(flops.result(), traffic.result(), self._stored())
+
+    def _touched(self, value: int) -> tuple[int, ...]:
+        """The sizes whose product is the number of elements read: a diagonal has one axis for two dimensions."""
+        walked = [
+            {axis: node.sizes[axis] for index in read.index for _, axis in index.terms}
+            for _, node, _ in self._assignments()
+            for read in node.reads
+            if read.value == value
+        ]
+        dims = self.shaped.tensors[value].dims
+        most = max(walked, key=len, default=None)
+        return dims if most is None or len(most) >= len(dims) else tuple(most.values())
 
     def _stored(self) -> str:
         """The tensors stored between kernels, and their bytes."""

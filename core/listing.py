@@ -10,11 +10,11 @@ from typing import assert_never
 
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
-from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
-from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
 from ilang.core.ir.nest import Scheduled, schedule_text
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
+from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Shaped, Size
 
 INFIX = {
@@ -173,16 +173,18 @@ class _Loops:
         for s in body:
             match s:
                 case For():
-                    size = self.program.sizes[s.size]
-                    end = f"n_{size.name}" if size.fixed is None else str(size.fixed)
-                    yield f"{indent}for {self.kernel.names[s.variable]} in 0..{end}"
+                    lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
+                    name = self.kernel.names[s.variable]
+                    yield f"{indent}for {name} in 0..{self._end(s.size)}{lanes}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
-                    tests = (f"{self._affine(Affine(g.terms, g.offset))} >= 0" for g in s.guards)
-                    yield f"{indent}if {' and '.join(tests)}"
+                    yield f"{indent}if {self._conditions(s.within)}"
                     yield from self.lines(s.body, indent + "  ")
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
+                case Fold():
+                    name = self.kernel.locals[s.variable]
+                    yield f"{indent}{name} = fold the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
                 case Store():
@@ -196,6 +198,13 @@ class _Loops:
                 return f"{target} {INFIX[value.primitive]}= {self._scalar(right)}"
         return f"{target} = {self._scalar(value)}"
 
+    def _conditions(self, within: Sequence[Within]) -> str:
+        return " and ".join(f"0 <= {self._affine(w.index)} < {self._end(w.size)}" for w in within)
+
+    def _end(self, number: int) -> str:
+        size = self.program.sizes[number]
+        return f"n_{size.name}" if size.fixed is None else str(size.fixed)
+
     def _scalar(self, scalar: Scalar) -> str:
         return scalar_text(scalar, self._leaf)
 
@@ -205,6 +214,9 @@ class _Loops:
                 return self.kernel.locals[scalar.variable]
             case Load():
                 return self._element(scalar.buffer, scalar.index)
+            case Select():
+                then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
+                return f"({then} if {self._conditions(scalar.within)} else {otherwise})"
             case _:
                 return ""
 

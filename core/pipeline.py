@@ -14,7 +14,7 @@ from ilang.core.check import kernel as kernel_check
 from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
 from ilang.core.explanation import Explanation
-from ilang.core.infer.extents import fit_shaped
+from ilang.core.infer.fit import fit_shaped
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
@@ -23,6 +23,7 @@ from ilang.core.listing import graph_text, loops_text, shapes_text
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
+from ilang.core.passes.kernel_to_lanes import kernel_to_lanes
 from ilang.core.passes.nest_to_kernel import nest_to_kernel
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
@@ -68,6 +69,7 @@ STEPS = (
         "core/passes/shaped_to_nest.py", "shaped", "core/ir/nest.py", "a loop nest per assignment"
     ),
     Step("core/passes/nest_to_kernel.py", "nest", "core/ir/kernel.py", "staged, folded, loops"),
+    Step("core/passes/kernel_to_lanes.py", "kernel", "core/ir/kernel.py", "lanes of reductions"),
     Step("codegen/targets", "kernel", "text", "C"),
 )
 
@@ -109,14 +111,15 @@ def lower(shaped: Shaped) -> Program:
     """The kernels of a shaped program."""
     scheduled = shaped_to_nest(shaped)
     nest_check.verify(scheduled)
-    program = nest_to_kernel(scheduled)
+    program = kernel_to_lanes(nest_to_kernel(scheduled))
     kernel_check.verify(program)
     return program
 
 
 def explain(graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None) -> Explanation:
     """What ``i explain`` tells of a program."""
-    return explanation.explain(graph, infer(graph, shapes=shapes))
+    shaped = infer(graph, shapes=shapes)
+    return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped))
 
 
 def landings(text: str) -> dict[str, str]:

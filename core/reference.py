@@ -95,55 +95,45 @@ def _types(exact: bool) -> dict[str, np.dtype[Any]]:
 def _assign(
     node: Assignment,
     values: list[Array],
-    dims: Sequence[int],
+    dims: tuple[int, ...],
     extents: Sequence[int],
     types: dict[str, np.dtype[Any]],
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
     positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
-    runs = _runs(node, positions, domain)
-    operands = [_element(values[read.value], read.index, positions) for read in node.reads]
+    operands, counted = [], np.asarray(True)
+    for read in node.reads:
+        operand, inside = _read(
+            values[read.value], [_index(part, positions) for part in read.index]
+        )
+        operands.append(operand)
+        counted = counted & inside if read.outside == "skip" else counted
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
     if node.base is not None:
-        return _onto(node, values[node.base], full, positions, runs)
+        return _onto(node, values[node.base], full, positions, np.broadcast_to(counted, domain))
     if node.acc is not None:
-        full = full.astype(types[node.acc_dtype])
-        full = np.where(runs, full, _neutral(node, types)) if node.guards else full
-        full = _fold(node, full, types)
+        full = _fold(
+            node, full.astype(types[node.acc_dtype]), np.broadcast_to(counted, domain), types
+        )
     return _arranged(node, full).reshape(dims)
 
 
-def _runs(node: Assignment, positions: list[Array], domain: tuple[int, ...]) -> Array:
-    """Where the guards of an assignment hold."""
-    holds = np.ones(domain, np.bool_)
-    for guard in node.guards:
-        holds &= _index(Affine(guard.terms, guard.offset), positions) >= 0
-    return holds
-
-
-def _element(array: Array, index: Sequence[Affine], positions: list[Array]) -> Array:
-    """The elements at an index over the whole domain; past the ends, where guards keep them out, any."""
-    if 0 in array.shape:
-        return np.zeros(np.broadcast_shapes(*(p.shape for p in positions)), array.dtype)
-    places = [
-        np.clip(_index(part, positions), 0, extent - 1)
-        for part, extent in zip(index, array.shape, strict=True)
-    ]
-    return np.asarray(array[tuple(places)])
-
-
-def _onto(node: Assignment, base: Array, full: Array, positions: list[Array], runs: Array) -> Array:
-    """A copy of the base with elements stored, or accumulated into."""
+def _onto(
+    node: Assignment, base: Array, full: Array, positions: list[Array], counted: Array
+) -> Array:
+    """A copy of the base with elements stored, or accumulated into, where that counts."""
     result = base.copy()
-    at = tuple(np.broadcast_to(_index(part, positions), full.shape)[runs] for part in node.target)
+    at = tuple(
+        np.broadcast_to(_index(part, positions), full.shape)[counted] for part in node.target
+    )
     if node.acc is None:
-        result[at] = full[runs]
-    else:
-        primitive = OPS[node.acc].binary
-        assert primitive is not None
-        ufunc: Any = MEANING[primitive]
-        ufunc.at(result, at, full[runs])
+        result[at] = full[counted]
+        return result
+    primitive = OPS[node.acc].binary
+    assert primitive is not None
+    ufunc: Any = MEANING[primitive]
+    ufunc.at(result, at, full[counted].astype(result.dtype))
     return result
 
 
@@ -155,6 +145,19 @@ def _along(axis: int, extent: int, rank: int) -> Array:
 def _index(part: Affine, positions: list[Array]) -> Any:
     """An affine index as an array over the domain."""
     return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(part.offset))
+
+
+def _read(value: Array, index: list[Any]) -> tuple[Array, Array]:
+    """The elements at an index over the domain, 0 where it is outside, and where it is inside."""
+    inside = np.asarray(True)
+    for part, extent in zip(index, value.shape, strict=True):
+        inside = inside & (part >= 0) & (part < extent)
+    if value.size == 0:
+        return np.zeros(
+            np.broadcast_shapes(*(np.shape(part) for part in index)), value.dtype
+        ), inside
+    clipped = [np.clip(part, 0, n - 1) for part, n in zip(index, value.shape, strict=True)]
+    return np.where(inside, value[tuple(clipped)], value.dtype.type(0)), inside
 
 
 def _scalar(scalar: Scalar, operands: list[Array], types: dict[str, np.dtype[Any]]) -> Any:
@@ -183,27 +186,23 @@ def _converted(array: Any, dtype: str, types: dict[str, np.dtype[Any]]) -> Any:
     return np.where(fits, np.where(fits, array, 0).astype(types[dtype]), types[dtype].type(low))
 
 
-def _fold(node: Assignment, full: Array, types: dict[str, np.dtype[Any]]) -> Array:
-    """Fold the reduced axes, keeping them with extent 1; an empty fold gives the identity."""
+def _fold(node: Assignment, full: Array, counted: Array, types: dict[str, np.dtype[Any]]) -> Array:
+    """Fold the reduced axes where they count, keeping them with extent 1; an empty fold gives the identity."""
     assert node.acc is not None
     op = OPS[node.acc]
     assert op.binary is not None
+    assert op.identity is not None
     reduced = node.reduced_axes()
     dtype = types[node.acc_dtype]
+    start: float | int = op.identity
+    if node.acc_dtype in INTEGER_ENDS and abs(op.identity) == float("inf"):
+        start = INTEGER_ENDS[node.acc_dtype][op.identity > 0]
     ufunc: Any = MEANING[op.binary]
     return np.asarray(
-        ufunc.reduce(full, axis=reduced, keepdims=True, initial=_neutral(node, types), dtype=dtype)
+        ufunc.reduce(
+            full, axis=reduced, keepdims=True, initial=dtype.type(start), dtype=dtype, where=counted
+        )
     )
-
-
-def _neutral(node: Assignment, types: dict[str, np.dtype[Any]]) -> Any:
-    """The neutral element of an accumulator."""
-    assert node.acc is not None
-    start = OPS[node.acc].identity
-    assert start is not None
-    if node.acc_dtype in INTEGER_ENDS and abs(start) == float("inf"):
-        start = INTEGER_ENDS[node.acc_dtype][start > 0]
-    return types[node.acc_dtype].type(start)
 
 
 def _arranged(node: Assignment, full: Array) -> Array:

@@ -188,21 +188,23 @@ def _read_array(stream: IO[bytes], size: int, path: str) -> Array:
     try:
         shape, fortran, dtype, begin = _header(stream)
         expected = math.prod(shape) * dtype.itemsize
-        if dtype.hasobject or dtype.kind not in "fiub":
-            raise ValueError(f"its elements are {dtype}, not numbers")
-        if expected != size - begin:
-            raise ValueError(f"it declares {expected:,} bytes of data and holds {size - begin:,}")
+        _check_header(dtype, expected, size - begin)
         check_memory(expected, path)
-        data = stream.read(expected)
-        if len(data) != expected:
-            raise ValueError("it ends early")
-        flat = np.frombuffer(bytearray(data), dtype=dtype)
+        flat = np.frombuffer(bytearray(stream.read(expected)), dtype=dtype)
         array = flat.reshape(shape, order="F" if fortran else "C")
         return array.astype(dtype.newbyteorder("="), copy=False)
     except (DataError, MemoryError):
         raise
     except Exception as trouble:
         raise _not_an_array(path, trouble) from None
+
+
+def _check_header(dtype: np.dtype[Any], declared: int, there: int) -> None:
+    """Refuse elements that are no numbers, and a size that is not the size of what is there."""
+    if dtype.hasobject or dtype.kind not in "fiub":
+        raise ValueError(f"its elements are {dtype}, not numbers")
+    if declared != there:
+        raise ValueError(f"it declares {declared:,} bytes of data and holds {there:,}")
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
+from textwrap import indent
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError
 
 CODE = re.compile(r"[Ee][0-9]{4}")
+FENCED = re.compile(r"^```\w+ ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^## (E[0-9]{4})\b.*$", re.MULTILINE)
 
 
@@ -18,12 +19,11 @@ def is_code(text: str) -> bool:
 
 def pages() -> dict[str, str]:
     """Every page by its code, in order, heading included."""
-    folder = os.path.dirname(__file__)
+    from pathlib import Path
+
     found: dict[str, str] = {}
-    for name in sorted(os.listdir(folder)):
-        if name.startswith("errors") and name.endswith(".md"):
-            with open(os.path.join(folder, name), encoding="utf-8") as stream:
-                found |= _cut(stream.read())
+    for file in sorted(Path(__file__).parent.glob("errors*.md")):
+        found |= _cut(file.read_text("utf-8"))
     return dict(sorted(found.items()))
 
 
@@ -31,9 +31,18 @@ def _cut(text: str) -> dict[str, str]:
     heads = list(HEADING.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
     return {
-        head.group(1): text[head.start() + len("## ") : end].strip() + "\n"
+        head.group(1): _drawn(text[head.start() + len("## ") : end].strip()) + "\n"
         for head, end in zip(heads, ends, strict=True)
     }
+
+
+def _drawn(text: str) -> str:
+    """A page without the marks of Markdown: what was fenced is indented, below the name of its file."""
+    return FENCED.sub(lambda m: _file(m.group(1)) + indent(m.group(2), "    ").rstrip(), text)
+
+
+def _file(name: str) -> str:
+    return f"{name}:\n" if name else ""
 
 
 def page(code: str) -> str:
@@ -45,9 +54,9 @@ def page(code: str) -> str:
     text = known.get(code.upper())
     if text is not None:
         return text
-    guess = nearest(code, tuple(known))
+    family = [other for other in known if other[:3] == code.upper()[:3]]
     raise CommandError(
         "E0813",
         f"no message has the code {code.upper()}",
-        help=f"did you mean {guess}?" if guess else None,
+        help=f"the codes of its family: {' '.join(family)}" if family else None,
     )

@@ -41,7 +41,7 @@ def command(session: Session, line: str) -> Reply:
     )
 
 
-def _help(session: Session, _rest: str) -> Reply:
+def _help(_session: Session, _rest: str) -> Reply:
     from ilang.icli.plain import table
 
     lines = [
@@ -160,7 +160,7 @@ def _drop(session: Session, rest: str) -> Reply:
     return Reply(())
 
 
-def _quit(session: Session, _rest: str) -> Reply:
+def _quit(_session: Session, _rest: str) -> Reply:
     return Reply((), leaves=True)
 
 

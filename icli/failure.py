@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import CommandError, DataError, Error, InternalError
+from ilang.core.diagnostic import CommandError, DataError, Error, InternalError, NotationError
 from ilang.icli.screen import Screen
 
 INTERRUPTED = 130
@@ -43,13 +43,19 @@ def as_error(failure: BaseException) -> Error:
         case Error():
             return failure
         case MemoryError():
-            return DataError("E0737", "there is not enough memory for this program and its data")
+            return DataError("E0713", "there is not enough memory for this program and its data")
         case RecursionError():
-            return DataError("E0738", "the program is nested too deeply")
+            return NotationError("E0114", "the program is nested too deeply")
         case OSError():
             return system_error("", failure)
         case SystemExit():
             return CommandError("E0801", "the command ended early")
+        case _:
+            return internal_error(failure)
+
+
+def internal_error(failure: BaseException) -> InternalError:
+    """The diagnostic for a failure that nobody foresaw."""
     words = " ".join(str(failure).split())
     return InternalError(
         "E9900",

@@ -1,5 +1,8 @@
 """Files: read regular ones only, write them whole or not at all."""
 
+# Importing pathlib takes as long as explaining a program does.
+# ruff: noqa: PTH105, PTH108
+
 from __future__ import annotations
 
 import os

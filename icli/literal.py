@@ -6,9 +6,10 @@ square brackets, every list of a level of one length.
 
 from __future__ import annotations
 
+import math
 import re
 
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, shorten
 from ilang.core.dtype import DTYPES
 from ilang.core.record import record
 from ilang.core.source import Source, Span
@@ -64,6 +65,14 @@ def parse_literal(text: str, name: str = "<array>") -> Literal:
     Raises: DataError E0721 where it is no literal, E0722 where its lists differ in length or depth.
     """
     return _Reader(Source(name, text)).read()
+
+
+def _decimal(mark: str, span: Span) -> float:
+    """A decimal number, which must not overflow."""
+    number = float(mark)
+    if math.isinf(number) and not mark.endswith("inf"):
+        raise DataError("E0723", f"{shorten(mark, 40)} is beyond every float", span)
+    return number
 
 
 class _Reader:
@@ -127,7 +136,7 @@ class _Reader:
         elif INTEGER.fullmatch(mark) and len(mark) < 400:
             self.numbers.append(int(mark))
         elif DECIMAL.fullmatch(mark):
-            self.numbers.append(float(mark))
+            self.numbers.append(_decimal(mark, span))
         else:
             raise self._unexpected(mark, span)
         if self.open:

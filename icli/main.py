@@ -85,9 +85,10 @@ def _say(text: str) -> int:
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
-            return 0
         except OSError:
             pass  # the screen meets the same trouble, and names it
+        else:
+            return 0
 
     from ilang.icli.screen import Screen
 

@@ -68,7 +68,7 @@ class Request:
 
 
 COLOR = Option(
-    ("--color",), "WHEN", "Color: when the output is a terminal (auto), always or never",
+    ("--color",), "WHEN", "When to color; auto is when the output is a terminal",
     ("auto", "always", "never"),
 )  # fmt: skip
 JSON = Option(("--json",), None, "Print the result, or the error, as one JSON object")

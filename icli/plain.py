@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ilang.core.explanation import Cost, Explanation, Projection, ScheduleRow, StepRow, TensorRow
 from ilang.core.ir.shaped import Shaped
 from ilang.core.listing import size_text
+from ilang.icli.programs import TEXT_NAME
 from ilang.icli.shapes import extents_text
 
 GAP = "  "
@@ -90,7 +91,8 @@ def signature(shaped: Shaped) -> str:
         takes.append(f"{shaped.tensors[value].name}{': ' if dtype else ''}{dtype}{dims}")
     gives = ["".join(_type(shaped, value)) for value in shaped.outputs]
     result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
-    return f"{shaped.name}({', '.join(takes)}) -> {result}"
+    name = "" if shaped.name == TEXT_NAME else shaped.name
+    return f"{name}({', '.join(takes)}) -> {result}"
 
 
 def _type(shaped: Shaped, value: int) -> tuple[str, str]:

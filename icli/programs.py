@@ -1,5 +1,8 @@
 """What TEXT|FILE|- on a command line means: an expression, or the definitions of a module."""
 
+# Importing pathlib takes as long as explaining a program does.
+# ruff: noqa: PTH110
+
 from __future__ import annotations
 
 import os
@@ -159,6 +162,17 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
     )
 
 
+def refuse_cuda(target: str | None) -> None:
+    """Refuse the target that this version does not have.
+
+    Raises: ToolError E0910.
+    """
+    if target == "cuda":
+        from ilang.codegen.component import not_yet
+
+        raise not_yet("the CUDA target", "the target c is there")
+
+
 def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     """Refuse a number of shapes that is not the number of inputs.
 
@@ -167,5 +181,7 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     if shapes is None or len(shapes) == len(graph.inputs):
         return
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
-    takes = f"{graph.name} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
-    raise CommandError("E0811", f"--shape gives {len(shapes)} shapes, and {takes}")
+    given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
+    who = "the program" if graph.name == TEXT_NAME else graph.name
+    takes = f"{who} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
+    raise CommandError("E0811", f"--shape gives {given}, and {takes}")

@@ -22,6 +22,9 @@ from ilang.icli.plain import cost_text, port_cells, projection_tables, step_cell
 
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")
+BELOW = (0, 0, 1, 2)
+"""Padding of a section: a blank line below it, two blanks on its left."""
+
 KEYWORDS = frozenset(("for", "in", "if", "and"))
 
 
@@ -65,19 +68,19 @@ class _Sheet:
                 [self._projection(row) for row in rows],
                 [_color(axis) for axis in head[1:]],
             )
-        yield Padding(self._loops(), (1, 0, 1, 2))
+        yield Padding(self._loops(), BELOW)
         yield Padding(Text("\n".join((cost_text(page.cost), *page.notes)), QUIET), (0, 0, 0, 2))
 
     def _table(
         self, heads: Sequence[str], rows: Sequence[Sequence[Text]], colors: Sequence[str] = ()
-    ) -> Table:
-        table = Table(box=SIMPLE_HEAD, header_style=QUIET, pad_edge=True, border_style=QUIET)
+    ) -> RenderableType:
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, border_style=QUIET)
         for number, head in enumerate(heads):
             color = colors[number - 1] if 0 < number <= len(colors) else ""
             table.add_column(Text(head, color or QUIET), overflow="fold")
         for row in rows:
             table.add_row(*row)
-        return table
+        return Padding(table, BELOW)
 
     def _port(self, cells: Sequence[str]) -> list[Text]:
         name, shape, letters, dtype = cells

@@ -19,7 +19,7 @@ from ilang.core.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Name, postorder
 from ilang.core.notation.reader import COMBINATORS, RESERVED
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Source
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array
@@ -103,7 +103,7 @@ class Session:
             return self.define({name: line})
         results = self.apply(subject, arguments)
         if len(results) != 1:
-            raise CommandError("E0820", f"{len(results)} outputs cannot be bound to one name")
+            raise CommandError("E0815", f"{len(results)} outputs cannot be bound to one name")
         return self._keep(name, results[0][1])
 
     def _keep(self, name: str, array: Array) -> Reply:
@@ -177,7 +177,7 @@ class Session:
         """The component that a program text is; it may use the definitions."""
         from ilang.core.notation.combinator import parse_program
 
-        tree = parse_program(Source(WHERE, text), self.texts)
+        tree = parse_program(Source(WHERE, text), {**self.texts, **self.arrays})
         for node in postorder(tree):
             if isinstance(node, Name) and node.name in self.arrays:
                 raise ModuleError(
@@ -231,7 +231,8 @@ class Session:
                 raise
             shapes, origin, page = None, "", explain(graph, None)
         self.last = (graph, shapes)
-        return Reply((page, f"shapes of {origin}")) if origin else Reply((page,))
+        notes = (*page.notes, f"at the shapes of {origin}") if origin else page.notes
+        return Reply((replace(page, notes=notes),))
 
     def shapes_at_hand(self, graph: Graph) -> tuple[Shapes | None, str]:
         """Shapes to explain a component with, and the arrays they come from."""

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -75,15 +76,15 @@ def interact(session: Session, screen: Screen) -> int:
 
 def history() -> History:
     """The lines of earlier sessions; trouble with the file is nobody's."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    folder = os.path.join(state, "i")
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        with open(os.path.join(folder, "history"), "ab"):
+        state = os.environ.get("XDG_STATE_HOME")
+        folder = (Path(state) if state else Path.home() / ".local" / "state") / "i"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (folder / "history").open("ab"):
             pass
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):
         return InMemoryHistory()
-    return _LenientHistory(os.path.join(folder, "history"))
+    return _LenientHistory(folder / "history")
 
 
 class _LenientHistory(FileHistory):

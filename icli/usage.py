@@ -11,7 +11,7 @@ from importlib import import_module
 import click
 
 from ilang.icli.main import COMMANDS
-from ilang.icli.options import Command, options_of
+from ilang.icli.options import Command, Option, options_of
 
 
 def clicked(command: Command) -> click.Command:
@@ -27,7 +27,7 @@ def clicked(command: Command) -> click.Command:
         parameters.append(
             click.Option(
                 list(option.names),
-                help=option.says,
+                help=_says(option),
                 metavar=option.metavar,
                 is_flag=option.metavar is None,
                 multiple=option.many,
@@ -37,6 +37,13 @@ def clicked(command: Command) -> click.Command:
     return click.Command(
         command.name, params=parameters, help=command.says, epilog=command.more or None
     )
+
+
+def _says(option: Option) -> str:
+    """What the help page says of an option; the words it takes, where it takes few."""
+    if not option.choices:
+        return option.says
+    return f"{option.says}: {', '.join(option.choices)}"
 
 
 def help_page(command: Command) -> str:

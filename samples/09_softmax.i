@@ -10,5 +10,5 @@
 softmax(x[m,n]) = shift >> exp >> norm
 
 shift = (I & >ij~i) >> ij-i~ij
-exp   = ^ij~ij
-norm  = (I & +ij~i) >> ij/i~ij
+exp = ^ij~ij
+norm = (I & +ij~i) >> ij/i~ij

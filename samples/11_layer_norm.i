@@ -10,8 +10,8 @@
 
 layer_norm(x[m,4], scale[4], shift[4]) = centered >> standard >> ij*j~ij >> ij+j~ij
 
-mean     = +ij~i >> (I | 0.25) >> i*.~i
+mean = +ij~i >> (I | 0.25) >> i*.~i
 centered = (I & mean) >> ij-i~ij
-square   = (I | 2) >> ij^.~ij
-root     = (I | 1e-5) >> i+.~i >> (I | 0.5) >> i^.~i
+square = (I | 2) >> ij^.~ij
+root = (I | 1e-5) >> i+.~i >> (I | 0.5) >> i^.~i
 standard = (I & (square >> mean >> root)) >> ij/i~ij

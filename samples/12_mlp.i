@@ -13,4 +13,4 @@
 mlp(x[n,i], w1[h,i], b1[h], w2[o,h], b2[o]) = linear >> relu >> linear
 
 linear = bi*oi~boi >> +boi~bo >> bo+o~bo
-relu   = >bo~bo
+relu = >bo~bo

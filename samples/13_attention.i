@@ -11,7 +11,7 @@
 
 attention(q[m,2], k[n,2], mask[m,n], v[n,d]) = scores >> masked >> softmax >> mix
 
-scores  = ik*jk~ijk >> +ijk~ij >> (I | 0.70710678) >> ij*.~ij
-masked  = ij+ij~ij
+scores = ik*jk~ijk >> +ijk~ij >> (I | 0.70710678) >> ij*.~ij
+masked = ij+ij~ij
 softmax = (I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij
-mix     = ij*jd~ijd >> +ijd~id
+mix = ij*jd~ijd >> +ijd~id

@@ -10,6 +10,6 @@
 
 multi_head(q[m,h,d], k[n,h,d], v[n,h,d]) = scores >> softmax >> mix
 
-scores  = ihd*jhd~hijd >> +hijd~hij
+scores = ihd*jhd~hijd >> +hijd~hij
 softmax = (I & >hij~hi) >> hij-hi~hij >> ^hij~hij >> (I & +hij~hi) >> hij/hi~hij
-mix     = hij*jhd~hijd >> +hijd~ihd
+mix = hij*jhd~hijd >> +hijd~ihd

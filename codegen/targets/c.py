@@ -12,26 +12,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import (
-    ENTRY_HELPERS,
     STATUS,
     Entry,
     Use,
-    statements_within,
+    entry_helpers,
     wrapped,
 )
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     HELPERS,
     INDENT,
+    OTHER_LANE,
     Spelling,
-    affine,
     comment,
     identifier,
 )
 from ilang.core.dtype import FLOATS, INTEGERS
-from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
-from ilang.core.ir.scalar import Apply, Convert, walk
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Convert, Local, walk
 
 PARALLEL_FROM = 32768
 """Iterations below which a parallel loop runs on one thread: starting threads costs about as much."""
@@ -80,7 +89,7 @@ def emit_source(programs: Sequence[Program], stem: str) -> str:
 
 def _declarations(program: Program) -> Iterator[str]:
     name = identifier(program.name)
-    sizes = [size for size in program.sizes if size.fixed is None]
+    sizes = [size for size in program.sizes if size.is_argument()]
     yield f"/* {name}: its extents, in elements */"
     yield "typedef struct {"
     yield from (f"{INDENT}int64_t {identifier(size.name)};" for size in sizes)
@@ -120,11 +129,11 @@ def signature(program: Program) -> str:
 
 def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     emissions = [_Emission(program) for program in programs]
-    yield from ENTRY_HELPERS
+    body = [line for emission in emissions for line in emission.lines()]
+    yield from entry_helpers(body)
     for helper in sorted({name for emission in emissions for name in emission.helpers()}):
         yield from _helper(helper)
-    for emission in emissions:
-        yield from emission.lines()
+    yield from body
 
 
 class _Emission:
@@ -150,6 +159,8 @@ class _Emission:
                             and part.argument.dtype in FLOATS
                         ):
                             found.add(f"{part.dtype}_of_{part.argument.dtype}")
+                if isinstance(s, Fold) and s.primitive in HELPERS:
+                    found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For) and s.parallel:
                     found |= {"threads", "thread"} if use.private else {"threads"}
         return found
@@ -198,13 +209,19 @@ class _Emission:
             case For():
                 yield from self._for(s, spelling, indent, use)
             case If():
-                tests = (
-                    f"{affine(Affine(g.terms, g.offset), spelling.variable)} >= 0" for g in s.guards
-                )
-                yield f"{indent}if ({' && '.join(tests)}) {{"
+                yield f"{indent}if ({spelling.conditions(s.within)}) {{"
                 for inner in s.body:
                     yield from self._statement(inner, spelling, indent + INDENT, use)
                 yield f"{indent}}}"
+            case Define() if s.lanes > 1:
+                name, lanes = (
+                    spelling.name(s.variable),
+                    f"for (int lane = 0; lane < {s.lanes}; ++lane)",
+                )
+                yield f"{indent}{C_TYPES[s.dtype]} {name}[{s.lanes}];"
+                yield f"{indent}{lanes} {name}[lane] = {spelling.value(s.value)};"
+            case Fold():
+                yield from _fold(s, spelling, indent)
             case Define():
                 const = "" if s.mutable else "const "
                 name = spelling.local(s.variable)
@@ -222,6 +239,9 @@ class _Emission:
             clauses = f"num_threads(threads()) if ({iterations} >= {PARALLEL_FROM})"
             yield f"#pragma omp parallel for schedule(static) {clauses}"
             yield "#endif"
+        if loop.lanes > 1:
+            yield from self._laned(loop, spelling, indent, use)
+            return
         yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
         if loop.parallel and use.private:
             inside = indent + INDENT
@@ -230,6 +250,41 @@ class _Emission:
         for inner in loop.body:
             yield from self._statement(inner, spelling, indent + INDENT, use)
         yield f"{indent}}}"
+
+    def _laned(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+        """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
+        name, size, lanes = spelling.variable(loop.variable), spelling.size(loop.size), loop.lanes
+        whole = f"{size} / {lanes} * {lanes}"
+        deeper, inside = indent + INDENT, indent + INDENT + INDENT
+        yield f"{indent}for (int64_t {name}_block = 0; {name}_block < {whole}; {name}_block += {lanes}) {{"
+        yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
+        yield f"{inside}const int64_t {name} = {name}_block + lane;"
+        spelling.lane = "lane"
+        for inner in loop.body:
+            yield from self._statement(inner, spelling, inside, use)
+        yield f"{deeper}}}"
+        yield f"{indent}}}"
+        yield f"{indent}for (int64_t {name} = {whole}; {name} < {size}; ++{name}) {{"
+        spelling.lane = f"{name} % {lanes}"
+        for inner in loop.body:
+            yield from self._statement(inner, spelling, deeper, use)
+        spelling.lane = "0"
+        yield f"{indent}}}"
+
+
+def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
+    """Combine lanes pairwise: half of them take the other half, until one is left."""
+    mine, other = Local(s.variable, s.dtype), Local(OTHER_LANE, s.dtype)
+    deeper = indent + INDENT
+    yield f"{indent}for (int half = {s.lanes // 2}; half > 0; half /= 2) {{"
+    yield f"{deeper}for (int lane = 0; lane < half; ++lane) {{"
+    spelling.lane = "lane"
+    spelling.other = f"{spelling.name(s.variable)}[lane + half]"
+    update = spelling.update(spelling.local(s.variable), Apply(s.primitive, (mine, other), s.dtype))
+    yield f"{deeper}{INDENT}{update}"
+    spelling.lane = "0"
+    yield f"{deeper}}}"
+    yield f"{indent}}}"
 
 
 def deepest(loop: For) -> list[int]:

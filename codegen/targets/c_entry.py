@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, identifier
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
-from ilang.core.ir.scalar import Load, walk
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Store,
+    statements_within,
+)
+from ilang.core.ir.scalar import Load, Select, walk
+from ilang.core.ir.shaped import Derivation
 from ilang.core.record import record
 
 STATUS = {
@@ -42,8 +53,14 @@ class Use:
         for s in statements_within(kernel.body):
             if isinstance(s, For):
                 sizes.add(s.size)
+            elif isinstance(s, If):
+                sizes |= {condition.size for condition in s.within}
             elif isinstance(s, (Define, Change, Store)):
-                buffers |= {part.buffer for part in walk(s.value) if isinstance(part, Load)}
+                for part in walk(s.value):
+                    if isinstance(part, Load):
+                        buffers.add(part.buffer)
+                    elif isinstance(part, Select):
+                        sizes |= {condition.size for condition in part.within}
                 if isinstance(s, Store):
                     written.add(s.buffer)
         buffers |= written
@@ -53,16 +70,6 @@ class Use:
         private = tuple(n for n in sorted(buffers) if program.buffers[n].private)
         shared = tuple(n for n in sorted(buffers) if not program.buffers[n].private)
         return Use(shared, private, frozenset(written), tuple(sorted(sizes)))
-
-
-def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
-    """Every statement of a block at any depth, in order."""
-    stack = list(reversed(body))
-    while stack:
-        s = stack.pop()
-        yield s
-        if isinstance(s, (For, If)):
-            stack.extend(reversed(s.body))
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:
@@ -154,11 +161,55 @@ class Entry:
         return f"measure({target}, sizeof({C_TYPES[buffer.dtype]}), {len(buffer.dims)}, {listed})"
 
     def _unpack(self) -> Iterator[str]:
-        sizes = [(n, size) for n, size in enumerate(self.program.sizes) if size.fixed is None]
+        """Every extent, and what must hold of them."""
+        sizes = [(n, size) for n, size in enumerate(self.program.sizes) if size.is_argument()]
         if not sizes:
             yield f"{INDENT}(void)sizes;"
         for number, size in sizes:
-            yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
+            name = self.spelling.size(number)
+            yield f"{INDENT}const int64_t {name} = sizes->{identifier(size.name)};"
+            if self.program.derived:  # so that what follows cannot overflow
+                yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
+        known = {n for n in range(len(self.program.sizes)) if self._is_given(n)}
+        for derived in self.program.derived:
+            name, value = self.spelling.size(derived.size), self._positions(derived)
+            if derived.size in known:
+                yield f"{INDENT}if ({value} != {name}) return 0;"
+            else:
+                yield f"{INDENT}const int64_t {name} = {value};"
+                yield f"{INDENT}if ({name} < 0) return 0;"
+            known.add(derived.size)
+        for bound in self.program.bounds:
+            yield f"{INDENT}if ({self.spelling.size(bound.size)} <= {bound.position}) return 0;"
+
+    def _positions(self, derived: Derivation) -> str:
+        """A C call that computes a derived extent."""
+        spread = " + ".join(
+            f"reach({step}, {self.spelling.size(size)})" for step, size in derived.windows
+        )
+        more = 2 * derived.pad - 1
+        room = f"{self.spelling.size(derived.base)} {'-' if more < 0 else '+'} {abs(more)}"
+        return f"positions({room}, {spread or '0'}, {derived.stride})"
+
+    def _is_given(self, number: int) -> bool:
+        """Whether an extent is a number or an argument, and not only derived."""
+        size = self.program.sizes[number]
+        return size.fixed is not None or size.is_argument()
+
+    def _extents(self) -> Iterator[str]:
+        """The extents that kernels take; the layout has checked them."""
+        needed = {n for use in self.uses for n in use.sizes}
+        for derived in reversed(self.program.derived):
+            if derived.size in needed and not self._is_given(derived.size):
+                needed |= {derived.base, *(size for _, size in derived.windows)}
+        for number, size in enumerate(self.program.sizes):
+            if number in needed and size.is_argument():
+                yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
+        defined: set[int] = set()
+        for derived in self.program.derived:
+            if derived.size in needed - defined and not self._is_given(derived.size):
+                yield f"{INDENT}const int64_t {self.spelling.size(derived.size)} = {self._positions(derived)};"
+                defined.add(derived.size)
 
     def _function(self) -> Iterator[str]:
         program = self.program
@@ -174,10 +225,7 @@ class Entry:
             call = f"check(arrays, plan.bytes, {len(arguments)}, {len(program.inputs)}, work, plan.total)"
             yield f"{INDENT}const int status = {call};"
             yield f"{INDENT}if (status != 0) return status;"
-        needed = {n for use in self.uses for n in use.sizes}
-        for number, size in enumerate(program.sizes):
-            if size.fixed is None and number in needed:
-                yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
+        yield from self._extents()
         if self.has_work:
             yield f"{INDENT}char *const base = aligned(work);"
         for number in self.temporaries:
@@ -197,6 +245,24 @@ class Entry:
             words += ["base + plan.scratch", "plan.scratch_bytes"]
         return wrapped(f"{INDENT}{self.name}_{kernel.name}(", words, ");")
 
+
+POSITIONS = (
+    "/* how far apart the first and the last of some positions are; far too far where that is no number */",
+    "static inline int64_t reach(int64_t step, int64_t extent)",
+    "{",
+    f"{INDENT}return extent > INT64_MAX / 8 / step ? INT64_MAX / 8 : step * (extent - 1);",
+    "}",
+    "",
+    "/* the positions, a stride apart, of a window that spreads inside room + 1 elements; -1 if it does not fit */",
+    "static inline int64_t positions(int64_t room, int64_t spread, int64_t stride)",
+    "{",
+    f"{INDENT}const int64_t left = room - spread;",
+    f"{INDENT}if (left < 0) return left < -stride ? -1 : 0;",
+    f"{INDENT}return left / stride + 1;",
+    "}",
+    "",
+)
+"""Helpers of programs with derived extents."""
 
 ENTRY_HELPERS = tuple(
     f"""/* each thread of a parallel loop has scratch storage of its own in the workspace */
@@ -262,3 +328,15 @@ static int check(const void **arrays, const size_t *bytes, int count, int inputs
 }}
 """.split("\n")
 )
+
+
+def entry_helpers(body: Sequence[str]) -> Iterator[str]:
+    """The helpers that a text calls, and those that they call (compilers warn of a function that nobody calls)."""
+    text, kept = "\n".join(body), []
+    for helper in reversed("\n".join((*ENTRY_HELPERS, *POSITIONS)).strip("\n").split("\n\n")):
+        name = re.search(r"^static [\w *]*?(\w+)\(", helper, re.MULTILINE)
+        if name is None or f"{name.group(1)}(" in text:
+            kept.append(helper)
+            text += helper
+    for helper in reversed(kept):
+        yield from (*helper.split("\n"), "")

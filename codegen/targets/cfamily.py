@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
-from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Kernel, Program
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import Define, Kernel, Program, statements_within
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
 INDENT = "    "
@@ -25,26 +26,63 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS
+    lane half
     sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
-    arguments aligned overlap measure check base
-    exp exp2 expm1 log log2 log10 log1p pow sqrt cbrt fabs floor ceil round trunc sin cos tan asin acos atan sinh cosh
-    tanh erf erfc gamma lgamma tgamma hypot fmin fmax fma fmod remainder ldexp frexp modf nan div abs labs expf logf
-    powf sqrtf abort exit free malloc calloc realloc memcpy memset memcmp printf puts rand time clock signal remove
-    rename system select read write open close link pipe wait fork exec index y0 y1 yn j0 j1 jn
+    arguments aligned overlap measure check base reach positions
+    assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
+    isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
+    abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr clock close ctime div exec
+    execl execle execlp execv execve execvp exit fclose feof ferror ffs ffsl ffsll fflush fgetc fgets fopen fork fprintf
+    fputc fputs fread free freopen fscanf fseek ftell fwrite getc getchar getenv gets gettext dgettext dcgettext index
+    isalnum isalpha isascii isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit
+    iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper iswxdigit
+    imaxabs imaxdiv labs ldiv link llabs lldiv longjmp malloc memchr memcmp memcpy memmove mempcpy memset mktime open
+    perror pipe posix_memalign printf putc putchar puts qsort raise rand read realloc remove rename rewind rindex scanf
+    select setbuf setvbuf signal snprintf sprintf srand sscanf stpcpy stpncpy strcasecmp strcat strchr strcmp strcoll
+    strcpy strcspn strdup strerror strfmon strftime strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk
+    strrchr strspn strstr strtod strtof strtok strtol strtold strtoll strtoul strtoull strxfrm system time tmpfile
+    tmpnam toascii tolower toupper towlower towupper ungetc vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf
+    wait write
     """.split()  # noqa: SIM905 - a list of two hundred words reads better as words
 )
 """Words that a generated name must not be: keywords of C and C++, names of headers and of our own helpers."""
 
+MATHEMATICS = frozenset(
+    """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 exp2 expm1 fabs fdim
+    finite floor fma fmax fmin fmod frexp gamma gamma_r hypot ilogb isinf isnan j0 j1 jn ldexp lgamma lgamma_r llrint
+    llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow pow10 remainder remquo
+    rint round scalb scalbln scalbn signbit significand sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
+    cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp cimag clog clog10 conj cpow cproj creal csin csinh
+    csqrt ctan ctanh
+    """.split()  # noqa: SIM905 - as above
+)
+"""Functions of the C library that compilers know by themselves, each also with ``f`` or ``l`` appended."""
+
+PATTERNS = re.compile(
+    r"n_.*|_.*"  # extents; what belongs to compilers
+    r"|(max|min|square)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
+    r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
+    r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
+)
+
 
 def identifier(name: str) -> str:
-    """A name as a C identifier: a reserved word, or a name like those of extents, gets an underscore."""
-    return f"{name}_" if name.rstrip("_") in RESERVED or name.startswith("n_") else name
+    """A name as a C identifier: a name that C, its library or our own text uses gets an underscore."""
+    bare = name.rstrip("_")
+    known = (
+        bare in RESERVED
+        or bare in MATHEMATICS
+        or (bare[-1:] in ("f", "l") and bare[:-1] in MATHEMATICS)
+    )
+    return f"{name}_" if known or PATTERNS.fullmatch(bare or name) else name
 
 
 def comment(text: str) -> str:
     """Text that may stand in a C comment: no end, no trigraph, no line splice, ASCII only."""
     safe = "".join(c if " " <= c <= "~" else "?" for c in text)
-    return safe.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\").rstrip()
+    safe = safe.replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"\?(?=\?)", "? ", safe).rstrip("\\ ")
 
 
 def literal(value: float | int, dtype: str) -> str:
@@ -78,6 +116,17 @@ def affine(index: Affine, variable: Callable[[int], str]) -> str:
     return text
 
 
+OTHER_LANE = -1
+"""The variable that stands for the other lane while lanes are folded."""
+
+
+def _laned(kernel: Kernel) -> frozenset[int]:
+    """The variables of a kernel that have lanes."""
+    return frozenset(
+        s.variable for s in statements_within(kernel.body) if isinstance(s, Define) and s.lanes > 1
+    )
+
+
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
@@ -85,6 +134,10 @@ class Spelling:
         """Names for a kernel, or for the program's own function (``kernel`` None)."""
         self.program = program
         self.kernel = kernel
+        self.laned = _laned(kernel) if kernel is not None else frozenset()
+        self.lane = "0"
+        """The lane that a laned variable means here: lane 0 once its lanes are folded."""
+        self.other = ""
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -96,10 +149,16 @@ class Spelling:
         assert self.kernel is not None
         return identifier(self.kernel.names[number])
 
-    def local(self, number: int) -> str:
-        """A scalar variable."""
+    def name(self, number: int) -> str:
+        """The name of a scalar variable, without its lane."""
         assert self.kernel is not None
         return identifier(self.kernel.locals[number])
+
+    def local(self, number: int) -> str:
+        """A scalar variable; of a laned one, the lane at hand."""
+        if number == OTHER_LANE:
+            return self.other
+        return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
 
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer, its index made linear by Horner's rule."""
@@ -143,10 +202,23 @@ class Spelling:
                 return literal(scalar.value, scalar.dtype)
             case Convert():
                 return self._convert(scalar)
+            case Select():
+                words = self._atom(scalar.then), self._atom(scalar.otherwise)
+                return f"({self.conditions(scalar.within)}) ? {words[0]} : {words[1]}"
             case Apply():
                 return self._apply(scalar)
             case _:
                 raise AssertionError(f"no operand reaches a target: {scalar}")
+
+    def conditions(self, within: Sequence[Within]) -> str:
+        """That indices are inside their dimensions."""
+        words = []
+        for condition in within:
+            index = affine(condition.index, self.variable)
+            if condition.index.offset < 0 or any(c < 0 for c, _ in condition.index.terms):
+                words.append(f"{index} >= 0")
+            words.append(f"{index} < {self.size(condition.size)}")
+        return " && ".join(words)
 
     def _atom(self, scalar: Scalar) -> str:
         """The same, in parentheses where it is more than one word."""

@@ -20,7 +20,7 @@ def check_expression(e: Expression) -> None:
         message = f"`{op.symbol}` takes one input, and two are written"
         example = f"{op.symbol}{_text(e.left)}~{_text(e.left)}"
         raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
-    inputs = e.left.indices + (() if e.right is None else e.right.indices)
+    inputs = e.left.axes() + (() if e.right is None else e.right.axes())
     _check_output(e, {axis.letter for axis in inputs})
     kept = set(e.output.letters())
     dropped = tuple(axis for axis in inputs if axis.letter not in kept)
@@ -31,9 +31,13 @@ def check_expression(e: Expression) -> None:
 
 
 def _check_output(e: Expression, known: set[str]) -> None:
-    """Output letters are letters of the inputs, each once."""
+    """Output indices are plain letters of the inputs, each once."""
     seen: dict[str, Axis] = {}
     for axis in e.output.indices:
+        if not isinstance(axis, Axis):
+            message = "an output has plain letters, and this index is not one"
+            help_line = "read with affine and fixed indices, and write whole axes: `(2i+k)*k~ik`"
+            raise MeaningError("E0206", message, axis.span, help_line)
         letter = axis.letter
         if letter in seen:
             once = "".join(dict.fromkeys(e.output.letters()))
@@ -79,4 +83,4 @@ def _axes(letters: str) -> str:
 
 
 def _text(pattern: Pattern) -> str:
-    return pattern.letters() or "."
+    return pattern.span.text()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Change, Define, For, If, Kernel, Program, Statement, Store
-from ilang.core.ir.scalar import Load, Local, Scalar, walk
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
 
 
 def verify(program: Program) -> None:
@@ -38,6 +38,7 @@ class _Verifier:
                     self.block(s.body)
                     del self.sizes[s.variable]
                 case If():
+                    self._conditions(s.within)
                     self.block(s.body)
                 case Define():
                     self._scalar(s.value)
@@ -47,6 +48,10 @@ class _Verifier:
                     self._scalar(s.value)
                     self._demand(
                         s.variable in self.defined, "a variable is defined before it changes"
+                    )
+                case Fold():
+                    self._demand(
+                        s.variable in self.defined, "a variable is defined before it is folded"
                     )
                 case Store():
                     self._scalar(s.value)
@@ -60,6 +65,8 @@ class _Verifier:
         for part in walk(scalar):
             if isinstance(part, Load):
                 self._index(part.buffer, part.index)
+            elif isinstance(part, Select):
+                self._conditions(part.within)
             elif isinstance(part, Local):
                 self._demand(
                     part.variable in self.defined, "a variable is defined before it is used"
@@ -72,6 +79,10 @@ class _Verifier:
             self._demand(all(v in self.sizes for _, v in part.terms), "an index uses open loops")
             axis = part.axis()
             self._demand(axis is None or self.sizes[axis] == size, "a loop has the extent it walks")
+
+    def _conditions(self, within: tuple[Within, ...]) -> None:
+        used = (v for condition in within for _, v in condition.index.terms)
+        self._demand(all(v in self.sizes for v in used), "a condition uses open loops")
 
     def _demand(self, holds: bool, invariant: str) -> None:
         if not holds:

@@ -55,7 +55,6 @@ def _whole(shaped: Shaped, value: int, node: Assignment) -> None:
         )
     kept = node.output_axes()
     _demand(len(set(kept)) == len(kept), "the target walks distinct axes", value)
-    _demand(not node.guards or node.acc is not None, "guards stand on a reduction", value)
 
 
 def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:

@@ -5,6 +5,7 @@ A constant has no type of its own: it takes that of what it meets, and f32 where
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import ElementTypeError
@@ -54,13 +55,21 @@ def _settle(scalar: Scalar, span: Span) -> Scalar:
 
 def _converted(argument: Scalar, dtype: str, span: Span) -> Scalar:
     """An argument in a type that the user named: the one conversion that may lose."""
-    if isinstance(argument, Constant) and argument.dtype is None:
-        if dtype == "bool":
-            return Constant(float(argument.value != 0), "bool")
-        if dtype in INTEGERS:
-            return _fitted(Constant(int(argument.value)), dtype, span)
-        return _fitted(argument, dtype, span)
-    return argument if argument.dtype == dtype else Convert(argument, dtype)
+    if argument.dtype == dtype:
+        return argument
+    if not isinstance(argument, Constant):
+        return Convert(argument, dtype)
+    value = _nearest(argument)
+    if dtype == "bool":
+        return Constant(float(value != 0), "bool")
+    return _fitted(Constant(int(value) if dtype in INTEGERS else value), dtype, span)
+
+
+def _nearest(constant: Constant) -> float | int:
+    """The value of a constant: of an f32, the nearest that the type has."""
+    if constant.dtype != "f32":
+        return constant.value
+    return float(struct.unpack("f", struct.pack("f", constant.value))[0])
 
 
 def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scalar:

@@ -1,22 +1,31 @@
-"""Extents: which dimensions are equal, what each equality class is called, and whether arrays fit.
+"""Extents: which dimensions are equal, which follow from others, and what each equality class is called.
 
 Every axis makes the dimensions it walks one class; names and numbers written in a definition join and fix classes.
-A class is a ``Size``: a run-time argument until arrays or ``--shape`` fix it.
+A class is a ``Size``: a run-time argument until arrays or ``--shape`` fix it. An axis that only an affine index has
+gets the extent with which the index stays inside its dimension, padding included (LANGUAGE.md section 1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import InternalError, Label, ShapeError
+from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.graph import Assignment, Claim, Elementwise, Graph, Read
-from ilang.core.ir.shaped import Place, Shaped, Size
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Read
+from ilang.core.ir.shaped import Bound, Derivation, Place, Size
 from ilang.core.names import Names
+from ilang.core.record import record
 from ilang.core.source import Span
 
-LARGEST_EXTENT = 2**62
-"""Extents from here on are refused: index arithmetic is 64-bit."""
+
+@record
+class _Written:
+    """A number written for an extent, what messages call the place, and where it is."""
+
+    number: int
+    place: str
+    span: Span
 
 
 class Extents:
@@ -26,18 +35,25 @@ class Extents:
         """Solve a graph whose ranks are known.
 
         Raises:
-            ShapeError: E0504 (two numbers written for one extent).
+            ShapeError: E0504 (two numbers written for one extent), E0570 (an index with two open axes), E0571 (an
+                open axis that an index walks backwards).
         """
         self.graph = graph
-        self.bases = _bases(graph, ranks)
         self.ranks = ranks
-        self.groups = UnionFind(self.bases[-1])
-        self.axes: list[tuple[int, ...]] = []
+        self.bases, self.axis_bases, count = _members(graph, ranks)
+        self.groups = UnionFind(count)
+        self.inside: set[tuple[int, Read]] = set()
         for value, node in enumerate(graph.nodes):
             self._equate(value, node)
         named, self.fixed = self._claims()
+        derived: list[Derivation] = []
+        for value, node in enumerate(graph.nodes):
+            if isinstance(node, Assignment):
+                derived += self._derive(value, node)
         self.numbers: dict[int, int] = {}
         self.sizes = self._sizes(named)
+        self.derived = tuple(self._numbered(d) for d in derived)
+        self.bounds = tuple(self._bounds())
 
     def of(self, value: int, dim: int) -> int:
         """The size number of a dimension of a value."""
@@ -45,34 +61,33 @@ class Extents:
 
     def of_axis(self, node: int, axis: int) -> int:
         """The size number of an axis of an assignment."""
-        return self.numbers[self.groups.find(self.axes[node][axis])]
+        return self.numbers[self.groups.find(self.axis_bases[node] + axis)]
+
+    def outside(self, value: int, read: Read) -> str:
+        """What happens where a read of an assignment leaves its dimension (``shaped.Read.outside``)."""
+        moving = [index for index in read.index if index.terms and not index.is_whole()]
+        if not moving or (value, read) in self.inside:
+            return "never"
+        return "skip" if read.skips else "zero"
 
     def _equate(self, value: int, node: object) -> None:
-        """Join the dimensions that each axis of a node walks."""
-        walked: list[int | None] = []
-        if isinstance(node, Assignment):
-            walked = [None] * len(node.axes)
-            places = [(value, dim, index) for dim, index in enumerate(node.target)]
-            places += [
-                (r.value, dim, index) for r in node.reads for dim, index in enumerate(r.index)
-            ]
-            for source, dim, index in places:
-                axis = index.axis()
-                if axis is None:
-                    raise InternalError("E9901", "an affine index reached the inference of extents")
-                member = self.bases[source] + dim
-                first = walked[axis]
-                if first is None:
-                    walked[axis] = member
-                else:
-                    self.groups.union(first, member)
+        """Join the dimensions that each axis of a node walks with the axis."""
         if isinstance(node, Elementwise):
             for dim in range(self.ranks[value]):
                 self.groups.union(self.bases[node.value] + dim, self.bases[value] + dim)
-                walked.append(self.bases[value] + dim)
-        self.axes.append(tuple(member for member in walked if member is not None))
+                self.groups.union(self.axis_bases[value] + dim, self.bases[value] + dim)
+        if not isinstance(node, Assignment):
+            return
+        for source, places in [
+            (value, node.target),
+            *((read.value, read.index) for read in node.reads),
+        ]:
+            for dim, index in enumerate(places):
+                axis = index.axis()
+                if axis is not None:
+                    self.groups.union(self.bases[source] + dim, self.axis_bases[value] + axis)
 
-    def _claims(self) -> tuple[dict[int, str], dict[int, tuple[int, Claim]]]:
+    def _claims(self) -> tuple[dict[int, str], dict[int, _Written]]:
         """Join the dimensions that share a written name; the names and the numbers written, per class."""
         first: dict[tuple[int, str], int] = {}
         for claim in self.graph.claims:
@@ -81,7 +96,7 @@ class Extents:
                     member = self.bases[claim.value] + dim
                     self.groups.union(first.setdefault((claim.scope, written), member), member)
         names: dict[int, str] = {}
-        numbers: dict[int, tuple[int, Claim]] = {}
+        numbers: dict[int, _Written] = {}
         for claim in reversed(
             self.graph.claims
         ):  # the outermost definition is the last: its words win
@@ -89,45 +104,154 @@ class Extents:
                 group = self.groups.find(self.bases[claim.value] + dim)
                 if isinstance(written, str):
                     names.setdefault(group, written)
-                    continue
-                before = numbers.setdefault(group, (written, claim))
-                if before[0] != written:
-                    raise _two_numbers(dim, (written, claim), before)
+                else:
+                    place = f"dimension {dim} of {claim.name}"
+                    _fix(numbers, group, _Written(written, place, claim.span))
+        for value, node in enumerate(self.graph.nodes):
+            for number, axis in enumerate(node.axes if isinstance(node, Assignment) else ()):
+                if axis.extent is not None:
+                    group = self.groups.find(self.axis_bases[value] + number)
+                    _fix(numbers, group, _Written(axis.extent, f"axis {axis.name}", axis.span))
         return names, numbers
 
+    def _derive(self, value: int, node: Assignment) -> list[Derivation]:
+        """The extents that the affine indices of an assignment determine; members stand where sizes will."""
+        known = {index.axis() for read in node.reads for index in read.index}
+        known |= {number for number, axis in enumerate(node.axes) if axis.extent is not None}
+        pending = [
+            (read, dim, index)
+            for read in node.reads
+            for dim, index in enumerate(read.index)
+            if index.terms and not index.is_whole()
+        ]
+        leaving = {read for read, _, _ in pending}
+        found: list[Derivation] = []
+        stays: dict[tuple[Read, int], bool] = {}
+        while pending:
+            ready = [entry for entry in pending if len(_open(entry[2], known)) < 2]
+            if not ready:
+                raise _two_open(
+                    node, pending[0][0].spans[pending[0][1]], _open(pending[0][2], known)
+                )
+            for read, dim, index in ready:
+                opened = _open(index, known)
+                if opened:
+                    found.append(self._derivation(value, node, read, dim, index, opened[0]))
+                    known.add(opened[0])
+                stays[read, dim] = bool(opened) and index.offset >= 0
+            pending = [entry for entry in pending if (entry[0], entry[1]) not in stays]
+        self.inside |= {
+            (value, read)
+            for read in leaving
+            if all(ok for (r, _), ok in stays.items() if r == read)
+        }
+        return found
+
+    def _derivation(
+        self, value: int, node: Assignment, read: Read, dim: int, index: Affine, opened: int
+    ) -> Derivation:
+        """The extent of the one open axis of an index."""
+        span = read.spans[dim]
+        stride = next(c for c, axis in index.terms if axis == opened)
+        backwards = next((axis for c, axis in index.terms if c < 0), None)
+        if backwards is not None:
+            raise ShapeError(
+                "E0571",
+                f"nothing fixes the extent of axis {node.axes[opened].name}, and this index walks "
+                f"axis {node.axes[backwards].name} backwards",
+                span,
+                f"write the extent: `{node.axes[opened].name}:8`",
+            )
+        windows = tuple(
+            (c, self.axis_bases[value] + axis) for c, axis in index.terms if axis != opened
+        )
+        base = self.bases[read.value] + dim
+        return Derivation(
+            self.axis_bases[value] + opened, base, stride, -index.offset, windows, span
+        )
+
+    def _numbered(self, derived: Derivation) -> Derivation:
+        """A derivation over size numbers."""
+
+        def size(member: int) -> int:
+            return self.numbers[self.groups.find(member)]
+
+        windows = tuple((step, size(member)) for step, member in derived.windows)
+        return Derivation(
+            size(derived.size),
+            size(derived.base),
+            derived.stride,
+            derived.pad,
+            windows,
+            derived.span,
+        )
+
+    def _bounds(self) -> list[Bound]:
+        """What fixed indices demand of the dimensions they read."""
+        return [
+            Bound(self.of(read.value, dim), index.offset, read.spans[dim])
+            for node in self.graph.nodes
+            if isinstance(node, Assignment)
+            for read in node.reads
+            for dim, index in enumerate(read.index)
+            if not index.terms
+        ]
+
     def _sizes(self, named: dict[int, str]) -> tuple[Size, ...]:
-        """One size per class, in the order in which inputs, then other values, have them."""
-        order = range(len(self.graph.nodes))  # the inputs come first
-        position = {value: number for number, value in enumerate(self.graph.inputs)}
+        """One size per class, in the order in which inputs, then other values and their axes, have them."""
         reads = _first_reads(self.graph)
         places: dict[int, list[Place]] = {}
         letters: dict[int, str] = {}
-        for value in order:
+        for value, node in enumerate(self.graph.nodes):  # the inputs come first
             for dim in range(self.ranks[value]):
                 group = self.groups.find(self.bases[value] + dim)
                 found = places.setdefault(group, [])
                 letter, span = _letter(self.graph, reads, value, dim)
-                if letter is not None:
+                if letter:
                     letters.setdefault(group, letter)
-                if value in position:
-                    found.append(Place(position[value], dim, span))
+                if value < len(self.graph.inputs):
+                    found.append(Place(value, dim, span))
+            for number, axis in enumerate(node.axes if isinstance(node, Assignment) else ()):
+                group = self.groups.find(self.axis_bases[value] + number)
+                places.setdefault(group, [])
+                letters.setdefault(group, axis.name)
         self.numbers = {group: n for n, group in enumerate(places)}
         unique = Names()
         sizes = []
         for group, found in places.items():
             name = unique.fresh(named.get(group) or letters.get(group) or "n")
-            fixed = self.fixed[group][0] if group in self.fixed else None
+            fixed = self.fixed[group].number if group in self.fixed else None
             sizes.append(Size(name, fixed, tuple(found)))
         return tuple(sizes)
 
 
-def _bases(graph: Graph, ranks: Sequence[int]) -> list[int]:
-    """The number of the first dimension of each value, and the count of all of them last."""
-    bases = [0]
+def _members(graph: Graph, ranks: Sequence[int]) -> tuple[list[int], list[int], int]:
+    """The union-find numbers: the first dimension of each value, the first axis of each node, and the count."""
+    bases, axis_bases, count = [], [], 0
     for rank in ranks:
-        bases.append(bases[-1] + rank)
-    assert len(bases) == len(graph.nodes) + 1
-    return bases
+        bases.append(count)
+        count += rank
+    for node, rank in zip(graph.nodes, ranks, strict=True):
+        axis_bases.append(count)
+        match node:
+            case Assignment():
+                count += len(node.axes)
+            case Elementwise():
+                count += rank
+            case _:
+                pass
+    return bases, axis_bases, count
+
+
+def _open(index: Affine, known: set[int | None]) -> list[int]:
+    """The axes of an index whose extent is not known yet."""
+    return [axis for _, axis in index.terms if axis not in known]
+
+
+def _two_open(node: Assignment, span: Span, opened: list[int]) -> ShapeError:
+    names = [node.axes[axis].name for axis in opened]
+    message = f"nothing fixes the extents of axes {' and '.join(names)} in this index"
+    return ShapeError("E0570", message, span, f"write one of them: `{names[-1]}:3`")
 
 
 def _first_reads(graph: Graph) -> dict[int, tuple[Assignment, Read]]:
@@ -142,95 +266,29 @@ def _first_reads(graph: Graph) -> dict[int, tuple[Assignment, Read]]:
 
 def _letter(
     graph: Graph, reads: dict[int, tuple[Assignment, Read]], value: int, dim: int
-) -> tuple[str | None, Span]:
-    """The letter by which a dimension is first read, or given, and where."""
+) -> tuple[str, Span]:
+    """The letters by which a dimension is first read, or given, and where; none for a fixed index."""
     if value in reads:
         node, read = reads[value]
-        axis = read.index[dim].axis()
-        return (None if axis is None else node.axes[axis].name), read.spans[dim]
+        return "".join(node.axes[axis].name for _, axis in read.index[dim].terms), read.spans[dim]
     made = graph.nodes[value]
     if isinstance(made, Assignment):
-        axis = made.target[dim].axis()
-        return (None if axis is None else made.axes[axis].name), made.span
-    return None, made.span
+        return "".join(made.axes[axis].name for _, axis in made.target[dim].terms), made.span
+    return "", made.span
 
 
-def _two_numbers(dim: int, one: tuple[int, Claim], other: tuple[int, Claim]) -> ShapeError:
-    labels = [Label(one[1].span, f"{one[0]} here"), Label(other[1].span, f"{other[0]} here")]
+def _fix(numbers: dict[int, _Written], group: int, written: _Written) -> None:
+    """Note a number written for a class, or refuse it beside another."""
+    before = numbers.setdefault(group, written)
+    if before.number == written.number:
+        return
     message = (
-        f"one extent is written as {one[0]} (dimension {dim} of {one[1].name}) "
-        f"and as {other[0]} ({other[1].name})"
-    )
-    return ShapeError(
-        "E0504", message, one[1].span, "write the same number, or a name, in both places", labels
-    )
-
-
-def fit(
-    sizes: Sequence[Size],
-    names: Sequence[str],
-    ranks: Sequence[int],
-    shapes: Sequence[tuple[int, ...]],
-) -> tuple[int, ...]:
-    """The extents, one per size, of arrays of these shapes.
-
-    Args:
-        sizes: the sizes of a shaped program.
-        names: what messages call each input.
-        ranks: the rank of each input.
-        shapes: the shape of each array.
-
-    Raises:
-        ShapeError: E0503 (rank), E0505 (a shared axis with two extents), E0506 (a written extent), E0507 (negative or
-            too large).
-    """
-    for name, rank, shape in zip(names, ranks, shapes, strict=True):
-        if rank != len(shape):
-            message = f"{name} has rank {len(shape)}, but the program reads it with rank {rank}"
-            raise ShapeError("E0503", message, None, f"pass an array of rank {rank} as {name}")
-        for dim, extent in enumerate(shape):
-            if not 0 <= extent < LARGEST_EXTENT:
-                message = (
-                    f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
-                )
-                raise ShapeError("E0507", message, None, None)
-    return tuple(_extent(size, names, shapes) for size in sizes)
-
-
-def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> int:
-    """The one extent of a size."""
-    if not size.places:
-        return size.fixed or 0
-    first = size.places[0]
-    extent = shapes[first.number][first.dim]
-    for place in size.places:
-        here = shapes[place.number][place.dim]
-        if size.fixed is not None and here != size.fixed:
-            where = f"dimension {place.dim} of {names[place.number]}"
-            message = f"axis {size.name} is fixed at {size.fixed}, but {where} is {here}"
-            raise ShapeError("E0506", message, place.span, f"pass extent {size.fixed} there")
-        if here != extent:
-            raise _unequal(size, names, (first, extent), (place, here))
-    return extent
-
-
-def _unequal(
-    size: Size, names: Sequence[str], one: tuple[Place, int], other: tuple[Place, int]
-) -> ShapeError:
-    (a, left), (b, right) = one, other
-    message = (
-        f"axis {size.name} is {left} in {names[a.number]} (dimension {a.dim}) "
-        f"and {right} in {names[b.number]} (dimension {b.dim})"
+        f"one extent is written as {written.number} ({written.place}) "
+        f"and as {before.number} ({before.place})"
     )
     labels = [
-        Label(b.span, f"{right} here, in {names[b.number]}"),
-        Label(a.span, f"{left} here, in {names[a.number]}"),
+        Label(written.span, f"{written.number} here"),
+        Label(before.span, f"{before.number} here"),
     ]
-    help_line = "both dimensions are walked by one axis: give them the same extent"
-    return ShapeError("E0505", message, b.span, help_line, labels)
-
-
-def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """``fit`` for a shaped program."""
-    tensors = [shaped.tensors[value] for value in shaped.inputs]
-    return fit(shaped.sizes, [t.name for t in tensors], [len(t.dims) for t in tensors], shapes)
+    help_line = "write the same number, or a name, in both places"
+    raise ShapeError("E0504", message, written.span, help_line, labels)

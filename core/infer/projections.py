@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
+from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT, Inferred, Shape
 from ilang.core.ir import spec as notation
-from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.operation import (
     Compose,
     Einsum,
@@ -47,13 +48,14 @@ class Loop:
 class Projection:
     """Loops, the index of the result and those of the operands that are read, in memory order.
 
-    ``part`` tells apart projections that write different parts of the result.
+    ``beyond`` has the operands whose index may leave them; ``part`` tells apart projections that write different
+    parts of the result.
     """
 
     loops: tuple[Loop, ...]
     target: Index
     reads: tuple[tuple[int, Index], ...]
-    guards: tuple[Guard, ...]
+    beyond: frozenset[int]
     part: tuple[str, ...]
 
     def is_injective(self) -> bool:
@@ -81,8 +83,6 @@ class Projection:
 
     def is_surjective(self, sizes: Sequence[int]) -> bool:
         """Whether every element of the result, of these sizes, is written."""
-        if self.guards:
-            return False
         seen: set[int] = set()
         for index, size in zip(self.target, sizes, strict=True):
             reach = 1
@@ -218,19 +218,19 @@ class _Maker:
     def done(self, target: Index, reads: Sequence[Index], number: int | None = None) -> Projection:
         """The projection; ``number`` where it reads one operand of several."""
         read = tuple(enumerate(reads)) if number is None else ((number, reads[0]),)
-        return Projection(
-            tuple(self.loops), target, read, (), () if number is None else (str(number),)
-        )
+        part = () if number is None else (str(number),)
+        return Projection(tuple(self.loops), target, read, frozenset(), part)
 
 
 class _Build(_Maker):
-    """The loops of one choice of parts of a specification, and the guards of its windows."""
+    """The loops of one choice of parts of a specification, and the operands that its windows may leave."""
 
     def __init__(self, chosen: set[str]) -> None:
         super().__init__()
         self.chosen = chosen
         self.known: dict[str, Affine] = {}
-        self.guards: list[Guard] = []
+        self.shape = 0  # whose index is being made
+        self.beyond: set[int] = set()
 
 
 class _Specified:
@@ -274,6 +274,7 @@ class _Specified:
 
         def index(number: int) -> Index:
             shape, tensor = self.spec.shapes()[number], self.shapes[number]
+            build.shape = number
             rows = []
             for kind, (row, its) in enumerate(zip(shape.rows, tensor, strict=True)):
                 sizes = [axis.size for axis in its.axes() if isinstance(axis, Known)]
@@ -294,9 +295,7 @@ class _Specified:
             if not self._mentions(shape, idle)
         )
         part = tuple(sorted(chosen & set(self._result_parts())))
-        return Projection(
-            tuple(build.loops), target, reads, tuple(dict.fromkeys(build.guards)), part
-        )
+        return Projection(tuple(build.loops), target, reads, frozenset(build.beyond), part)
 
     def _result_parts(self) -> Iterator[str]:
         for axis in self.spec.result.axes():
@@ -349,11 +348,12 @@ class _Specified:
                 offset -= span // 2
         index = _sum(parts, offset)
         most = index.offset + sum(c * (build.loops[loop].extent - 1) for c, loop in index.terms)
-        if index.offset < 0:
-            build.guards.append(Guard(index.terms, index.offset))
-        if most >= size:
-            flipped = tuple((-c, loop) for c, loop in index.terms)
-            build.guards.append(Guard(flipped, size - 1 - index.offset))
+        if index.offset < 0 or most >= size:
+            if build.shape == len(self.spec.operands):
+                message = f"`{axis.span.text()}` would write outside the result"
+                help_line = "on the result side a window has no padding and no offset past the end"
+                raise ShapeError("E0522", message, axis.span, help_line)
+            build.beyond.add(build.shape)
         return index
 
 

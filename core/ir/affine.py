@@ -1,4 +1,4 @@
-"""Affine indices and guards over numbered axes (in graphs) or loop variables (in kernels)."""
+"""Affine indices, and conditions on them, over numbered axes (in graphs) or loop variables (in kernels)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ class Affine:
             return self.terms[0][1]
         return None
 
+    def is_whole(self) -> bool:
+        """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""
+        return self.axis() is not None
+
 
 def walks(axis: int) -> Affine:
     """The index that is one axis."""
@@ -25,8 +29,8 @@ def walks(axis: int) -> Affine:
 
 
 @record
-class Guard:
-    """Holds where the sum of ``coefficient * axis`` over ``terms`` plus ``offset`` is at least 0."""
+class Within:
+    """Holds where an index is inside a dimension: at least 0 and below the extent of size number ``size``."""
 
-    terms: tuple[tuple[int, int], ...]
-    offset: int
+    index: Affine
+    size: int

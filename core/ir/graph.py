@@ -1,23 +1,23 @@
 """The graph: what every notation becomes. Accumulating assignments, wired by value numbers, nothing inferred yet.
 
-    target[index] (acc)= scalar(operand[index], ...)     for axes in domain where guards
+    target[index] (acc)= scalar(operand[index], ...)     for axes in domain
 
 Produced by ``passes/syntax_to_graph.py`` (and every later notation), consumed by ``passes/graph_to_shaped.py``.
 
 Invariants:
     - ``nodes`` is flat and ordered: a node reads only values of smaller number; the value of node n is n.
     - The inputs come first: the value of input n is n; a leaf of a tensor expression that holds an array is one.
-      ``outputs`` lists values; a value
-      may stand there twice and may be an input.
-    - Each assignment owns its axes: axis numbers mean nothing outside it. ``axes`` holds every axis that any index or
-      guard names.
+      ``outputs`` lists values; a value may stand there twice and may be an input.
+    - Each assignment owns its axes: axis numbers mean nothing outside it. ``axes`` holds every axis that any index
+      names.
+    - A read whose index leaves the dimension gives 0, or skips the iteration: ``skips``. A fixed index never leaves it.
     - ``acc`` is None exactly when every axis appears in ``target``; otherwise it is a reducible operator and the
       target starts from its identity.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.operation import Demand, Operation, Terminal
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
@@ -27,18 +27,23 @@ from ilang.core.source import Span
 
 @record
 class Axis:
-    """An axis of an assignment: its letter, and where it is written first."""
+    """An axis of an assignment: its letter, its extent where one is written, and where it stands first."""
 
     name: str
+    extent: int | None
     span: Span
 
 
 @record
 class Read:
-    """One operand: a value and an index per dimension of it; ``spans`` places each index in the text."""
+    """One operand: a value and an index per dimension of it; ``spans`` places each index in the text.
+
+    Where an index with axes leaves its dimension the iteration is skipped if ``skips``, else the element is 0.
+    """
 
     value: int
     index: tuple[Affine, ...]
+    skips: bool
     spans: tuple[Span, ...]
     span: Span
 
@@ -76,7 +81,6 @@ class Assignment:
     reads: tuple[Read, ...]
     scalar: Scalar
     acc: str | None
-    guards: tuple[Guard, ...]
     schedule: Schedule | None
     text: str
     span: Span

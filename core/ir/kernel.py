@@ -1,21 +1,24 @@
 """Kernels: buffers, loops and scalar statements; what a target consumes.
 
-Produced by ``passes/nest_to_kernel.py``, consumed by ``codegen/targets``.
+Produced by ``passes/nest_to_kernel.py`` and ``passes/kernel_to_lanes.py``, consumed by ``codegen/targets``.
 
 Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
     - An index is affine in the open loop variables, one entry per dimension of the buffer, and in range wherever the
       statement runs.
     - A temporary is written before it is read; ``private`` ones belong to one iteration of the kernel's parallel loop.
+    - A laned variable changes only in a laned loop, and is read elsewhere only after its ``Fold``.
     - Only a loop with nothing shared between its iterations is ``parallel``: distinct iterations write disjoint
       elements.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine, Guard
+from collections.abc import Iterator, Sequence
+
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Scalar
-from ilang.core.ir.shaped import Size
+from ilang.core.ir.shaped import Bound, Derivation, Size
 from ilang.core.record import record
 
 
@@ -32,19 +35,23 @@ class Buffer:
 
 @record
 class For:
-    """``for variable in 0..size``."""
+    """``for variable in 0..size``.
+
+    With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane.
+    """
 
     variable: int
     size: int
     body: tuple[Statement, ...]
     parallel: bool = False
+    lanes: int = 1
 
 
 @record
 class If:
-    """The body runs where every guard holds (over loop variables)."""
+    """The body runs where every condition holds (over loop variables)."""
 
-    guards: tuple[Guard, ...]
+    within: tuple[Within, ...]
     body: tuple[Statement, ...]
 
 
@@ -56,6 +63,7 @@ class Define:
     dtype: str
     value: Scalar
     mutable: bool = False
+    lanes: int = 1
 
 
 @record
@@ -75,7 +83,17 @@ class Store:
     value: Scalar
 
 
-Statement = For | If | Define | Change | Store
+@record
+class Fold:
+    """The lanes of a variable are combined pairwise, in a fixed order, into the one value it has from here on."""
+
+    variable: int
+    primitive: str
+    dtype: str
+    lanes: int
+
+
+Statement = For | If | Define | Change | Store | Fold
 
 
 @record
@@ -103,3 +121,15 @@ class Program:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     kernels: tuple[Kernel, ...]
+    derived: tuple[Derivation, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+
+
+def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Every statement of a block at any depth, in order."""
+    stack = list(reversed(body))
+    while stack:
+        s = stack.pop()
+        yield s
+        if isinstance(s, (For, If)):
+            stack.extend(reversed(s.body))

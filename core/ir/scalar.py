@@ -4,14 +4,14 @@ Shared by three IRs, which differ in their leaves and in what is known:
     - ``ir/graph.py``: leaves ``Operand`` and ``Constant``; ``dtype`` is None (not yet known) but in a ``Convert``.
     - ``ir/shaped.py``: the same leaves; every ``dtype`` known, conversions explicit: the arguments of an ``Apply`` have
       one type, except under logic.
-    - ``ir/kernel.py``: operands have become ``Load`` and ``Local``.
+    - ``ir/kernel.py``: operands have become ``Load`` and ``Local``; ``Select`` guards a load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.record import record
 
 
@@ -65,7 +65,17 @@ class Local:
     dtype: str
 
 
-Scalar = Operand | Constant | Convert | Apply | Load | Local
+@record
+class Select:
+    """``then`` where every condition holds, else ``otherwise``; ``then`` is computed only where they do."""
+
+    within: tuple[Within, ...]
+    then: Scalar
+    otherwise: Scalar
+    dtype: str
+
+
+Scalar = Operand | Constant | Convert | Apply | Load | Local | Select
 
 
 def walk(scalar: Scalar) -> Iterator[Scalar]:
@@ -77,5 +87,8 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
         case Apply():
             for argument in scalar.arguments:
                 yield from walk(argument)
+        case Select():
+            yield from walk(scalar.then)
+            yield from walk(scalar.otherwise)
         case _:
             return

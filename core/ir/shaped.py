@@ -6,9 +6,11 @@ Invariants:
     - An extent is a ``Size``: a number, or a name that a run-time argument fills. Dimensions of one size number have
       equal extents.
     - Constants are folded into the scalars that use them; every scalar is typed, its conversions explicit.
+    - ``derived`` is in the order in which extents can be computed; a derived size that an argument also gives must
+      agree.
     - Each output is a value of its own: an assignment, never an input, never listed twice.
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
-      the whole dimension, or 0 where the dimension has size 1; guards then stand only on a reduction.
+      the whole dimension, or 0 where the dimension has size 1.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.
     - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
@@ -16,7 +18,7 @@ Invariants:
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine, Guard
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
@@ -44,6 +46,35 @@ class Size:
     fixed: int | None
     places: tuple[Place, ...]
 
+    def is_argument(self) -> bool:
+        """Whether a caller gives this extent: it is not fixed, and arrays have it."""
+        return self.fixed is None and bool(self.places)
+
+
+@record
+class Derivation:
+    """An extent that follows from others: the positions at which a window fits into a dimension.
+
+    ``size`` = floor((base + 2 * pad - sum of step * (window - 1) - 1) / stride) + 1, over the (step, window size)
+    pairs of ``windows``.
+    """
+
+    size: int
+    base: int
+    stride: int
+    pad: int
+    windows: tuple[tuple[int, int], ...]
+    span: Span
+
+
+@record
+class Bound:
+    """A fixed index: the extent of ``size`` must be more than ``position``."""
+
+    size: int
+    position: int
+    span: Span
+
 
 @record
 class Tensor:
@@ -56,10 +87,15 @@ class Tensor:
 
 @record
 class Read:
-    """One operand: a value and an index per dimension."""
+    """One operand: a value and an index per dimension.
+
+    ``outside`` says what an index that leaves its dimension does: ``never`` (it cannot), ``zero`` (the element is 0)
+    or ``skip`` (the iteration does not count).
+    """
 
     value: int
     index: tuple[Affine, ...]
+    outside: str = "never"
 
 
 @record
@@ -85,7 +121,6 @@ class Assignment:
     scalar: Scalar
     acc: str | None
     acc_dtype: str
-    guards: tuple[Guard, ...]
     schedule: Schedule | None
     text: str
     span: Span
@@ -100,6 +135,10 @@ class Assignment:
         kept = set(self.output_axes())
         return tuple(axis for axis in range(len(self.axes)) if axis not in kept)
 
+    def disjoint_axes(self) -> frozenset[int]:
+        """The axes whose iterations write disjoint elements: each alone walks a dimension of the target."""
+        return frozenset(index.terms[0][1] for index in self.target if len(index.terms) == 1)
+
 
 Node = Input | Assignment
 
@@ -112,5 +151,7 @@ class Shaped:
     nodes: tuple[Node, ...]
     tensors: tuple[Tensor, ...]
     sizes: tuple[Size, ...]
+    derived: tuple[Derivation, ...]
+    bounds: tuple[Bound, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]

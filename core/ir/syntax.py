@@ -26,15 +26,57 @@ class Axis:
 
 
 @record
+class Term:
+    """``2y`` or ``u:3`` in an affine index: a coefficient (not 0), an axis, and its extent where one is written."""
+
+    coefficient: int
+    axis: Axis
+    extent: int | None
+
+
+@record
+class Group:
+    """``(2y+u-1)``: an affine index of one dimension; never one axis alone, which is an ``Axis``."""
+
+    terms: tuple[Term, ...]
+    offset: int
+    span: Span
+
+
+@record
+class Fixed:
+    """``0``: one position of a dimension."""
+
+    position: int
+    span: Span
+
+
+Index = Axis | Group | Fixed
+
+
+@record
 class Pattern:
     """The indices of one input or output, one per dimension; none for rank 0 (written ``.``)."""
 
-    indices: tuple[Axis, ...]
+    indices: tuple[Index, ...]
     span: Span
 
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes in the order in which they are written, those of groups included."""
+        found: list[Axis] = []
+        for index in self.indices:
+            match index:
+                case Axis():
+                    found.append(index)
+                case Group():
+                    found.extend(term.axis for term in index.terms)
+                case Fixed():
+                    pass
+        return tuple(found)
+
     def letters(self) -> str:
-        """The letters in order; empty for rank 0."""
-        return "".join(axis.letter for axis in self.indices)
+        """The letters of the axes in order; empty for rank 0."""
+        return "".join(axis.letter for axis in self.axes())
 
 
 @record

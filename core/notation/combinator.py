@@ -13,12 +13,11 @@ from collections.abc import Container, Iterable
 
 from ilang.core.diagnostic import MeaningError, ModuleError, NotationError, nearest
 from ilang.core.ir.syntax import Combine, Conversion, Identity, Name, Number, Swap, Tree
-from ilang.core.notation.index import is_affine, matches_form, not_affine_yet, read_expression
+from ilang.core.notation.index import is_affine, matches_form, read_expression
 from ilang.core.notation.reader import (
     BLANKS,
     DIGITS,
     LATER,
-    LETTERS,
     TYPES,
     WORD,
     WORD_START,
@@ -123,7 +122,7 @@ class _Program:
         if c and c in WORD_START:
             return self.word()
         if (c and c in DIGITS) or (c == "-" and reader.peek(1) and reader.peek(1) in DIGITS):
-            return _number(reader)
+            return self.number()
         if c and c in QUOTES:
             stop = _closing_quote(reader, reader.pos)
             message = "a quoted program needs `i(` before it"
@@ -148,6 +147,16 @@ class _Program:
             help_line = "`&&` is an operator; the fanout of two components is `&`"
         return reader.unexpected("E0108", f"a component{after}", help_line)
 
+    def number(self) -> Tree:
+        """What begins with a digit: a constant, or an expression that begins with a fixed index."""
+        reader = self.reader
+        stop = _past_number(reader)
+        after = reader.past(BLANKS, stop)
+        wired = reader.text.startswith((">>", "<<"), after, reader.end)
+        if not wired and matches_form(reader):
+            return read_expression(reader)
+        return _number(reader)
+
     def word(self) -> Tree:
         """A component that begins with a letter: a quotation, an expression or a name."""
         reader = self.reader
@@ -160,9 +169,9 @@ class _Program:
         if wired and known:
             return self.named(word, reader.take(stop))
         follows = reader.text[after] if after < reader.end else ""
-        if word == "i" and follows == "(":
-            return self.quotation(after)
         grouped = follows == "(" and is_affine(reader, after)
+        if word == "i" and follows == "(" and not grouped:
+            return self.quotation(after)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
@@ -213,10 +222,8 @@ class _Program:
     def quotation(self, bracket: int) -> Tree:
         """``i("...")``: the text inside has no names."""
         reader = self.reader
-        first = reader.take(reader.pos + 1)
+        reader.take(reader.pos + 1)
         reader.pos = bracket
-        if is_affine(reader, reader.pos):
-            raise not_affine_yet(reader, first.start)
         opened = reader.take(bracket + 1)
         c = reader.skip()
         if not c or c not in QUOTES:
@@ -250,7 +257,6 @@ def _number(reader: Reader) -> Tree:
     """A decimal constant: ``2``, ``-1``, ``0.125``, ``1e-5``."""
     start = reader.pos
     stop = _past_number(reader)
-    after = reader.past(BLANKS, stop)
     text = reader.text[start:stop]
     tail = reader.text[stop : stop + 1] if stop < reader.end else ""
     if tail == "." or text.endswith("."):
@@ -258,11 +264,8 @@ def _number(reader: Reader) -> Tree:
         span = reader.span(start, stop + len(tail))
         help_line = "a decimal number is written like 2, 0.5 or 1e-5"
         raise NotationError("E0116", message, span, help_line)
-    if tail and tail in WORD_START:
-        raise not_affine_yet(reader, start + (text[0] == "-"))
-    wired = reader.text.startswith((">>", "<<"), after, reader.end)
-    if not wired and after < reader.end and _goes_on(reader, after):
-        raise not_affine_yet(reader, start + (text[0] == "-"))
+    if tail and tail in WORD_START + "(":
+        return read_expression(reader)  # which says what is missing
     if abs(float(text)) == INFINITY:
         message = f"the number {text if len(text) < 40 else text[:20] + '…'} is too large"
         raise NotationError("E0116", message, reader.span(start, stop))
@@ -284,18 +287,6 @@ def _past_number(reader: Reader) -> int:
         if exponent > digits:
             return exponent
     return stop
-
-
-def _goes_on(reader: Reader, after: int) -> bool:
-    """Whether what follows a number makes it the fixed index of an expression."""
-    if reader.text[after] == "~":
-        return True
-    symbol = reader.operator(after)
-    if not symbol:
-        return False
-    follows = reader.past(BLANKS, after + len(symbol))
-    stop = reader.past(LETTERS + ".", follows)
-    return stop > follows and reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
 
 
 def _unopened(reader: Reader) -> NotationError:

@@ -2,7 +2,9 @@
 
     expression = form "~" pattern [ schedule ]
     form       = op pattern | pattern op pattern | pattern
-    pattern    = "." | letter+                     no blanks inside
+    pattern    = "." | index+                      no blanks between indices
+    index      = letter | number | "(" part { ("+" | "-") part } ")"
+    part       = [ number ] letter [ ":" number ] | number
 
 Blanks between tokens are free. An operator is one token: ``> >`` is not ``>>``.
 """
@@ -11,13 +13,16 @@ from __future__ import annotations
 
 from ilang.core.check.form import check_expression
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.syntax import Axis, Expression, Pattern, Schedule
+from ilang.core.ir.syntax import Axis, Expression, Fixed, Group, Index, Pattern, Schedule, Term
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.schedule.wellformed import check_schedule
-from ilang.core.source import Source, Span
+from ilang.core.source import Source
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
+NUMBER_LIMIT = 2**31
+NUMBER_DIGITS = 10
+"""Numbers in an index are below the limit: no more digits than this can be."""
 
 
 def parse_expression(source: Source, start: int = 0, end: int | None = None) -> Expression:
@@ -105,44 +110,121 @@ def read_pattern(reader: Reader, wanted: str = "a pattern") -> Pattern:
         span = reader.take(start + 1)
         _refuse_tail(reader, start)
         return Pattern((), span)
-    if c == "" or c not in LETTERS:
-        if c and (c in DIGITS or (c == "(" and is_affine(reader, reader.pos))):
-            raise not_affine_yet(reader, start)
+    indices: list[Index] = []
+    while (c := reader.peek()) and (
+        c in LETTERS + DIGITS or (c == "(" and is_affine(reader, reader.pos))
+    ):
+        indices.append(_index(reader, c))
+    if not indices:
         raise reader.unexpected("E0103", wanted)
-    source = reader.source
-    span = reader.take(reader.past(LETTERS, start))
-    axes = tuple(Axis(reader.text[at], Span(source, at, at + 1)) for at in range(start, reader.pos))
     _refuse_tail(reader, start)
-    return Pattern(axes, span)
+    return Pattern(tuple(indices), reader.span(start))
+
+
+def _index(reader: Reader, c: str) -> Index:
+    """The index of one dimension at the cursor: a letter, a number, or a group."""
+    start = reader.pos
+    if c == "(":
+        return _group(reader)
+    if c in DIGITS:
+        position = _whole(reader)
+        return Fixed(position, reader.span(start))
+    return Axis(c, reader.take(start + 1))
+
+
+def _whole(reader: Reader) -> int:
+    """The whole number at the cursor."""
+    start = reader.pos
+    stop = reader.past(DIGITS, start)
+    digits = reader.text[start:stop].lstrip("0") or "0"
+    if len(digits) > NUMBER_DIGITS or int(digits) >= NUMBER_LIMIT:
+        message = (
+            f"the number {digits[:20]}{'…' if len(digits) > 20 else ''} is not below {NUMBER_LIMIT}"
+        )
+        raise NotationError("E0107", message, reader.span(start, stop))
+    reader.take(stop)
+    return int(digits)
+
+
+def _group(reader: Reader) -> Index:
+    """``(2y+u:3-1)``: terms and numbers between signs, in parentheses."""
+    start = reader.pos
+    reader.take(start + 1)
+    terms: dict[str, Term] = {}
+    offset = 0
+    sign = -1 if reader.skip() == "-" else 1
+    if reader.peek() in ("-", "+"):
+        reader.take(reader.pos + 1)
+    while True:
+        reader.skip()
+        offset += sign * _part(reader, sign, terms)
+        c = reader.skip()
+        if c == ")":
+            break
+        if c not in ("+", "-"):
+            raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index")
+        sign = -1 if c == "-" else 1
+        reader.take(reader.pos + 1)
+    reader.take(reader.pos + 1)
+    if not terms:
+        message = "an affine index has an axis"
+        raise NotationError(
+            "E0107", message, reader.span(start), f"one position is written `{abs(offset)}`"
+        )
+    first = next(iter(terms.values()))
+    if len(terms) == 1 and (first.coefficient, first.extent, offset) == (1, None, 0):
+        return first.axis
+    return Group(tuple(terms.values()), offset, reader.span(start))
+
+
+def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
+    """One part of a group: a term, which goes into ``terms``, or a number, which is given back."""
+    start = reader.pos
+    c = reader.peek()
+    number = _whole(reader) if c and c in DIGITS else None
+    c = reader.peek()
+    if not c or c not in LETTERS:
+        if number is None:
+            raise reader.unexpected("E0107", "an axis or a number in this affine index")
+        return number
+    axis = Axis(c, reader.take(reader.pos + 1))
+    extent = None
+    if reader.skip() == ":":
+        reader.take(reader.pos + 1)
+        c = reader.skip()
+        if not c or c not in DIGITS:
+            raise reader.unexpected("E0107", f"the extent of axis {axis.letter}")
+        extent = _whole(reader)
+    span = reader.span(start)
+    if number == 0 or extent == 0:
+        what = (
+            f"the coefficient of axis {axis.letter}"
+            if number == 0
+            else f"the extent of axis {axis.letter}"
+        )
+        raise NotationError("E0107", f"{what} is 0 in this affine index", span)
+    if axis.letter in terms:
+        message = f"axis {axis.letter} stands twice in one index"
+        raise NotationError("E0107", message, span, "add its coefficients: `(2i)` for `(i+i)`")
+    terms[axis.letter] = Term(sign * (1 if number is None else number), axis, extent)
+    return 0
 
 
 def _refuse_tail(reader: Reader, start: int) -> None:
     """Refuse what is glued to a pattern and cannot belong to it."""
     c = reader.peek()
-    if c == "" or c not in WORD + ".(":
-        return
-    if c in DIGITS or (c == "(" and is_affine(reader, reader.pos)):
-        raise not_affine_yet(reader, start)
-    if c == "(":
+    if c == "" or c not in WORD + ".":
         return
     stop = reader.past(WORD + ".", reader.pos)
     text = reader.text[start:stop]
     lower = text.lower().strip(".")
-    help_line = "the pattern of a scalar is `.`; every other pattern is letters alone"
+    help_line = "the pattern of a scalar is `.`; every other pattern is letters, numbers and groups"
     if text.isalpha() and text.isascii():
         help_line = f"axes are lower-case letters: `{lower}`"
-    message = f"`{text}` is not a pattern, which is letters from a to z, or `.` alone"
-    raise NotationError("E0106", message, reader.span(start, stop), help_line)
-
-
-def not_affine_yet(reader: Reader, start: int) -> NotationError:
-    """The refusal of numbers and groups inside patterns."""
-    stop = max(reader.past(WORD, start), start + 1)
-    help_line = None
-    if reader.text[start] in DIGITS:
+    elif "." in text and text.replace(".", "").isdigit():
         help_line = "a constant is a component of its own: `(I | 0.5) >> ij*.~ij`"
-    message = "affine and fixed indices are not available yet"
-    return NotationError("E0107", message, reader.span(start, stop), help_line)
+    message = f"`{text}` is not a pattern, which is indices from a to z, or `.` alone"
+    raise NotationError("E0106", message, reader.span(start, stop), help_line)
 
 
 def is_affine(reader: Reader, start: int) -> bool:
@@ -186,7 +268,14 @@ def _past_pattern(reader: Reader, start: int) -> int:
     start = reader.past(BLANKS, start)
     if reader.text.startswith(".", start, reader.end):
         return reader.past(BLANKS, start + 1)
-    stop = reader.past(LETTERS, start)
+    stop = start
+    while True:
+        at = reader.past(LETTERS + DIGITS, stop)
+        if reader.text.startswith("(", at, reader.end) and is_affine(reader, at):
+            at = reader.text.index(")", at) + 1
+        if at == stop:
+            break
+        stop = at
     if stop == start or (stop < reader.end and reader.text[stop] in WORD):
         return -1
     return reader.past(BLANKS, stop)

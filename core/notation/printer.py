@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ilang.core.ir.syntax import (
+    Axis,
     Combine,
     Conversion,
     Definition,
     Expression,
+    Fixed,
+    Group,
     Identity,
+    Index,
     LoopPart,
     LoopRole,
     Name,
@@ -25,6 +29,7 @@ from ilang.core.ir.syntax import (
     SiteRole,
     Start,
     Swap,
+    Term,
     Tree,
     postorder,
 )
@@ -102,7 +107,25 @@ def print_expression(e: Expression) -> str:
 
 
 def _pattern(pattern: Pattern) -> str:
-    return pattern.letters() or "."
+    return "".join(print_index(index) for index in pattern.indices) or "."
+
+
+def print_index(index: Index) -> str:
+    """``i``, ``(2y+u:3-1)`` or ``0``."""
+    match index:
+        case Axis():
+            return index.letter
+        case Fixed():
+            return str(index.position)
+        case Group():
+            text = "".join(_term(term) for term in index.terms).removeprefix("+")
+            return f"({text}{index.offset:+d})" if index.offset else f"({text})"
+
+
+def _term(term: Term) -> str:
+    sign = "-" if term.coefficient < 0 else "+"
+    times = "" if abs(term.coefficient) == 1 else str(abs(term.coefficient))
+    return f"{sign}{times}{term.axis.letter}{'' if term.extent is None else f':{term.extent}'}"
 
 
 def print_schedule(schedule: Schedule) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from ilang.core.diagnostic import ElementTypeError, InternalError, Label, ShapeError
 from ilang.core.dtype import accumulator, arithmetic
 from ilang.core.infer.dtypes import type_scalar
-from ilang.core.infer.extents import Extents, fit_shaped
+from ilang.core.infer.extents import Extents
+from ilang.core.infer.fit import fit_shaped
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import walks
@@ -83,6 +84,8 @@ class _Shaping:
             tuple(self.nodes),
             tuple(replace(t, name=name) for t, name in zip(self.tensors, names, strict=True)),
             self.extents.sizes,
+            self.extents.derived,
+            self.extents.bounds,
             tuple(self.number[value] for value in self.program.inputs),
             tuple(outputs),
         )
@@ -118,13 +121,11 @@ class _Shaping:
     def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:
         """An elementwise node as the assignment it is, now that its rank is known."""
         letters = [LETTERS[dim % 26] for dim in range(self.ranks[value])]
-        axes = tuple(graph.Axis(letter, node.span) for letter in letters)
+        axes = tuple(graph.Axis(letter, None, node.span) for letter in letters)
         index = tuple(walks(axis) for axis in range(len(axes)))
         spans = tuple(node.span for _ in axes)
-        read = graph.Read(node.value, index, spans, node.span)
-        return graph.Assignment(
-            axes, index, (read,), node.scalar, None, (), None, node.text, node.span
-        )
+        read = graph.Read(node.value, index, False, spans, node.span)
+        return graph.Assignment(axes, index, (read,), node.scalar, None, None, node.text, node.span)
 
     def _assignment(self, value: int, node: graph.Assignment) -> None:
         delivered: list[Scalar] = []
@@ -135,7 +136,8 @@ class _Shaping:
                 continue
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
-            reads.append(shaped.Read(source, read.index))
+            outside = self.extents.outside(value, read)
+            reads.append(shaped.Read(source, read.index, outside))
         scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
         result = shaped.Assignment(
             node.axes,
@@ -145,7 +147,6 @@ class _Shaping:
             scalar,
             node.acc,
             dtype if node.acc is None else accumulator(node.acc, dtype),
-            node.guards,
             node.schedule,
             node.text,
             node.span,
@@ -196,7 +197,6 @@ class _Shaping:
             scalar,
             None,
             scalar.dtype,
-            (),
             None,
             node.text,
             node.span,

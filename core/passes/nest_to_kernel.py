@@ -20,9 +20,9 @@ from collections.abc import Callable, Container, Generator
 
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Guard, walks
+from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.nest import Nest, Scheduled, schedule_text
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.names import Names
 from ilang.core.ops import OPS
@@ -46,7 +46,16 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     buffers = tuple(storage.buffers)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
-    return kernel.Program(shaped.name, shaped.sizes, buffers, inputs, outputs, tuple(kernels))
+    return kernel.Program(
+        shaped.name,
+        shaped.sizes,
+        buffers,
+        inputs,
+        outputs,
+        tuple(kernels),
+        shaped.derived,
+        shaped.bounds,
+    )
 
 
 def _staged(scheduled: Scheduled) -> set[int]:
@@ -69,6 +78,7 @@ class _Storage:
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
+        self.unique = Names(self.names)
         self.successor = {
             node.base: value
             for value, node in enumerate(shaped.nodes)
@@ -93,9 +103,9 @@ class _Storage:
             )
         return self.of_value[value]
 
-    def private(self, name: str, dtype: str, dims: tuple[int, ...]) -> int:
-        """A buffer of one iteration of the parallel loop."""
-        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private=True))
+    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
+        """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop."""
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private))
 
     def _add(self, buffer: kernel.Buffer) -> int:
         self.buffers.append(buffer)
@@ -161,12 +171,14 @@ class _Lowering:
         self.unique = Names(storage.names)
         self.inside: dict[int, frozenset[str]] = {id(self.top): frozenset()}
         self.comments: list[str] = []
+        self.root: _Frame | None = None
 
     def run(self, value: int) -> kernel.Kernel:
         """The kernel that computes all of ``value``."""
         rank = len(self.shaped.tensors[value].dims)
         place = _Place(None, self.storage.whole(value), tuple(range(rank)))
         frame = self._frame(value, place)
+        self.root = frame
         _drive(self._assignment(frame))
         body = self._parallel(frame.nest.order, frame.node)
         return kernel.Kernel(
@@ -174,10 +186,9 @@ class _Lowering:
         )
 
     def _parallel(self, order: tuple[int, ...], node: Assignment) -> tuple[kernel.Statement, ...]:
-        """Mark the root's outermost loop parallel if it alone walks a dimension: its iterations write disjoint elements."""
+        """Mark the root's outermost loop parallel if its iterations write disjoint elements."""
         root = self.top[-1]
-        alone = {index.terms[0][1] for index in node.target if len(index.terms) == 1}
-        if isinstance(root, kernel.For) and order[0] in alone:
+        if isinstance(root, kernel.For) and order[0] in node.disjoint_axes():
             self.top[-1] = kernel.For(root.variable, root.size, root.body, parallel=True)
         return tuple(self.top)
 
@@ -201,34 +212,21 @@ class _Lowering:
         block = self._block(frame, leading)
         if reduced:
             yield from self._reduction(frame, block, leading)
+        elif node.base is None or node.acc is None:
+            self._write(frame, block, self._value(frame))
         else:
-            self._store(frame, block)
+            self._accumulate(frame, block)
         for loop in reversed(opened):
             self._leave(loop)
         self._comment(frame)
 
-    def _store(self, frame: _Frame, block: Block) -> None:
-        """One element anew; or, of a base with an operator, accumulated in place: several iterations may meet there."""
-        body: Block = []
-        if frame.node.acc is None or frame.node.base is None:
-            self._write(frame, body, self._value(frame))
-        else:
-            assert frame.place.buffer is not None
-            index = tuple(frame.indexed(part) for part in frame.node.target)
-            held = Load(frame.place.buffer, index, frame.node.acc_dtype)
-            self._write(frame, body, self._accumulated(frame, held))
-        block.extend(self._guarded(frame, body))
-
-    @staticmethod
-    def _guarded(frame: _Frame, body: Block) -> Block:
-        """Statements that run only where the guards of an assignment hold."""
-        if not frame.node.guards:
-            return body
-        guards = tuple(
-            Guard(tuple((c, frame.variable[axis]) for c, axis in guard.terms), guard.offset)
-            for guard in frame.node.guards
-        )
-        return [kernel.If(guards, tuple(body))]
+    def _accumulate(self, frame: _Frame, block: Block) -> None:
+        """Accumulate into an element of the base: several iterations may meet there."""
+        assert frame.place.buffer is not None
+        index = tuple(frame.indexed(part) for part in frame.node.target)
+        held = Load(frame.place.buffer, index, frame.node.acc_dtype)
+        value = self._accumulated(frame, held)
+        self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: _Frame) -> None:
         self.comments.append(f"{frame.node.text}   {schedule_text(frame.node, frame.nest)}")
@@ -260,6 +258,14 @@ class _Lowering:
         self.locals.append(name)
         return len(self.locals) - 1
 
+    def _is_private(self) -> bool:
+        """Whether what is computed here belongs to one iteration of the parallel loop."""
+        assert self.root is not None
+        order = self.root.nest.order
+        if not order or order[0] not in self.root.node.disjoint_axes():
+            return True
+        return order[0] in self.root.variable
+
     def _stage(self, frame: _Frame, depth: int) -> Steps:
         """Compute the producers whose site is inside ``depth`` loops."""
         for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
@@ -275,7 +281,8 @@ class _Lowering:
         kept = tuple(d for d, index in enumerate(made.target) if index.axis() not in shared)
         if kept:
             dims = tuple(tensor.dims[d] for d in kept)
-            place = _Place(None, self.storage.private(tensor.name, tensor.dtype, dims), kept)
+            buffer = self.storage.scratch(tensor.name, tensor.dtype, dims, self._is_private())
+            place = _Place(None, buffer, kept)
         else:
             place = _Place(self._local(tensor.name), None, ())
         frame = self._frame(read.value, place)
@@ -302,8 +309,7 @@ class _Lowering:
         block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
         def step(body: Block) -> None:
-            change = kernel.Change(local, self._accumulated(frame, acc))
-            body.extend(self._guarded(frame, [change]))
+            self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
 
         yield from self._inside(frame, leading, step)
         result = self.shaped.tensors[frame.value].dtype
@@ -313,15 +319,18 @@ class _Lowering:
         """A reduction with an accumulator per element of the loops over ``inner``: a buffer over them."""
         dtype = frame.node.acc_dtype
         dims = tuple(frame.node.sizes[axis] for axis in inner)
-        buffer = self.storage.private(self.unique.fresh("acc"), dtype, dims)
+        private = self._is_private()
+        name = f"{self.shaped.tensors[frame.value].name}_acc"
+        name = self.unique.fresh("acc") if private else self.storage.unique.fresh(name)
+        buffer = self.storage.scratch(name, dtype, dims, private)
 
         def start(body: Block, at: tuple[Affine, ...]) -> None:
             body.append(kernel.Store(buffer, at, start_of(frame.node)))
 
         def step(body: Block) -> None:
             at = tuple(walks(frame.variable[axis]) for axis in inner)
-            store = kernel.Store(buffer, at, self._accumulated(frame, Load(buffer, at, dtype)))
-            body.extend(self._guarded(frame, [store]))
+            acc = self._accumulated(frame, Load(buffer, at, dtype))
+            self._count(frame, body, kernel.Store(buffer, at, acc))
 
         def finish(body: Block, at: tuple[Affine, ...]) -> None:
             result = self.shaped.tensors[frame.value].dtype
@@ -341,6 +350,25 @@ class _Lowering:
         step(self._block(frame, len(order)))
         for loop in reversed(opened):
             self._leave(loop)
+
+    def _count(self, frame: _Frame, body: Block, step: kernel.Statement) -> None:
+        """Add a step of a reduction, under a condition where an iteration may not count."""
+        within = tuple(
+            condition
+            for read in frame.node.reads
+            if read.outside == "skip"
+            for condition in self._inside_of(frame, read)
+        )
+        body.append(kernel.If(within, (step,)) if within else step)
+
+    def _inside_of(self, frame: _Frame, read: Read) -> tuple[Within, ...]:
+        """That the affine indices of a read are inside its dimensions."""
+        dims = self.shaped.tensors[read.value].dims
+        return tuple(
+            Within(frame.indexed(index), size)
+            for index, size in zip(read.index, dims, strict=True)
+            if index.terms and not index.is_whole()
+        )
 
     def _accumulated(self, frame: _Frame, acc: Scalar) -> Scalar:
         """The accumulator after one more iteration."""
@@ -392,7 +420,10 @@ class _Lowering:
         else:
             assert place.buffer is not None
             buffer, dims = place.buffer, place.dims
-        return Load(buffer, tuple(frame.indexed(read.index[d]) for d in dims), dtype)
+        load = Load(buffer, tuple(frame.indexed(read.index[d]) for d in dims), dtype)
+        if read.outside != "zero":
+            return load
+        return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
 
 
 def _substituted(scalar: Scalar, delivered: list[Scalar]) -> Scalar:

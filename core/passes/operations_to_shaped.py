@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import ElementTypeError
+from ilang.core.diagnostic import ElementTypeError, ShapeError
 from ilang.core.dtype import INTEGER_ENDS, accumulator, join
-from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.operations import Inferred
 from ilang.core.infer.projections import Projection, project, sizes_of
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Affine, Guard, walks
+from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
-from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.passes.graph_to_shaped import name_tensors, reduced_scalar
 from ilang.core.record import record, replace
@@ -89,6 +87,8 @@ class _Shaping:
             tuple(self.nodes),
             tuple(replace(t, name=n) for t, n in zip(self.tensors, names, strict=True)),
             sizes,
+            (),
+            (),
             tuple(self.number[value] for value in program.inputs if value in needed),
             tuple(given),
         )
@@ -128,10 +128,8 @@ class _Shaping:
         span = self.inferred.graph.nodes[value].span
         if value in self.constants:
             return self._filled(replace(self.constants[value], dtype="f32"), dims, "constant", span)
-        loops, index = self._loops(dims)
-        read = shaped.Read(self.number[value], index)
-        scalar = Operand(0, self.tensors[read.value].dtype)
-        return self._plain(loops, index, (read,), scalar, "copy", span, dims)
+        source = self.number[value]
+        return self._plain(dims, source, Operand(0, self.tensors[source].dtype), "copy", span)
 
     def _loops(self, dims: Sequence[int]) -> tuple[list[tuple[str, int]], tuple[Affine, ...]]:
         """A loop per dimension that is not of size 1, and the index they make."""
@@ -145,26 +143,25 @@ class _Shaping:
 
     def _plain(
         self,
-        loops: Sequence[tuple[str, int]],
-        target: tuple[Affine, ...],
-        reads: tuple[shaped.Read, ...],
+        dims: Sequence[int],
+        source: int | None,
         scalar: Scalar,
         text: str,
         span: Span,
-        dims: Sequence[int],
     ) -> int:
-        """An assignment without reduction, guard or base."""
-        axes = tuple(graph.Axis(name, span) for name, _ in loops)
+        """Every element of a tensor from the same element of ``source``, or from a constant."""
+        loops, target = self._loops(dims)
+        reads = () if source is None else (shaped.Read(source, target),)
+        axes = tuple(graph.Axis(name, None, span) for name, _ in loops)
         sizes = tuple(self._size(extent) for _, extent in loops)
         assert scalar.dtype is not None
         made = shaped.Assignment(
-            axes, sizes, target, reads, scalar, None, scalar.dtype, (), None, text, span
+            axes, sizes, target, reads, scalar, None, scalar.dtype, None, text, span
         )
         return self._add(made, scalar.dtype, dims)
 
     def _filled(self, constant: Constant, dims: Sequence[int], text: str, span: Span) -> int:
-        loops, target = self._loops(dims)
-        return self._plain(loops, target, (), constant, text, span, dims)
+        return self._plain(dims, None, constant, text, span)
 
     # -- operations --------------------------------------------------------------------------------------------------
 
@@ -189,22 +186,28 @@ class _Shaping:
             else:
                 number = self.number[source]
                 delivered[operand] = Operand(len(reads), self.tensors[number].dtype)
-                reads.append(shaped.Read(number, index))
+                outside = "never"
+                if operand in projection.beyond:
+                    outside = "skip" if node.acc != "+" else "zero"
+                reads.append(shaped.Read(number, index, outside))
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
         kept = {axis for index in projection.target for _, axis in index.terms}
+        if projection.beyond and node.acc != "+" and len(kept) == len(projection.loops):
+            message = f"`{node.text}` reads outside an operand, where there is nothing to compare"
+            help_line = "shift with a sum, or give the maximum a window to reduce over"
+            raise ShapeError("E0523", message, node.span, help_line)
         acc = node.acc if len(kept) < len(projection.loops) else None
         typed, dtype = reduced_scalar(scalar, acc, delivered, node.span)
         return shaped.Assignment(
-            tuple(graph.Axis(loop.name, node.span) for loop in projection.loops),
+            tuple(graph.Axis(loop.name, None, node.span) for loop in projection.loops),
             tuple(self._size(loop.extent) for loop in projection.loops),
             projection.target,
             tuple(reads),
             typed,
             acc,
             dtype if acc is None else accumulator(acc, dtype),
-            projection.guards,
             None,
             node.text,
             node.span,
@@ -212,8 +215,6 @@ class _Shaping:
 
     def _is_whole(self, work: _Work, node: shaped.Assignment) -> bool:
         """Whether an assignment alone writes every element, each once reduced."""
-        if node.guards and node.acc is None:
-            return False
         axes = [index.axis() for index in node.target]
         walked = [axis for axis in axes if axis is not None]
         return len(set(walked)) == len(walked) and all(
@@ -260,11 +261,6 @@ class _Shaping:
             reads=(shaped.Read(number, index),),
             scalar=Operand(0, _dtype_of(node)),
             acc=None,
-            guards=tuple(
-                Guard(tuple((c, place[axis]) for c, axis in guard.terms), guard.offset)
-                for guard in node.guards
-                if all(axis in place for _, axis in guard.terms)
-            ),
         )
 
 

@@ -17,15 +17,15 @@ from collections.abc import Mapping
 
 from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, visible
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.affine import walks
+from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import OPS
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
-MOST_NODES = 1_000_000
-"""Expressions of a graph at most: definitions that double themselves reach this in twenty lines."""
+MOST_LEAVES = 100_000
+"""Expressions of a program at most: definitions that double themselves reach this in seventeen lines."""
 
 
 def syntax_to_graph(
@@ -40,11 +40,47 @@ def syntax_to_graph(
         MeaningError: E0250 (too many expressions).
         ModuleError: E0410 (a definition names another number of inputs than it has).
     """
+    _check_size(tree, definitions)
     wiring = _Wiring(definitions)
     result = wiring.run(tree)
     if parameters is not None:
         wiring.claim(name, parameters, result)
     return wiring.finish(name, result, parameters)
+
+
+def _check_size(tree: syntax.Tree, definitions: Mapping[str, syntax.Definition]) -> None:
+    """Refuse a program with too many expressions before any is written out: shared subtrees are counted once."""
+    leaves: dict[int, int] = {}
+    stack = [tree]
+    while stack:
+        node = stack[-1]
+        below = _expanded(node, definitions)
+        open_ones = [child for child in below if id(child) not in leaves]
+        if open_ones:
+            stack.extend(open_ones)
+            continue
+        stack.pop()
+        leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else 1
+    if leaves[id(tree)] > MOST_LEAVES:
+        raise MeaningError(
+            "E0250",
+            f"the program has {_spelled(leaves[id(tree)])} expressions; {MOST_LEAVES:,} is the most",
+            tree.span,
+            "a definition used twice is written out twice: look for definitions that double themselves",
+        )
+
+
+def _spelled(count: int) -> str:
+    """A count in digits, or its size where there are too many of them to read."""
+    return f"{count:,}" if count < 10**12 else f"more than 10^{len(str(count)) - 1}"
+
+
+def _expanded(
+    node: syntax.Tree, definitions: Mapping[str, syntax.Definition]
+) -> tuple[syntax.Tree, ...]:
+    if isinstance(node, syntax.Name):
+        return (definitions[node.name].body,)
+    return syntax.children(node)
 
 
 class _Wires:
@@ -117,13 +153,6 @@ class _Wiring:
 
     def _add(self, item: _Slot | graph.Node) -> int:
         self.items.append(item)
-        if len(self.items) > MOST_NODES:
-            raise MeaningError(
-                "E0250",
-                f"the program has more than {MOST_NODES:,} expressions and inputs",
-                item.span,
-                "a definition used twice is written out twice; look for definitions that double themselves",
-            )
         return len(self.items) - 1
 
     def _combine(self, node: syntax.Tree, finished: list[_Wires]) -> None:
@@ -250,28 +279,26 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
 
 def _constant(node: syntax.Number) -> graph.Assignment:
     scalar = Constant(int(node.text) if node.text.lstrip("-").isdigit() else float(node.text))
-    return graph.Assignment((), (), (), scalar, None, (), None, node.text, node.span)
+    return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
 
 
 def _assignment(
     node: syntax.Expression, patterns: list[syntax.Pattern], slots: list[int]
 ) -> graph.Assignment:
     """One index expression: its axes are the output's letters, then the inputs' others in order of appearance."""
-    axes: dict[str, graph.Axis] = {}
-    for pattern in (node.output, *patterns):
-        for index in pattern.indices:
-            axes.setdefault(index.letter, graph.Axis(index.letter, index.span))
+    axes = _axes([node.output, *patterns])
     position = {letter: n for n, letter in enumerate(axes)}
     reads = tuple(
         graph.Read(
             slot,
-            tuple(walks(position[index.letter]) for index in pattern.indices),
+            tuple(_affine(index, position) for index in pattern.indices),
+            len(axes) > len(node.output.indices),
             tuple(index.span for index in pattern.indices),
             pattern.span,
         )
         for slot, pattern in zip(slots, patterns, strict=True)
     )
-    target = tuple(walks(position[index.letter]) for index in node.output.indices)
+    target = tuple(_affine(index, position) for index in node.output.indices)
     reduced = len(axes) > len(target)
     symbol = node.op or "+"
     scalar = Operand(0) if reduced else _scalar(symbol, len(reads))
@@ -281,11 +308,43 @@ def _assignment(
         reads,
         scalar,
         symbol if reduced else None,
-        (),
         node.schedule,
         print_tree(node),
         node.span,
     )
+
+
+def _axes(patterns: list[syntax.Pattern]) -> dict[str, graph.Axis]:
+    """The axes of an expression by letter, in order of appearance; a written extent is kept.
+
+    Raises:
+        MeaningError: E0207 (two extents written for one axis).
+    """
+    axes: dict[str, graph.Axis] = {}
+    for pattern in patterns:
+        for axis in pattern.axes():
+            axes.setdefault(axis.letter, graph.Axis(axis.letter, None, axis.span))
+        for index in pattern.indices:
+            for term in index.terms if isinstance(index, syntax.Group) else ():
+                known = axes[term.axis.letter]
+                if term.extent is None:
+                    continue
+                if known.extent not in (None, term.extent):
+                    message = f"axis {known.name} is written with extent {known.extent} and with {term.extent}"
+                    raise MeaningError("E0207", message, term.axis.span, "an axis has one extent")
+                axes[known.name] = replace(known, extent=term.extent)
+    return axes
+
+
+def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
+    match index:
+        case syntax.Axis():
+            return walks(position[index.letter])
+        case syntax.Fixed():
+            return Affine((), index.position)
+        case syntax.Group():
+            terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
+            return Affine(terms, index.offset)
 
 
 def _scalar(symbol: str, arity: int) -> Scalar:

@@ -1,8 +1,9 @@
 """The schedule of everything unscheduled, as the same value a person's schedule is.
 
 Rules, from access patterns only:
-    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index of plain axes,
-       it is no output, has no base, and no element would be computed twice; else it is computed whole, in a kernel of its own.
+    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index,
+       it is no output, has no base, and no element would be computed twice; else it is computed whole, in a kernel
+       of its own.
     2. A pointwise value that its reader reads once an iteration is computed in the reader's innermost loop: a chain
        of pointwise expressions is one nest, a matrix multiply stores no product.
     3. Any other staged value is computed inside the longest run of the reader's outer loops that are also its own
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Nest
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 
 Access = tuple[Affine, ...]
 Mapping = dict[int, int]
@@ -25,6 +26,8 @@ Mapping = dict[int, int]
 UNIT_STRIDE = 1.0
 WIDE_STRIDE = 8.0
 """Cost of stepping along a dimension other than the last: a cache line a step; each further dimension adds one."""
+DEPENDENT_SUM = 0.5
+"""An innermost reduced loop is a chain of dependent additions: between equals an output loop is innermost."""
 WRITE_WEIGHT = 1.25
 """A strided write costs more than a strided read: the line is read first."""
 
@@ -59,7 +62,10 @@ class _Choice:
         if not isinstance(node, Assignment) or node.acc is not None or found is None:
             return False
         reader, read = found
-        return len(set(mapping(node, read).values())) == len(reader.axes)
+        renamed = mapping(node, read)
+        return len(renamed) == len(node.output_axes()) and len(set(renamed.values())) == len(
+            reader.axes
+        )
 
     def _accesses(self) -> list[dict[Access, float]]:
         """The memory accesses of each assignment, those of what is computed in its innermost loop included."""
@@ -89,11 +95,13 @@ class _Choice:
 
     def _order(self, value: int, node: Assignment) -> tuple[int, ...]:
         """Rule 4. Ties go to the order of the output, then of the reduced axes."""
-        cost = [0.0] * len(node.axes)
+        reduced = set(node.reduced_axes())
+        cost = [DEPENDENT_SUM * (axis in reduced) for axis in range(len(node.axes))]
         for access, weight in self.accesses[value].items():
             for distance, index in enumerate(reversed(access)):
-                for _, axis in index.terms:
-                    cost[axis] += weight * (WIDE_STRIDE + distance if distance else UNIT_STRIDE)
+                for coefficient, axis in index.terms:
+                    step = WIDE_STRIDE + distance if distance else UNIT_STRIDE * abs(coefficient)
+                    cost[axis] += weight * step
         return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
 
     def _sites(self, node: Assignment, order: tuple[int, ...]) -> tuple[int | None, ...]:
@@ -138,18 +146,11 @@ def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
             known = found[read.value]
             if known is not None and (known[0] != reader or known[2] != read):
                 shared.add(read.value)
-            if not _is_plain(shaped.nodes[read.value], read):
-                shared.add(read.value)
             found[read.value] = (reader, node, read)
     return [
         None if entry is None or value in shared else (entry[1], entry[2])
         for value, entry in enumerate(found)
     ]
-
-
-def _is_plain(made: Node, read: Read) -> bool:
-    """Whether a reader walks every axis of a value's target with an axis of its own."""
-    return not isinstance(made, Assignment) or len(mapping(made, read)) == len(made.output_axes())
 
 
 def mapping(made: Assignment, read: Read) -> Mapping:

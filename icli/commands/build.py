@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError, nearest
 from ilang.core.ir.graph import Graph
 from ilang.icli.options import Command, Option, Request
-from ilang.icli.programs import open_module, subjects
+from ilang.icli.programs import is_file, open_module, refuse_cuda, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
 
@@ -16,12 +15,11 @@ from ilang.icli.shapes import parse_shape
 def run(request: Request, screen: Screen) -> int:
     """Write the project and print the files it consists of."""
     path = request.operands[0]
-    if "~" in path and not os.path.exists(path):
+    if "~" in path and not is_file(path):
         raise CommandError(
             "E0816", "i build takes a file", help="write `name = program` to a file such as model.i"
         )
-    if request.one("--target") == "cuda":
-        raise CommandError("E0815", "this version has no CUDA target", help="--target c is there")
+    refuse_cuda(request.one("--target"))
     folder = request.one("-o") or ("out" if not request.has("-o") else "")
     if not folder:
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
@@ -33,7 +31,7 @@ def run(request: Request, screen: Screen) -> int:
 
     from ilang.codegen.project import write_project
 
-    stem = os.path.splitext(os.path.basename(path))[0]
+    stem = Path(path).stem
     written = write_project(found, Path(folder), module.source.text, stem, shapes)
     for file in written:
         screen.write_path(str(file))
@@ -71,9 +69,7 @@ COMMAND = Command(
     1,
     1,
     (
-        Option(
-            ("--target",), "TARGET", "What to write: c (cuda is not in this version)", ("c", "cuda")
-        ),
+        Option(("--target",), "TARGET", "What to write", ("c", "cuda")),
         Option(("-o",), "DIR", "The folder to write to (out)"),
         Option(("--def",), "NAME", "Build this definition; may be repeated", many=True),
         Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Error, as_object
+from ilang.core.diagnostic import Error, ShapeError, as_object
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.icli.options import JSON, Command, Request
@@ -13,15 +13,19 @@ from ilang.icli.screen import Screen, as_json
 def run(request: Request, screen: Screen) -> int:
     """Check every definition; print a line for each that holds, a diagnostic for each that does not."""
     program = open_program(request.operands[0])
+    from ilang.core.notation.module import exports
+
     names: list[str | None] = [None]
+    exported: set[str] = set()
     if isinstance(program, Module):
         names = [definition.name for definition in program.definitions]
+        exported = {definition.name for definition in exports(program)}
     status = 0
     answers: list[dict[str, object]] = []
     for name in names:
         try:
             graph = subjects(program, () if name is None else (name,))[0].graph
-            line = describe(graph)
+            line = describe(graph, name is not None and name not in exported)
         except Error as error:
             status = max(status, error.status)
             answers.append({"name": name, "error": as_object(error)})
@@ -36,12 +40,21 @@ def run(request: Request, screen: Screen) -> int:
     return status
 
 
-def describe(graph: Graph) -> str:
-    """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``."""
+def describe(graph: Graph, is_part: bool) -> str:
+    """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``.
+
+    A part of others may be of any rank: its users decide.
+    """
     from ilang.core.pipeline import infer, lower
     from ilang.icli.plain import signature
 
-    shaped = infer(graph)
+    try:
+        shaped = infer(graph)
+    except ShapeError as error:
+        if not is_part or error.code != "E0508":
+            raise
+        inputs = (graph.input_name(number) for number in range(len(graph.inputs)))
+        return f"{graph.name}({', '.join(inputs)}) of any rank"
     lower(shaped)
     return signature(shaped)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.icli.codes import is_code, page
 from ilang.icli.options import JSON, Command, Option, Request
-from ilang.icli.programs import flag_shapes, is_file, open_program, subjects
+from ilang.icli.programs import flag_shapes, is_file, open_program, refuse_cuda, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
 
@@ -80,10 +79,7 @@ def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
 
     if stage == "graph":
         return pipeline.graph_text(graph)
-    if stage == "cuda":
-        raise CommandError(
-            "E0815", "this version has no CUDA target", help="--emit c, or --target c, is there"
-        )
+    refuse_cuda(stage)
     if stage == "schedule":
         from ilang.icli.plain import schedule_text
 

@@ -16,11 +16,11 @@ def run(request: Request, screen: Screen) -> int:
 
     path = request.operands[0]
     if path == "-":
-        before = read_standard_input()
-        after = format_module(decode_module(before, "<stdin>"))
+        given = read_standard_input()
+        tidy = format_module(decode_module(given, "<stdin>"))
         if not request.has("--check"):
-            screen.write(after)
-        return int(request.has("--check") and after.encode() != before)
+            screen.write(tidy)
+        return int(request.has("--check") and tidy.encode() != given)
     before = read_program_bytes(path)
     after = format_module(decode_module(before, path)).encode()
     if after == before:

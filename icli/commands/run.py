@@ -6,15 +6,14 @@ import sys
 
 from ilang.core.diagnostic import CommandError
 from ilang.icli.options import Command, Option, Request
-from ilang.icli.programs import one_subject, open_program
+from ilang.icli.programs import one_subject, open_program, refuse_cuda
 from ilang.icli.screen import Screen
 
 
 def run(request: Request, screen: Screen) -> int:
     """Run the component on the arrays; print what it gives, or save it."""
     target = request.one("--target") or "c"
-    if target == "cuda":
-        raise CommandError("E0815", "this version has no CUDA target", help="--target c is there")
+    refuse_cuda(target)
     place = request.one("-o")
     program, *operands = request.operands
     subject = one_subject(open_program(program), request.one("--def"))
@@ -63,7 +62,7 @@ COMMAND = Command(
     (
         Option(("--def",), "NAME", "The definition of a file to run"),
         Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead"),
-        Option(("--target",), "TARGET", "What runs it: c, or numpy (slow, the reference)",
+        Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
                ("c", "numpy", "cuda")),
     ),
     run,

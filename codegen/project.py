@@ -1,0 +1,457 @@
+"""The project that ``i build`` writes: STEM.h, STEM.c, Makefile, STEM_test.c and STEM.pc.
+
+Everything is rendered before anything is written. The files are written to a new folder first and moved from there, so
+that the project is the old one or the new one, whatever goes wrong; links that stand in the place of a file are
+replaced, not followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
+from ilang.codegen.targets.c import emit_header, emit_source
+from ilang.codegen.targets.cfamily import comment, identifier
+from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
+from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
+from ilang.core.infer.ranks import infer_ranks
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.shaped import Shaped, Size
+from ilang.core.pipeline import infer, lower
+from ilang.core.record import replace
+
+LONGEST_STEM = 64
+LONGEST_COMMENT = 2000
+"""Lines of the program's text that are repeated in the C file."""
+
+MARK = "written by `i build`"
+"""Stands in the first lines of every file, and tells our Makefile from somebody's own."""
+
+TAKEN = frozenset(
+    """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
+    stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype omp
+    alloca dirent dlfcn fcntl glob memory poll pthread regex sched semaphore strings syslog unistd utime values
+    c m dl rt gcc util crypt resolv stdc z
+    """.split()  # noqa: SIM905 - reads better as words
+)
+"""Headers and libraries of the system: installed under their names, ours would stand in front of them."""
+
+
+def write_project(
+    graphs: Sequence[Graph],
+    out: Path,
+    source_text: str,
+    stem: str,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> list[Path]:
+    """Write the C project of some components; the files, in the order in which to read them.
+
+    Args:
+        graphs: the components; each is built under its name.
+        out: the folder. It is made if it is missing; other files in it stay as they are.
+        source_text: the text of the program, repeated at the top of the C file.
+        stem: what the files are called; made a C identifier first.
+        shapes: shapes of inputs, by name, that fix their extents.
+
+    Raises:
+        CommandError: E0814 (a shape for an input that no component has).
+        DataError: E0717 (a shape of the wrong rank), E0718 (two things of one name in C).
+        ShapeError: E0505, E0506, E0507 (extents that do not fit), and all of inference.
+        ToolError: E0911 (``out`` is no folder), E0912 (it cannot be written), E0913 (a file in it is not ours).
+    """
+    stem = file_stem(stem)
+    chosen = list({graph.name: graph for graph in graphs}.values())
+    _refuse_unknown(chosen, shapes or {})
+    functions = []
+    for graph in chosen:
+        shaped = fixed(graph, shapes or {})
+        functions.append(Function(shaped, lower(shaped)))
+    _refuse_clashes(functions, stem)
+    files = render(functions, source_text, stem)
+    _write(out, files)
+    return [out / name for name in files]
+
+
+def file_stem(text: str) -> str:
+    """A name for the files: a C identifier that starts with a letter, and no header or library of the system."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:LONGEST_STEM]
+    if not name.strip("_"):
+        return "model"
+    if not name[0].isalpha():
+        name = f"model_{name.lstrip('_')}"
+    return f"{name}_model" if name.lower() in TAKEN else name
+
+
+def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
+    """A component inferred, the extents of the inputs in ``shapes`` fixed.
+
+    Raises:
+        DataError: E0717. ShapeError: E0505, E0506, E0507, and E057 where every extent is fixed.
+    """
+    given = [shapes.get(graph.input_name(n)) for n in range(len(graph.inputs))]
+    found = infer_ranks(graph, None)
+    ranks: list[int] = []
+    for n, shape in enumerate(given):
+        rank = found[graph.inputs[n]]
+        if shape is not None and rank is not None and len(shape) != rank:
+            name, span = graph.input_name(n), graph.nodes[graph.inputs[n]].span
+            raise DataError(
+                "E0717",
+                f"--shape gives {name} rank {len(shape)}, but {graph.name} reads it with rank {rank}",
+                span,
+                f"write {_example(name, rank)}",
+            )
+        for dim, extent in enumerate(shape or ()):
+            if not 0 <= extent < LARGEST_EXTENT:
+                where = f"dimension {dim} of {graph.input_name(n)}"
+                message = f"{where} is {extent}; an extent is at least 0 and below 2^62"
+                raise ShapeError("E0507", message, None, None)
+        if rank is not None:
+            ranks.append(rank)
+        elif shape is not None:
+            ranks.append(len(shape))
+    shaped = infer(graph, ranks=ranks if len(ranks) == len(given) else None)
+    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    shaped = replace(shaped, sizes=tuple(_with_extent(size, given, names) for size in shaped.sizes))
+    if any(size.is_argument() for size in shaped.sizes):
+        return shaped
+    inputs = [shaped.tensors[value].dims for value in shaped.inputs]
+    extents = fit_shaped(shaped, [tuple(_number(shaped.sizes[n]) for n in dims) for dims in inputs])
+    sizes = zip(shaped.sizes, extents, strict=True)
+    return replace(shaped, sizes=tuple(replace(size, fixed=extent) for size, extent in sizes))
+
+
+def _number(size: Size) -> int:
+    """An extent of an input that is known to be fixed."""
+    assert size.fixed is not None
+    return size.fixed
+
+
+def _example(name: str, rank: int) -> str:
+    return f"--shape {name}=" + ("x".join(str(8 * (n + 1)) for n in range(rank)) or ".")
+
+
+def _with_extent(size: Size, given: Sequence[tuple[int, ...] | None], names: Sequence[str]) -> Size:
+    """A size with the one extent that shapes give it, if they do."""
+    first = None
+    for place in size.places:
+        shape = given[place.number]
+        if shape is None:
+            continue
+        extent, name = shape[place.dim], names[place.number]
+        where = f"dimension {place.dim} of {name}"
+        if size.fixed is not None and extent != size.fixed:
+            message = (
+                f"axis {size.name} is fixed at {size.fixed}, but --shape makes {where} {extent}"
+            )
+            raise ShapeError("E0506", message, place.span, f"write extent {size.fixed} there")
+        if first is not None and extent != first[0]:
+            message = (
+                f"--shape makes axis {size.name} {first[0]} ({first[1]}) and {extent} ({where})"
+            )
+            help_line = "both dimensions are walked by one axis: give them the same extent"
+            labels = [Label(place.span, f"{extent} here, in {name}"), first[2]]
+            raise ShapeError("E0505", message, place.span, help_line, labels)
+        if first is None:
+            first = extent, where, Label(place.span, f"{extent} here, in {name}")
+    return size if first is None else replace(size, fixed=first[0])
+
+
+def _refuse_unknown(graphs: Sequence[Graph], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    known = sorted({graph.input_name(n) for graph in graphs for n in range(len(graph.inputs))})
+    for name in shapes:
+        if name not in known:
+            guess = nearest(name, known)
+            hint = f"did you mean {guess}?" if guess else f"there is {', '.join(known[:20])}"
+            raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
+
+
+def render(functions: Sequence[Function], source_text: str, stem: str) -> dict[str, str]:
+    """The text of every file, by its name."""
+    programs = [function.program for function in functions]
+    return {
+        f"{stem}.h": "\n".join(_header_comment(functions, stem))
+        + "\n"
+        + emit_header(programs, stem),
+        f"{stem}.c": "\n".join(_source_comment(source_text, stem))
+        + "\n"
+        + emit_source(programs, stem),
+        "Makefile": MAKEFILE.replace("STEM", stem),
+        f"{stem}_test.c": selftest(functions, stem),
+        f"{stem}.pc": PKG_CONFIG.replace("STEM", stem),
+    }
+
+
+def _header_comment(functions: Sequence[Function], stem: str) -> Iterator[str]:
+    yield f"/* {stem}.h: how to call what is in {stem}.c. {MARK.capitalize()}."
+    yield " *"
+    yield from (f" * {line}".rstrip() for line in HOW_TO_CALL.split("\n"))
+    if functions:
+        yield " *"
+        yield from (f" *     {line}" for line in _example_call(functions[0]))
+    yield " */"
+    yield ""
+
+
+def _example_call(function: Function) -> Iterator[str]:
+    """How to call a function, in C."""
+    name, program = function.name(), function.program
+    fields = [
+        f".{identifier(function.shaped.sizes[n].name)} = {8 * (k + 1)}"
+        for k, n in enumerate(function.free())
+    ]
+    arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
+    yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"
+    yield f"void *work = malloc({name}_work(&sizes));"
+    shown = arrays if len(arrays) <= 12 else [*arrays[:11], "..."]
+    yield f"int status = {name}({', '.join(['&sizes', *shown, 'work'])});"
+
+
+def _source_comment(text: str, stem: str) -> Iterator[str]:
+    """The text of the program, harmless in a comment."""
+    lines = [line.expandtabs(4).rstrip() for line in text.strip("\r\n").split("\n")]
+    yield f"/* {stem}.c: {MARK} from this program:"
+    yield " *"
+    yield from (comment(f" *     {line}") for line in lines[:LONGEST_COMMENT])
+    if LONGEST_COMMENT < len(lines):
+        yield f" *     ... and {len(lines) - LONGEST_COMMENT} lines more"
+    yield " */"
+    yield ""
+
+
+def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
+    """Refuse definitions and inputs whose C name another part of the generated files has.
+
+    Raises:
+        DataError: E0718.
+    """
+    guard = f"{stem.upper()}_H"
+    parts = {part: function.program.name for function in functions for part in _parts(function)}
+    for function in functions:
+        name = function.program.name
+        if function.name() in parts:
+            raise _clash(name, f"a part of `{parts[function.name()]}`")
+        if function.name() in {*own_names(), guard}:
+            raise _clash(name, "something in the generated files")
+        arrays = [
+            function.program.buffers[n].name
+            for n in (*function.program.inputs, *function.program.outputs)
+        ]
+        sizes = [size.name for size in function.program.sizes]
+        for word in (*arrays, *sizes):
+            if identifier(word) in (*_parts(function), guard):
+                raise _clash(word, f"a part of `{name}`")
+        for word in sizes:
+            if f"n_{word}" in parts:
+                raise _clash(word, f"a part of `{parts[f'n_{word}']}`")
+
+
+def _parts(function: Function) -> list[str]:
+    """The names that the files derive from the name of a function."""
+    derived = ["sizes", "work", "plan", "layout", *TEST_PARTS]
+    derived += [kernel.name for kernel in function.program.kernels]
+    return [f"{function.name()}_{part}" for part in derived]
+
+
+def _clash(name: str, other: str) -> DataError:
+    return DataError("E0718", f"`{name}` is also the name in C of {other}", help=f"rename `{name}`")
+
+
+def _write(out: Path, files: Mapping[str, str]) -> None:
+    """Write all files or none.
+
+    Raises:
+        ToolError: E0911, E0912, E0913.
+    """
+    try:
+        if out.is_dir():
+            _refuse_foreign(out, list(files))
+            with _new_folder(out) as folder:
+                _fill(folder, files)
+                _replace(folder, out, list(files))
+            return
+        if os.path.lexists(out):
+            raise ToolError(
+                "E0911",
+                f"{out} exists and is no folder",
+                help="name another folder with -o, or move it away",
+            )
+        with _parents(out), _new_folder(out.parent) as folder:
+            _fill(folder, files)
+            folder.rename(out)
+    except (OSError, ValueError) as trouble:
+        reason = (trouble.strerror if isinstance(trouble, OSError) else None) or str(trouble)
+        raise ToolError(
+            "E0912",
+            f"the project cannot be written to {out}: {reason}",
+            help="name a folder with -o that can be written, on a disk that has room",
+        ) from None
+
+
+def _refuse_foreign(out: Path, names: Sequence[str]) -> None:
+    """Refuse to replace what is no file, and a Makefile that somebody wrote: its name says nothing of the program."""
+    for name in names:
+        path, wrong = out / name, ""
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) and name == "Makefile":
+                with path.open("rb") as stream:
+                    wrong = "" if MARK.encode() in stream.read(200) else f"was not {MARK}"
+            elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                wrong = "is not a file"
+        if wrong:
+            raise ToolError(
+                "E0913",
+                f"{path} {wrong}, and would be replaced",
+                help="name another folder with -o, or move it away",
+            )
+
+
+@contextlib.contextmanager
+def _parents(out: Path) -> Iterator[None]:
+    """Make the folders above ``out``; those that were missing are removed again if the block fails."""
+    missing: list[Path] = []
+    for folder in out.parents:
+        if folder.exists():
+            break
+        missing.append(folder)
+    made: list[Path] = []
+    try:
+        for folder in reversed(missing):
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                made.append(folder)
+        yield
+    except BaseException:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _new_folder(where: Path) -> Iterator[Path]:
+    """A new folder with a name that nothing has, gone after the block."""
+    number = 0
+    while True:
+        folder = where / f".build.{os.getpid()}.{number}"
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            number += 1
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files into a new folder, down to the disk."""
+    for name, text in files.items():
+        with (folder / name).open("xb") as stream:
+            stream.write(text.encode("ascii"))
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
+    """Move files from ``folder`` to ``out``; what stood there stands there again if one of them cannot be moved."""
+    kept = folder / "replaced"
+    kept.mkdir()
+    moved: list[str] = []
+    try:
+        for name in names:
+            if os.path.lexists(out / name):
+                (out / name).rename(kept / name)
+            moved.append(name)
+            (folder / name).rename(out / name)
+    except BaseException:
+        for name in moved:
+            with contextlib.suppress(OSError):
+                if os.path.lexists(kept / name):
+                    (kept / name).replace(out / name)
+                else:
+                    (out / name).unlink(missing_ok=True)
+        raise
+
+
+HOW_TO_CALL = """\
+Arrays are row-major and contiguous, and outputs overlap nothing. A call allocates nothing, keeps nothing between
+calls and never exits; it may run in several threads at once, each with a workspace of its own."""
+
+MAKEFILE = """\
+# Makefile of libSTEM, written by `i build`.
+#
+#     make            libSTEM.a and libSTEM.so
+#     make test       run every function on stored inputs, compare with stored results
+#     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
+#     make clean      remove what was made
+#
+# Switches, for any of them (after make clean if the library is there already):
+#
+#     OPENMP=1        use several cores; the compiler must know -fopenmp
+#     NATIVE=1        use every instruction of this machine; the library may then not run on another
+#
+# CC, CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS, AR, PREFIX and DESTDIR mean what they always do, and may come from the command
+# line or the environment.
+
+CFLAGS ?= -O3
+PREFIX ?= /usr/local
+
+# Any C from C99 on will do. A product and a sum are rounded one after the other (no contraction): every machine then
+# gives the same results. CFLAGS comes later and wins.
+OPENMP_1 = -fopenmp
+NATIVE_1 = -march=native
+FLAGS = -std=gnu11 -ffp-contract=off $(OPENMP_$(OPENMP)) $(NATIVE_$(NATIVE)) $(CPPFLAGS) $(CFLAGS)
+
+.PHONY: all test install clean
+
+all: libSTEM.a libSTEM.so
+
+STEM.o: STEM.c STEM.h
+	$(CC) $(FLAGS) -fPIC -c STEM.c -o $@
+
+libSTEM.a: STEM.o
+	rm -f $@
+	$(AR) rcs $@ STEM.o
+
+libSTEM.so: STEM.o
+	$(CC) $(FLAGS) $(LDFLAGS) -shared STEM.o -o $@ $(LDLIBS) -lm
+
+STEM_test: STEM_test.c STEM.h libSTEM.a
+	$(CC) $(FLAGS) $(LDFLAGS) STEM_test.c libSTEM.a -o $@ $(LDLIBS) -lm
+
+test: STEM_test
+	./STEM_test
+
+install: all
+	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
+	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
+	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
+	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+
+clean:
+	rm -f STEM.o libSTEM.a libSTEM.so STEM_test
+"""
+
+PKG_CONFIG = """\
+prefix=/usr/local
+includedir=${prefix}/include
+libdir=${prefix}/lib
+
+Name: STEM
+Description: Functions on arrays, written by `i build`
+Version: 1
+Cflags: -I${includedir}
+Libs: -L${libdir} -lSTEM
+Libs.private: -lm
+"""

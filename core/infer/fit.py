@@ -1,0 +1,125 @@
+"""Whether arrays fit a shaped program, and the extents they give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import InternalError, Label, ShapeError
+from ilang.core.ir.shaped import Derivation, Place, Shaped, Size
+
+LARGEST_EXTENT = 2**62
+"""Extents from here on are refused: index arithmetic is 64-bit."""
+
+
+def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The extents, one per size of the program, of arrays of these shapes.
+
+    Raises:
+        ShapeError: E0503 (rank), E0505 (a shared axis with two extents), E0506 (a written extent), E0507 (negative or
+            too large), E0572 (a window that does not fit), E0573 (a derived extent that an array contradicts), E0574
+            (a fixed index outside its dimension).
+    """
+    tensors = [shaped.tensors[value] for value in shaped.inputs]
+    names = [tensor.name for tensor in tensors]
+    extents = _fit(shaped.sizes, names, [len(tensor.dims) for tensor in tensors], shapes)
+    for derived in shaped.derived:
+        _derive(shaped, derived, extents)
+    found = []
+    for size, extent in zip(shaped.sizes, extents, strict=True):
+        if extent is None:
+            raise InternalError("E9906", f"nothing gives size {size.name}")
+        found.append(extent)
+    for bound in shaped.bounds:
+        if found[bound.size] <= bound.position:
+            message = f"index {bound.position} is outside a dimension of extent {found[bound.size]}"
+            raise ShapeError("E0574", message, bound.span, "positions count from 0")
+    return tuple(found)
+
+
+def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> None:
+    """Compute a derived extent, or check it where it is known already."""
+    base = extents[derived.base]
+    windows = [(step, extents[size]) for step, size in derived.windows]
+    if base is None or any(extent is None for _, extent in windows):
+        raise InternalError("E9906", f"nothing gives size {shaped.sizes[derived.base].name}")
+    spread = sum(step * (extent - 1) for step, extent in windows if extent is not None)
+    extent = (base + 2 * derived.pad - spread - 1) // derived.stride + 1
+    name = shaped.sizes[derived.size].name
+    if extent < 0:
+        message = f"a window of {spread + 1} positions does not fit into an extent of {base}"
+        if derived.pad:
+            message += f" padded by {derived.pad} on both ends"
+        raise ShapeError(
+            "E0572", message, derived.span, "make the window smaller, or pad: `(y+u-1)`"
+        )
+    known = extents[derived.size]
+    if known is not None and known != extent:
+        message = f"axis {name} has {extent} positions here, but its extent is {known} elsewhere"
+        raise ShapeError(
+            "E0573", message, derived.span, "fix the padding or the arrays so that both agree"
+        )
+    extents[derived.size] = extent
+
+
+def _fit(
+    sizes: Sequence[Size],
+    names: Sequence[str],
+    ranks: Sequence[int],
+    shapes: Sequence[tuple[int, ...]],
+) -> list[int | None]:
+    """The extents that arrays of these shapes give, one per size; None for one that no array has.
+
+    Args:
+        sizes: the sizes of a shaped program.
+        names: what messages call each input.
+        ranks: the rank of each input.
+        shapes: the shape of each array.
+
+    Raises:
+        ShapeError: E0503 (rank), E0505 (a shared axis with two extents), E0506 (a written extent), E0507 (negative or
+            too large).
+    """
+    for name, rank, shape in zip(names, ranks, shapes, strict=True):
+        if rank != len(shape):
+            message = f"{name} has rank {len(shape)}, but the program reads it with rank {rank}"
+            raise ShapeError("E0503", message, None, f"pass an array of rank {rank} as {name}")
+        for dim, extent in enumerate(shape):
+            if not 0 <= extent < LARGEST_EXTENT:
+                message = (
+                    f"dimension {dim} of {name} is {extent}; an extent is at least 0 and below 2^62"
+                )
+                raise ShapeError("E0507", message, None, None)
+    return [_extent(size, names, shapes) for size in sizes]
+
+
+def _extent(size: Size, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> int | None:
+    """The one extent that arrays give a size."""
+    if not size.places:
+        return size.fixed
+    first = size.places[0]
+    extent = shapes[first.number][first.dim]
+    for place in size.places:
+        here = shapes[place.number][place.dim]
+        if size.fixed is not None and here != size.fixed:
+            where = f"dimension {place.dim} of {names[place.number]}"
+            message = f"axis {size.name} is fixed at {size.fixed}, but {where} is {here}"
+            raise ShapeError("E0506", message, place.span, f"pass extent {size.fixed} there")
+        if here != extent:
+            raise _unequal(size, names, (first, extent), (place, here))
+    return extent
+
+
+def _unequal(
+    size: Size, names: Sequence[str], one: tuple[Place, int], other: tuple[Place, int]
+) -> ShapeError:
+    (a, left), (b, right) = one, other
+    message = (
+        f"axis {size.name} is {left} in {names[a.number]} (dimension {a.dim}) "
+        f"and {right} in {names[b.number]} (dimension {b.dim})"
+    )
+    labels = [
+        Label(b.span, f"{right} here, in {names[b.number]}"),
+        Label(a.span, f"{left} here, in {names[a.number]}"),
+    ]
+    help_line = "both dimensions are walked by one axis: give them the same extent"
+    return ShapeError("E0505", message, b.span, help_line, labels)

@@ -1,0 +1,115 @@
+"""Random programs against the oracle: ``python tests/property/fuzz.py --programs 1000``.
+
+Every program is compiled to C and run under sanitizers, optimised, or with threads, and compared with the oracle bit
+by bit where arithmetic is exact. Failures are made small and kept in ``tests/property/cases/``, which the test suite
+replays. The same seed gives the same programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tests.property import trial  # noqa: E402 - found through the line above
+from tests.property.checking import Failure, Tally, check  # noqa: E402
+from tests.property.shrinking import shrink  # noqa: E402
+
+CASES = Path(__file__).resolve().parent / "cases"
+MODES = ("sanitized", "sanitized", "fast", "sanitized", "threads", "sanitized", "sanitized")
+"""How one batch after the other is compiled: sanitizers find most, the others are there for what they hide."""
+LOOPS_EVERY = 4
+"""Batches of which one is also computed by plain loops."""
+KEPT = 10
+"""Failures that are made small and kept; more of them are mostly the same."""
+
+Job = tuple[int, int, str, bool]
+
+
+def jobs(seed: int, count: int, batch: int, modes: tuple[str, ...] = MODES) -> Iterator[Job]:
+    """Batches of seeds: the first, how many, the mode, and whether plain loops run too."""
+    for number, start in enumerate(range(0, count, batch)):
+        size = min(batch, count - start)
+        yield seed + start, size, modes[number % len(modes)], number % LOOPS_EVERY == 0
+
+
+def work(job: Job) -> Tally:
+    """Check one batch."""
+    start, size, mode, with_loops = job
+    return check([trial.draw(seed) for seed in range(start, start + size)], mode, with_loops)
+
+
+def keep(failure: Failure, folder: Path) -> Path:
+    """Make a failure small and keep it."""
+
+    def fails(candidate: trial.Trial) -> bool:
+        found = check([candidate], failure.mode).failures
+        return any(other.step == failure.step for other in found)
+
+    small = shrink(failure.trial, fails)
+    found = [other for other in check([small], failure.mode).failures if other.step == failure.step]
+    message = found[0].message if found else failure.message
+    remark = {"step": failure.step, "mode": failure.mode, "message": message.splitlines()}
+    path = trial.save(small, folder, remark)
+    print(f"\n{failure.step} ({failure.mode}), kept as {path.name}:\n{small.written.text}\n{message}\n")
+    return path
+
+
+def main() -> int:
+    """Run from the command line; the exit status is 1 if anything failed."""
+    parser = argparse.ArgumentParser(description="Check random programs against the oracle.")
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=50, help="programs in one C file")
+    parser.add_argument("--mode", choices=sorted(set(MODES)), help="compile every batch this way")
+    parser.add_argument("--keep", type=Path, default=CASES, help="where failures are kept")
+    options = parser.parse_args()
+    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    modes = MODES if options.mode is None else (options.mode,)
+    print(f"seed {seed}", flush=True)
+    total, batches, started = Tally(), Counter[str](), time.monotonic()
+    todo = list(jobs(seed, options.programs, options.batch, modes))
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for number, tally in enumerate(pool.imap(work, todo)):
+            total.add(tally)
+            batches[todo[number][2]] += 1
+            rate = total.programs / (time.monotonic() - started)
+            say = f"{total.programs} programs, {len(total.failures)} failures, {rate:.1f} a second"
+            print(f"\r{say}", end="" if sys.stdout.isatty() else "\n", flush=True)
+    report(total, batches, time.monotonic() - started)
+    for failure in total.failures[:KEPT]:
+        keep(failure, options.keep)
+    for failure in total.failures[KEPT:]:
+        print(f"seed {failure.trial.seed}: {failure.step} ({failure.mode}): {failure.message[:300]}")
+    return 1 if total.failures else 0
+
+
+def report(total: Tally, batches: Counter[str], seconds: float) -> None:
+    """Totals, a line each."""
+    steps = Counter(failure.step for failure in total.failures)
+    listed = ", ".join(f"{count} {mode}" for mode, count in sorted(batches.items()))
+    print(f"\nprograms          {total.programs} in {seconds:.0f} s")
+    print(f"batches           {sum(batches.values())}: {listed}")
+    print(f"calls             {total.runs}, each twice; by plain loops too: {total.by_loops}")
+    share = total.open_elements / max(total.elements, 1)
+    print(f"elements compared {total.elements}, of which {share:.2%} may be anything")
+    print(f"refused schedules {total.refused_schedules}")
+    print(f"mismatches        {steps['answer'] + steps['oracle'] + steps['inference']}")
+    print(f"sanitizer reports {steps['died']}")
+    print(f"other failures    {sum(steps.values()) - sum(steps[s] for s in COUNTED)}")
+
+
+COUNTED = ("answer", "oracle", "inference", "died")
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,288 @@
+"""Batches of programs as one C program: emitted, compiled in some mode, run in a process of its own.
+
+The process reads every run from a file and calls each function twice, with outputs and workspace full of different
+garbage; both answers must have the same bits. A run that kills it is noted, and the rest goes on without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ilang.codegen import toolchain
+from ilang.codegen.targets import c
+from ilang.codegen.targets.cfamily import identifier
+from ilang.core.ir.kernel import Program
+from tests.property.meaning import TYPES
+
+Array = npt.NDArray[Any]
+
+SANITIZED = (
+    *("-O1", "-g1", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
+    "-fno-sanitize-recover=all",
+)
+MODES: dict[str, tuple[str, ...]] = {
+    "sanitized": SANITIZED,
+    "fast": ("-O3", "-march=native"),
+    "threads": ("-O1", "-fopenmp"),
+}
+STRICT = ("-Wall", "-Werror=vla", "-Werror=uninitialized", "-Wno-unused", "-Wno-tautological-compare")
+SECONDS = 300
+NOT_WRITTEN, UNSTABLE, SPOILED = 1, 2, 4
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a function: the program's number, its run-time extents, inputs, shapes of its outputs."""
+
+    program: int
+    extents: tuple[int, ...]
+    inputs: tuple[Array, ...]
+    outputs: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call gave: the outputs, or what went wrong in words."""
+
+    outputs: tuple[Array, ...]
+    trouble: str = ""
+
+
+class CompileError(Exception):
+    """The C compiler refused what was emitted."""
+
+
+def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
+    """The answers of all calls, in order."""
+    folder = Path(tempfile.mkdtemp(prefix="ilang-fuzz-"))
+    try:
+        _compile(batch, mode, folder)
+        _write_calls(batch, calls, folder / "calls")
+        return _answers(batch, calls, mode, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def source(batch: Sequence[Program], mode: str) -> str:
+    """Every program of a batch and a main function, as one C text."""
+    text = c.emit_source(batch, "batch")
+    if mode == "threads":
+        text = text.replace(f">= {c.PARALLEL_FROM})", ">= 2)")
+    return text + DRIVER.replace("ENTRIES", "\n".join(_entries(batch)))
+
+
+def _entries(batch: Sequence[Program]) -> Iterator[str]:
+    """A wrapper per program, and the table of them."""
+    for program in batch:
+        name = identifier(program.name)
+        count = sum(size.fixed is None for size in program.sizes)
+        fields = ", ".join(f"s[{n}]" for n in range(count)) or "0"
+        arrays = [f"a[{n}]" for n in range(len(program.inputs) + len(program.outputs))]
+        words = ", ".join(["&sizes", *arrays, "w"])
+        make = f"const {name}_sizes sizes = {{{fields}}}; (void)s;"
+        yield f"static size_t work_{name}(const int64_t *s) {{ {make} return {name}_work(&sizes); }}"
+        yield f"static int call_{name}(const int64_t *s, void **a, void *w) {{ {make} return {name}({words}); }}"
+    yield "static const entry ENTRY[] = {"
+    for program in batch:
+        name = identifier(program.name)
+        counts = f"{len(program.inputs)}, {len(program.outputs)}"
+        yield f"    {{{counts}, work_{name}, call_{name}}},"
+    yield "};"
+
+
+def _compile(batch: Sequence[Program], mode: str, folder: Path) -> None:
+    (folder / "batch.h").write_text(c.emit_header(batch, "batch"), "utf-8")
+    (folder / "batch.c").write_text(source(batch, mode), "utf-8")
+    standard = [flag for flag in toolchain.STANDARD if flag not in ("-shared", "-fPIC")]
+    compiler = toolchain.find_compiler().command
+    command = [*compiler, *standard, *MODES[mode], *STRICT, "batch.c", "-o", "batch", "-lm"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode or "warning" in done.stderr:
+        raise CompileError(done.stderr[:4000])
+
+
+def _write_calls(batch: Sequence[Program], calls: Sequence[Call], path: Path) -> None:
+    """All calls as one file of 8-byte words and arrays padded to them."""
+    with path.open("wb") as file:
+        file.write(struct.pack("=q", len(calls)))
+        for number, call in enumerate(calls):
+            program = batch[call.program]
+            file.write(struct.pack("=qq", call.program, len(call.extents)))
+            file.write(struct.pack(f"={len(call.extents)}q", *call.extents))
+            for array in call.inputs:
+                raw = _raw(array, number)
+                file.write(struct.pack("=q", len(raw)) + raw + bytes(-len(raw) % 8))
+            for shape, buffer in zip(call.outputs, program.outputs, strict=True):
+                size = TYPES[program.buffers[buffer].dtype].itemsize
+                file.write(struct.pack("=q", size * int(np.prod(shape, dtype=np.int64))))
+
+
+def _raw(array: Array, number: int) -> bytes:
+    """The bytes of an input; any byte but 0 is a true bool."""
+    if array.dtype == np.bool_ and number % 4 == 3:
+        return (array.astype(np.uint8) * 171).tobytes()
+    return np.ascontiguousarray(array).tobytes()
+
+
+def _answers(
+    batch: Sequence[Program], calls: Sequence[Call], mode: str, folder: Path
+) -> list[Answer]:
+    answers: list[Answer] = []
+    environment = {
+        **os.environ,
+        "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "OMP_NUM_THREADS": "2",
+        "OMP_DYNAMIC": "false",
+    }
+    while len(answers) < len(calls):
+        words = ["./batch", "calls", "answers", str(len(answers))]
+        try:
+            done = subprocess.run(
+                words, cwd=folder, env=environment, capture_output=True, timeout=SECONDS, check=False
+            )
+            said, status = done.stderr.decode("utf-8", "replace"), done.returncode
+        except subprocess.TimeoutExpired:
+            said, status = f"no end after {SECONDS} seconds", -1
+        answers += _read_answers(batch, calls[len(answers) :], folder / "answers")
+        if len(answers) < len(calls):
+            answers.append(Answer((), f"exit status {status}: {said[:3000]}"))
+    return answers
+
+
+def _read_answers(batch: Sequence[Program], calls: Sequence[Call], path: Path) -> Iterator[Answer]:
+    """The answers that are there, whole ones only."""
+    data = path.read_bytes() if path.exists() else b""
+    at = 0
+    for call in calls:
+        if len(data) < at + 16:
+            return
+        status, flags = struct.unpack_from("=qq", data, at)
+        at += 16
+        outputs = []
+        program = batch[call.program]
+        for shape, buffer in zip(call.outputs, program.outputs, strict=True):
+            dtype = TYPES[program.buffers[buffer].dtype]
+            count = int(np.prod(shape, dtype=np.int64))
+            if len(data) < at + count * dtype.itemsize:
+                return
+            kind = np.dtype(np.uint8) if dtype == np.bool_ else dtype
+            outputs.append(np.frombuffer(data, kind, count, at).reshape(shape))
+            at += count * dtype.itemsize
+        trouble = f"status {status}" if status else ""
+        if flags & UNSTABLE:
+            trouble = "two calls differ: garbage was read, or threads change the result"
+        if flags & SPOILED:
+            trouble = "an input was written"
+        yield Answer(tuple(outputs), trouble)
+
+
+DRIVER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int inputs, outputs;
+    size_t (*work)(const int64_t *);
+    int (*call)(const int64_t *, void **, void *);
+} entry;
+
+ENTRIES
+
+static FILE *calls;
+
+static int64_t word(void)
+{
+    int64_t w;
+    if (fread(&w, sizeof w, 1, calls) != 1) exit(3);
+    return w;
+}
+
+static void threads_are(int count)
+{
+#ifdef _OPENMP
+    omp_set_num_threads(count);
+#else
+    (void)count;
+#endif
+}
+
+/* Storage of exactly so many bytes; nothing at all for an empty array, now and then. */
+static void *storage(size_t bytes, int64_t run)
+{
+    void *p = NULL;
+    if (bytes == 0 && run % 2) return NULL;
+    if (posix_memalign(&p, run % 3 ? 64 : 8, bytes)) exit(4);
+    return p;
+}
+
+static void one(int64_t run, int skip, FILE *answers)
+{
+    int64_t sizes[64];
+    const entry *const e = &ENTRY[word()];
+    const int64_t count = word();
+    for (int64_t n = 0; n < count; ++n) sizes[n] = word();
+    void *arrays[256], *kept[256];
+    size_t bytes[256];
+    const int all = e->inputs + e->outputs;
+    for (int n = 0; n < all; ++n) {
+        bytes[n] = (size_t)word();
+        kept[n] = malloc(bytes[n] + 8);
+        if (n < e->inputs && bytes[n] && fread(kept[n], 1, (bytes[n] + 7) / 8 * 8, calls) == 0) exit(3);
+        arrays[n] = skip ? NULL : storage(bytes[n], run);
+        if (!skip && n < e->inputs && bytes[n]) memcpy(arrays[n], kept[n], bytes[n]);
+    }
+    if (!skip) {
+        const size_t need = e->work(sizes);
+        char *const work = need ? storage(need, run) : NULL;
+        int64_t head[2] = {0, 0};
+        for (int time = 0; time < 2; ++time) {
+            const int garbage = time ? 0x55 : 0xff;
+            if (need) memset(work, garbage, need);
+            for (int n = e->inputs; n < all; ++n) {
+                if (bytes[n]) memset(arrays[n], garbage, bytes[n]);
+            }
+            threads_are(1 + time);
+            head[0] = e->call(sizes, arrays, work);
+            for (int n = 0; n < all; ++n) {
+                if (!bytes[n]) continue;
+                if (time == 0 && e->inputs <= n) memcpy(kept[n], arrays[n], bytes[n]);
+                if (memcmp(kept[n], arrays[n], bytes[n])) head[1] |= n < e->inputs ? 4 : 2;
+            }
+        }
+        fwrite(head, sizeof head, 1, answers);
+        for (int n = e->inputs; n < all; ++n) fwrite(kept[n], 1, bytes[n], answers);
+        fflush(answers);
+        free(work);
+    }
+    for (int n = 0; n < all; ++n) {
+        free(arrays[n]);
+        free(kept[n]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) return 2;
+    calls = fopen(argv[1], "rb");
+    FILE *const answers = fopen(argv[2], "wb");
+    if (!calls || !answers) return 2;
+    const int64_t count = word(), first = atoll(argv[3]);
+    for (int64_t run = 0; run < count; ++run) one(run, run < first, answers);
+    return 0;
+}
+"""

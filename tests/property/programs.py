@@ -1,0 +1,706 @@
+"""Random programs as values: a graph of typed nodes, made from a seed.
+
+A ``Program`` says what a text means, apart from any way to write it: ``writer.py`` writes it with combinators,
+``meaning.py`` and ``loops.py`` compute it. Every node is legal by the rules of LANGUAGE.md section 1, which stand here
+a second time on purpose: nothing of the product is imported.
+
+Axes have no extents yet. ``Program.classes`` says which dimensions a program forces to be equal; ``extents`` draws a
+number per class.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+FLOATS = ("f32", "f64")
+INTEGERS = ("i32", "i64")
+DTYPES = ("f32", "f64", "i32", "i64", "bool")
+
+COMPARISONS = (">>", ">=", "<<", "<=", "==", "!=")
+LOGIC = ("&&", "||", "^^")
+NEED_FLOATS = ("/", "^", "$")
+ARITHMETIC = ("+", "*", "-", ">", "<")
+REDUCIBLE = ("+", "*", ">", "<", "&&", "||", "^^")
+COPIES = ("", "+", "*")
+
+EXTENTS = (0, 1, 2, 3, 7, 8, 13, 16, 17, 31, 33, 64, 65)
+MOST_POINTS = 20_000
+"""Points of an expression's domain, and elements of a value, at most."""
+
+HIGHEST_RANK = 6
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+NUMBERS = ("0", "1", "2", "-1", "3", "0.5", "0.125", "2.0", "-0.5", "2.5", "100", "1e-2", "7")
+WHOLE = ("0", "1", "2", "-1", "3", "2.0", "7")
+POWERS = ("0.5", "2", "2.0", "-1", "3", "0", "1")
+
+
+@dataclass(frozen=True)
+class Input:
+    """An array given to the program."""
+
+    dtype: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant, as written."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An index expression: an operator ("" where none is written), a pattern a read, the output's letters."""
+
+    op: str
+    patterns: tuple[str, ...]
+    output: str
+    reads: tuple[int, ...]
+    schedule: str = ""
+
+    def letters(self) -> str:
+        """Every letter once: those of the output first."""
+        return "".join(dict.fromkeys(self.output + "".join(self.patterns)))
+
+    def reduces(self) -> bool:
+        """Whether a letter is missing from the output."""
+        return set(self.letters()) != set(self.output)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A type name used as a component."""
+
+    dtype: str
+    read: int
+
+
+Node = Input | Number | Expression | Conversion
+
+
+@dataclass(frozen=True)
+class Program:
+    """Nodes that read nodes before them; ``inputs`` and ``outputs`` in the order the text gives them."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def uses(self) -> Counter[int]:
+        """How often each value is read or is an output."""
+        found = Counter(self.outputs)
+        for node in self.nodes:
+            found.update(reads_of(node))
+        return found
+
+    def dtypes(self) -> list[str | None]:
+        """The element type of every value; None for a constant whose type is open."""
+        found: list[str | None] = []
+        for node in self.nodes:
+            found.append(dtype_of(node, found))
+        return found
+
+    def ranks(self) -> list[int]:
+        """The rank of every value."""
+        found: list[int] = []
+        for node in self.nodes:
+            match node:
+                case Input():
+                    found.append(node.rank)
+                case Number():
+                    found.append(0)
+                case Expression():
+                    found.append(len(node.output))
+                case Conversion():
+                    found.append(found[node.read])
+        return found
+
+    def classes(self) -> list[tuple[int, ...]]:
+        """For every dimension of every value the number of its class: equal numbers, equal extents."""
+        return Classes(self).dims
+
+
+def reads_of(node: Node) -> tuple[int, ...]:
+    """The values that a node reads."""
+    match node:
+        case Expression():
+            return node.reads
+        case Conversion():
+            return (node.read,)
+        case _:
+            return ()
+
+
+def join(left: str | None, right: str | None) -> str | None:
+    """The type in which two operands meet; None if both are open. An integer beside a float is an error."""
+    if left is None or right is None:
+        known = left or right
+        return "f32" if known == "bool" else known
+    if left == right:
+        return left
+    if "bool" in (left, right):
+        return right if left == "bool" else left
+    if left in FLOATS and right in FLOATS:
+        return "f64"
+    if left in INTEGERS and right in INTEGERS:
+        return "i64"
+    raise ValueError(f"{left} beside {right}")
+
+
+def operand_type(node: Expression, dtypes: Sequence[str | None]) -> str:
+    """The type to which the operands of an expression are brought (for logic: that they stay)."""
+    operands = [dtypes[read] for read in node.reads]
+    joined = join(operands[0], operands[1]) if len(operands) == 2 else operands[0]
+    if len(operands) == 1 and node.op in COMPARISONS and joined == "bool":
+        joined = "f32"  # the zero beside it is a number
+    return joined or "f32"
+
+
+def dtype_of(node: Node, dtypes: Sequence[str | None]) -> str | None:
+    """The element type of what a node gives."""
+    match node:
+        case Input():
+            return node.dtype
+        case Number():
+            return None
+        case Conversion():
+            return node.dtype
+        case Expression():
+            if node.op in (*COMPARISONS, *LOGIC, "!!"):
+                return "bool"
+            met = operand_type(node, dtypes)
+            copied = len(node.reads) == 1 and node.op in COPIES and not node.reduces()
+            return "f32" if met == "bool" and not copied else met
+
+
+class Classes:
+    """Union-find over all dimensions of a program: one letter, one class."""
+
+    def __init__(self, program: Program) -> None:
+        self.parent: list[int] = []
+        members: list[tuple[int, ...]] = []
+        self.axes: list[dict[str, int]] = []
+        for node in program.nodes:
+            axes: dict[str, int] = {}
+            match node:
+                case Input():
+                    dims = tuple(self._new() for _ in range(node.rank))
+                case Number():
+                    dims = ()
+                case Conversion():
+                    dims = members[node.read]
+                case Expression():
+                    for pattern, read in zip(node.patterns, node.reads, strict=True):
+                        for letter, member in zip(pattern, members[read], strict=True):
+                            self._join(axes.setdefault(letter, member), member)
+                    dims = tuple(axes[letter] for letter in node.output)
+            members.append(dims)
+            self.axes.append(axes)
+        self.dims = [tuple(self.find(member) for member in dims) for dims in members]
+
+    def _new(self) -> int:
+        self.parent.append(len(self.parent))
+        return len(self.parent) - 1
+
+    def _join(self, one: int, other: int) -> None:
+        self.parent[self.find(one)] = self.find(other)
+
+    def find(self, member: int) -> int:
+        """The class of a dimension."""
+        while self.parent[member] != member:
+            member = self.parent[member]
+        return member
+
+    def domains(self) -> list[list[int]]:
+        """The classes of the loops of every expression, and of the dimensions of every value."""
+        loops = [[self.find(member) for member in axes.values()] for axes in self.axes]
+        return loops + [list(dims) for dims in self.dims]
+
+
+def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> dict[int, int]:
+    """An extent per class, so that no expression has more than ``MOST_POINTS`` points."""
+    classes = Classes(program)
+    found: dict[int, int] = {}
+    every = {number for dims in classes.dims for number in dims}
+    for number in sorted(every):
+        if tiny:
+            found[number] = rng.choice((0, 1, 2, 2, 3, 3))
+        else:
+            found[number] = 0 if rng.random() < 0.03 else rng.choice(EXTENTS[1:])
+    most = 200 if tiny else MOST_POINTS
+    for domain in classes.domains():
+        while points(domain, found) > most:
+            largest = max(domain, key=lambda number: found[number])
+            found[largest] = EXTENTS[EXTENTS.index(found[largest]) - 1]
+    return found
+
+
+def points(domain: Sequence[int], extents: dict[int, int]) -> int:
+    """The number of points of a domain; an empty loop counts as one, its neighbours may still be stored."""
+    product = 1
+    for number in domain:
+        product *= max(extents[number], 1)
+    return product
+
+
+def shapes(program: Program, extents: dict[int, int]) -> list[tuple[int, ...]]:
+    """The shape of every value."""
+    return [tuple(extents[number] for number in dims) for dims in program.classes()]
+
+
+# Making programs
+
+
+@dataclass(frozen=True)
+class Taste:
+    """What a program is inclined to: drawn once, so that programs differ in kind, not only in detail."""
+
+    dtypes: tuple[str, ...]
+    sharing: float  # how often an old value is read again
+    inputs: float  # how often a new input is made
+    schedules: float
+    diagonals: float
+    permutes: float
+    motifs: tuple[str, ...]
+
+
+MOTIFS = (
+    *("unary", "binary", "binary", "reduce", "transpose", "scale", "convert"),
+    *("matmul", "normal", "softmax", "outer", "chain", "statistics"),
+)
+
+
+def draw_taste(rng: random.Random) -> Taste:
+    """A taste."""
+    kinds = ("f32", "f32", "f32", "f64", "i32", "i64", "bool")
+    few = tuple(rng.choice(kinds) for _ in range(rng.choice((1, 1, 1, 2, 2, 3))))
+    motifs = MOTIFS if rng.random() < 0.6 else tuple(rng.choice(MOTIFS) for _ in range(3))
+    return Taste(
+        few,
+        rng.choice((0.2, 0.5, 0.8)),
+        rng.choice((0.05, 0.15, 0.4)),
+        rng.choice((0.0, 0.0, 0.5)),
+        rng.choice((0.0, 0.05, 0.2)),
+        rng.choice((0.1, 0.5, 0.9)),
+        motifs,
+    )
+
+
+def generate(rng: random.Random) -> Program:
+    """A random program of 1 to 12 expressions."""
+    taste = draw_taste(rng)
+    wanted = rng.choice((1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8, 9, 10, 12))
+    maker = _Maker(rng, taste)
+    motifs = {
+        "unary": maker.unary,
+        "binary": maker.binary,
+        "reduce": maker.reduce,
+        "transpose": maker.transpose,
+        "scale": maker.scale,
+        "convert": maker.convert,
+        "matmul": maker.matmul,
+        "normal": maker.normal,
+        "softmax": maker.softmax,
+        "outer": maker.outer,
+        "chain": maker.chain,
+        "statistics": maker.statistics,
+    }
+    while maker.made < wanted:
+        motifs[rng.choice(taste.motifs)]()
+    return maker.finish()
+
+
+class _Maker:
+    """A program under construction."""
+
+    def __init__(self, rng: random.Random, taste: Taste) -> None:
+        self.rng = rng
+        self.taste = taste
+        self.nodes: list[Node] = []
+        self.dtypes: list[str | None] = []
+        self.ranks: list[int] = []
+        self.uses: Counter[int] = Counter()
+        self.made = 0
+        self.first_new = 0
+
+    # Values
+
+    def add(self, node: Node) -> int:
+        """Add a node; its number."""
+        self.dtypes.append(dtype_of(node, self.dtypes))
+        self.uses.update(reads_of(node))
+        match node:
+            case Input():
+                self.ranks.append(node.rank)
+            case Number():
+                self.ranks.append(0)
+            case Conversion():
+                self.ranks.append(self.ranks[node.read])
+            case Expression():
+                self.ranks.append(len(node.output))
+        self.made += isinstance(node, Expression | Conversion)
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def input(self, rank: int | None = None, dtype: str | None = None) -> int:
+        if rank is None:
+            rank = self.rng.choice((0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5, 6))
+        return self.add(Input(dtype or self.rng.choice(self.taste.dtypes), rank))
+
+    def number(self, beside: str | None) -> int:
+        """A constant that may stand beside a value of a type."""
+        return self.add(Number(self.rng.choice(WHOLE if beside in INTEGERS else NUMBERS)))
+
+    def value(self, least: int = 0) -> int:
+        """A value to read, of a rank not below ``least``: an unused one, an old one, or a new input."""
+        rng = self.rng
+        fit = [
+            n
+            for n, node in enumerate(self.nodes)
+            if least <= self.ranks[n] and not isinstance(node, Number)
+        ]
+        if not fit or rng.random() < self.taste.inputs:
+            return self.input(None if least == 0 else rng.randint(least, max(3, least)))
+        fresh = [n for n in fit if not self.uses[n]]
+        if fresh and self.taste.sharing < rng.random():
+            return fresh[-1] if rng.random() < 0.6 else rng.choice(fresh)
+        return rng.choice(fit[-4:]) if rng.random() < 0.5 else rng.choice(fit)
+
+    def converted(self, value: int, dtype: str) -> int:
+        return value if self.dtypes[value] == dtype else self.add(Conversion(dtype, value))
+
+    def as_float(self, value: int) -> int:
+        return value if self.dtypes[value] in FLOATS else self.add(Conversion("f32", value))
+
+    # Patterns
+
+    def letters(self, count: int) -> str:
+        if self.rng.random() < 0.5:
+            start = self.rng.choice("aim")
+            at = LETTERS.index(start)
+            return LETTERS[at : at + count]
+        return "".join(self.rng.sample(LETTERS, count))
+
+    def pattern(self, value: int) -> str:
+        """Letters for all dimensions of a value, now and then a diagonal."""
+        letters = list(self.letters(self.ranks[value]))
+        if len(letters) > 1 and self.rng.random() < self.taste.diagonals:
+            one, other = self.rng.sample(range(len(letters)), 2)
+            letters[one] = letters[other]
+        return "".join(letters)
+
+    def arranged(self, letters: str) -> str:
+        """The distinct letters, often in another order."""
+        distinct = list(dict.fromkeys(letters))
+        if self.rng.random() < self.taste.permutes:
+            self.rng.shuffle(distinct)
+        return "".join(distinct)
+
+    def expression(
+        self, op: str, patterns: Sequence[str], output: str, reads: Sequence[int]
+    ) -> int:
+        node = Expression(op, tuple(patterns), output, tuple(reads))
+        if self.rng.random() < self.taste.schedules:
+            node = replace(node, schedule=draw_schedule(node, self.rng))
+        return self.add(node)
+
+    # Single expressions
+
+    def unary(self, value: int | None = None, ops: Sequence[str] = ()) -> int:
+        value = self.value() if value is None else value
+        dtype = self.dtypes[value]
+        if not ops:
+            ops = (*COPIES, "-", "-", ">", "<", *COMPARISONS, *LOGIC, "!!")
+            if dtype not in INTEGERS:
+                ops = (*ops, "/", "/", "^", "^", "$")
+        pattern = self.pattern(value)
+        return self.expression(self.rng.choice(ops), [pattern], self.arranged(pattern), [value])
+
+    def transpose(self) -> int:
+        value = self.value(2)
+        pattern = self.letters(self.ranks[value])
+        output = self.rng.sample(pattern, len(pattern))
+        return self.expression(self.rng.choice(COPIES), [pattern], "".join(output), [value])
+
+    def chain(self) -> int:
+        value = self.value()
+        for _ in range(self.rng.randint(2, 4)):
+            value = self.unary(value) if self.rng.random() < 0.5 else self.scale(value)
+        return value
+
+    def binary(self) -> int:
+        one = self.value()
+        other = self.value() if self.rng.random() < 0.85 else one
+        if self.rng.random() < 0.5:
+            one, other = other, one
+        return self.pointwise(one, other)
+
+    def pointwise(self, one: int, other: int, op: str = "") -> int:
+        """A binary expression of two values, converted first where they must not meet."""
+        types = (self.dtypes[one], self.dtypes[other])
+        if any(t in FLOATS for t in types) and any(t in INTEGERS for t in types):
+            target = self.rng.choice([t for t in types if t is not None])
+            if self.dtypes[one] != target:
+                one = self.converted(one, target)
+            else:
+                other = self.converted(other, target)
+        met = join(self.dtypes[one], self.dtypes[other])
+        op = op or self.operator(met)
+        if op in NEED_FLOATS and met in INTEGERS:
+            op = "+"
+        left = self.pattern(one)
+        right = self.matching(left, other)
+        return self.expression(op, [left, right], self.arranged(left + right), [one, other])
+
+    def operator(self, met: str | None) -> str:
+        """An operator for operands that meet in a type."""
+        ops = [*ARITHMETIC, *ARITHMETIC, *COMPARISONS, *LOGIC]
+        if met == "bool":
+            ops += LOGIC * 2
+        elif met not in INTEGERS:
+            ops += ["+", "*", "-", "/", "/", "^", "$"]
+        return self.rng.choice(ops)
+
+    def matching(self, left: str, value: int) -> str:
+        """Letters for a second operand: mostly those of the first, others broadcast."""
+        rng = self.rng
+        rank = self.ranks[value]
+        have = list(dict.fromkeys(left))
+        spare = [letter for letter in rng.sample(LETTERS, 26) if letter not in have]
+        room = HIGHEST_RANK - len(have)
+        chosen: list[str] = []
+        in_order = rng.random() < 0.6
+        for dim in range(rank):
+            free = [letter for letter in have if letter not in chosen]
+            if free and (room <= 0 or rng.random() < 0.85):
+                aligned = in_order and len(left) == rank and left[dim] in free
+                chosen.append(left[dim] if aligned else rng.choice(free))
+            elif room > 0:
+                chosen.append(spare.pop())
+                room -= 1
+            else:  # more dimensions than letters: a diagonal
+                chosen.append(rng.choice(have))
+        return "".join(chosen)
+
+    def scale(self, value: int | None = None) -> int:
+        """A value and a constant."""
+        value = self.value() if value is None else value
+        dtype = self.dtypes[value]
+        pattern = self.pattern(value)
+        op = self.operator(dtype)
+        if op == "^" or (dtype not in INTEGERS and self.rng.random() < 0.1):
+            number = self.add(Number(self.rng.choice(POWERS)))
+            return self.expression("^", [pattern, ""], self.arranged(pattern), [value, number])
+        number = self.number(dtype)
+        if dtype in FLOATS and self.rng.random() < 0.1:
+            number = self.add(Conversion(self.rng.choice(FLOATS), number))
+            if self.rng.random() < 0.3:
+                number = self.add(Conversion(self.rng.choice(FLOATS), number))
+        operands = [(pattern, value), ("", number)]
+        if self.rng.random() < 0.3:
+            operands.reverse()
+        patterns, reads = zip(*operands, strict=True)
+        return self.expression(op, patterns, self.arranged(pattern), reads)
+
+    def convert(self) -> int:
+        value = self.value()
+        return self.add(Conversion(self.rng.choice(DTYPES), value))
+
+    def reduce(self, value: int | None = None, op: str = "") -> int:
+        """A reduction over any subset of axes."""
+        value = self.value(1) if value is None or not self.ranks[value] else value
+        pattern = self.pattern(value)
+        distinct = list(dict.fromkeys(pattern))
+        dropped = self.rng.sample(distinct, self.rng.randint(1, len(distinct)))
+        if len(dropped) > 1 and self.rng.random() < 0.6:
+            dropped = dropped[:1]
+        kept = "".join(letter for letter in distinct if letter not in dropped)
+        if not op:
+            op = self.rng.choice(("", "+", "+", "+", "*", ">", ">", "<", *LOGIC))
+        return self.expression(op, [pattern], self.arranged(kept), [value])
+
+    # Shapes of programs that people write
+
+    def matmul(self) -> int:
+        one, other = self.value(1), self.value(1)
+        if self.taste.sharing < self.rng.random():
+            other = self.input(2)
+        return self.reduce(self.pointwise(one, other, "*"), self.rng.choice(("+", "+", "+", ">", "")))
+
+    def outer(self) -> int:
+        one, other = self.value(), self.input(self.rng.choice((0, 1, 1, 2)))
+        return self.pointwise(one, other)
+
+    def normal(self) -> int:
+        """A value against a reduction of itself."""
+        value = self.value(1)
+        pattern = self.letters(self.ranks[value])
+        dropped = self.rng.choice(pattern)
+        kept = self.arranged(pattern.replace(dropped, ""))
+        op = self.rng.choice(("+", ">", "<", "*"))
+        reduced = self.expression(op, [pattern], kept, [value])
+        return self.broadcast(value, reduced, pattern, kept, self.rng.choice(("-", "-", "*", "+", ">=")))
+
+    def broadcast(self, value: int, row: int, pattern: str, kept: str, op: str) -> int:
+        """``value op row``, the row along its own letters; converted first where the types do not meet."""
+        if self.dtypes[value] in FLOATS and self.dtypes[row] in INTEGERS:
+            row = self.as_float(row)
+        if self.dtypes[value] in INTEGERS and self.dtypes[row] in FLOATS:
+            value = self.as_float(value)
+        return self.expression(op, [pattern, kept], self.arranged(pattern), [value, row])
+
+    def softmax(self) -> int:
+        value = self.as_float(self.value(1))
+        pattern = self.letters(self.ranks[value])
+        kept = pattern.replace(self.rng.choice(pattern), "")
+        most = self.expression(">", [pattern], kept, [value])
+        shifted = self.expression("-", [pattern, kept], pattern, [value, most])
+        raised = self.expression("^", [pattern], pattern, [shifted])
+        total = self.expression("+", [pattern], kept, [raised])
+        return self.broadcast(raised, total, pattern, kept, "/")
+
+    def statistics(self) -> int:
+        """Mean and variance, or a reduction of a reduction."""
+        value = self.as_float(self.value(1))
+        pattern = self.letters(self.ranks[value])
+        kept = pattern.replace(self.rng.choice(pattern), "")
+        total = self.expression("+", [pattern], kept, [value])
+        if kept and self.rng.random() < 0.4:
+            return self.reduce(total)
+        if 3 * self.rng.random() < 1:
+            count = self.add(Number(self.rng.choice(("0.125", "0.5"))))
+            total = self.expression("*", [kept, ""], kept, [total, count])
+        centred = self.expression("-", [pattern, kept], pattern, [value, total])
+        two = self.add(Number("2"))
+        squares = self.expression("^", [pattern, ""], pattern, [centred, two])
+        return self.expression("+", [pattern], kept, [squares])
+
+    def finish(self) -> Program:
+        """Everything unread is an output; now and then something else is one, or one twice."""
+        rng = self.rng
+        outputs = [n for n in range(len(self.nodes)) if not self.uses[n]]
+        if rng.random() < 0.25:
+            outputs.append(rng.randrange(len(self.nodes)))
+        if rng.random() < 0.1:
+            outputs.append(rng.choice(outputs))
+        return Program(tuple(self.nodes), (), tuple(outputs))
+
+
+def draw_schedule(node: Expression, rng: random.Random) -> str:
+    """A random schedule that is well formed for an expression, with its bars."""
+    letters = node.letters()
+    if not letters:
+        return "||"
+    parts = dict.fromkeys(letters, 1)
+    splits = []
+    for letter in rng.sample(letters, rng.choice((0, 0, 1, min(2, len(letters))))):
+        factors = [str(rng.choice((1, 2, 3, 4, 8, 16, 64))) for _ in range(rng.choice((1, 1, 2)))]
+        splits.append(f"{letter}:{':'.join(factors)}")
+        parts[letter] += len(factors)
+    loops = [letter + "'" * part for letter in letters for part in range(parts[letter])]
+    order, staged = _draw_order(node, loops, rng)
+    roles = [f"{loop}:{rng.choice('tvq')}" for loop in loops if rng.random() < 0.1]
+    roles += [f"{digit}:{rng.choice(('s', 'r', 'c'))}" for digit in staged if rng.random() < 0.2]
+    text = f"| {','.join(splits)} |" if splits else "||"
+    if order:
+        text += " " + " ".join(order)
+    return text + (" | " + ",".join(roles) if roles else "")
+
+
+def _draw_order(node: Expression, loops: list[str], rng: random.Random) -> tuple[list[str], list[str]]:
+    """An order of loops with staged inputs and a start, and the digits in it."""
+    if rng.random() < 0.2:
+        return [], []
+    order = list(loops)
+    if rng.random() < 0.8:
+        rng.shuffle(order)
+    if node.reduces() and rng.random() < 0.3:
+        last = max((n for n, loop in enumerate(order) if loop[0] in node.output), default=-1)
+        order.insert(rng.randint(last + 1, len(order)), "!")
+    staged = [str(n) for n in range(len(node.reads)) if rng.random() < 0.4]
+    for digit in staged:
+        order.insert(rng.randint(0, len(order)), digit)
+    return order, staged
+
+
+# Plain data, for files
+
+
+def to_json(program: Program) -> dict[str, object]:
+    """A program as plain data."""
+    rows = [[type(node).__name__, *vars(node).values()] for node in program.nodes]
+    return {"nodes": rows, "inputs": list(program.inputs), "outputs": list(program.outputs)}
+
+
+def from_json(data: dict[str, list[list[object]]]) -> Program:
+    """The program that ``to_json`` gave."""
+    kinds = {kind.__name__: kind for kind in (Input, Number, Expression, Conversion)}
+    nodes = []
+    for name, *fields in data["nodes"]:
+        fields = [tuple(field) if isinstance(field, list) else field for field in fields]
+        nodes.append(kinds[str(name)](*fields))  # type: ignore[arg-type]
+    inputs, outputs = data["inputs"], data["outputs"]
+    return Program(tuple(nodes), tuple(inputs), tuple(outputs))  # type: ignore[arg-type]
+
+
+def valid(program: Program) -> bool:
+    """Whether nodes read earlier values only, ranks agree, and types may meet: what shrinking may break."""
+    try:
+        dtypes, ranks = program.dtypes(), program.ranks()
+    except (ValueError, IndexError):
+        return False
+    for number, node in enumerate(program.nodes):
+        if any(read >= number for read in reads_of(node)):
+            return False
+        if isinstance(node, Expression) and not _valid_expression(node, dtypes, ranks, program):
+            return False
+    return bool(program.outputs)
+
+
+def _valid_expression(
+    node: Expression, dtypes: Sequence[str | None], ranks: Sequence[int], program: Program
+) -> bool:
+    patterns = zip(node.patterns, node.reads, strict=True)
+    if any(len(pattern) != ranks[read] for pattern, read in patterns):
+        return False
+    met = operand_type(node, dtypes)
+    if node.op in NEED_FLOATS and met in INTEGERS:
+        return False
+    numbers = [program.nodes[read] for read in node.reads]
+    texts = [number.text for number in numbers if isinstance(number, Number)]
+    return node.op in LOGIC or met not in INTEGERS or all(text in WHOLE for text in texts)
+
+
+def pruned(program: Program) -> Program:
+    """A program without the nodes that no output needs, renumbered."""
+    needed = set(program.outputs)
+    for number in range(len(program.nodes) - 1, -1, -1):
+        if number in needed:
+            needed.update(reads_of(program.nodes[number]))
+    kept = sorted(needed)
+    new = {old: number for number, old in enumerate(kept)}
+    nodes = [renumbered(program.nodes[old], new) for old in kept]
+    inputs = tuple(new[n] for n in program.inputs if n in new)
+    return Program(tuple(nodes), inputs, tuple(new[n] for n in program.outputs))
+
+
+def renumbered(node: Node, new: dict[int, int]) -> Node:
+    """A node with its reads renamed."""
+    match node:
+        case Expression():
+            return replace(node, reads=tuple(new[read] for read in node.reads))
+        case Conversion():
+            return replace(node, read=new[node.read])
+        case _:
+            return node
+
+
+def overlapping(classes: Sequence[tuple[int, ...]]) -> set[tuple[int, int]]:
+    """Pairs of neighbouring dimensions that are one class, over the concatenation of some shapes."""
+    flat = sorted((number, at) for at, number in enumerate(n for dims in classes for n in dims))
+    return {(one[1], other[1]) for one, other in pairwise(flat) if one[0] == other[0]}

@@ -1,0 +1,287 @@
+"""The cache of compiled programs: what is in it can be trusted, and it never stands in the way."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen import cache, toolchain
+from ilang.codegen.toolchain import Variant
+from ilang.core.diagnostic import ToolError
+from tests.unit.codegen.conftest import FakeCompiler
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = "int answer(void) { return 42; }\n"
+COUNTING = 'echo x >>"$CALLS"; exec "$REAL" "$@"'
+
+Compiles = Callable[[], int]
+
+
+@pytest.fixture
+def compiles(
+    fake_compiler: FakeCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Compiles:
+    """How often the compiler has run."""
+    log = tmp_path / "calls"
+    log.touch()
+    monkeypatch.setenv("CALLS", str(log))
+    fake_compiler(COUNTING)
+    return lambda: len(log.read_text().split())
+
+
+@pytest.fixture(autouse=True)
+def always_counting(compiles: Compiles) -> None:
+    """Every test here runs with the compiler that counts."""
+    assert compiles() == 0
+
+
+def loaded(text: str = TEXT, variant: Variant | None = None) -> str:
+    """The path that a library is loaded from, once it is seen to be loadable."""
+
+    def load(path: str) -> str:
+        code = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+        done = subprocess.run([sys.executable, "-c", code, path], check=False, capture_output=True)
+        if done.returncode:
+            raise OSError(done.stderr.decode())
+        return path
+
+    return cache.library(text, variant or Variant(), load)
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.so"))
+
+
+def test_compiled_once(compiles: Compiles, fresh_cache: Path) -> None:
+    assert loaded() == loaded() == str(entries(fresh_cache)[0])
+    assert compiles() == 1
+    assert cache.is_whole(entries(fresh_cache)[0])
+
+
+def test_nothing_else_stays(fresh_cache: Path) -> None:
+    loaded()
+    assert {path.name[:5] for path in fresh_cache.iterdir()} == {
+        "lock-",
+        entries(fresh_cache)[0].name[:5],
+    }
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 4096, 9000, -1, -40, -41])
+def test_an_entry_cut_short_is_built_again(cut: int, compiles: Compiles) -> None:
+    entry = Path(loaded())
+    entry.write_bytes(entry.read_bytes()[:cut])
+    loaded()
+    assert compiles() == 2
+    assert cache.is_whole(entry)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\x7fELF" * 5000, b"\0" * 70000])
+def test_a_foreign_entry_is_built_again(content: bytes, compiles: Compiles) -> None:
+    entry = Path(loaded())
+    entry.write_bytes(content)
+    loaded()
+    assert compiles() == 2
+
+
+def test_one_changed_byte_is_noticed(compiles: Compiles) -> None:
+    entry = Path(loaded())
+    content = bytearray(entry.read_bytes())
+    content[len(content) // 2] ^= 1
+    entry.write_bytes(content)
+    loaded()
+    assert compiles() == 2
+
+
+def test_key_depends_on_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    keys = {cache.key_of(TEXT, Variant()), cache.key_of(TEXT + " ", Variant())}
+    keys |= {cache.key_of(TEXT, Variant(threads=True)), cache.key_of(TEXT, Variant(sanitize=True))}
+    monkeypatch.setenv("CC", f"{tmp_path}/bin/cc -DX")
+    keys.add(cache.key_of(TEXT, Variant()))
+    monkeypatch.setattr(cache, "_processor", lambda: "another")
+    keys.add(cache.key_of(TEXT, Variant()))
+    monkeypatch.setattr(cache, "FORMAT", "another")
+    keys.add(cache.key_of(TEXT, Variant()))
+    assert len(keys) == 7
+
+
+def test_a_new_compiler_has_its_own_entries(
+    compiles: Compiles, fake_compiler: FakeCompiler
+) -> None:
+    loaded()
+    fake_compiler(COUNTING + "\n# a newer version")
+    toolchain._find.cache_clear()
+    loaded()
+    assert compiles() == 2
+
+
+def test_files_are_for_their_owner_only(fresh_cache: Path) -> None:
+    before = os.umask(0)
+    try:
+        entry = Path(loaded())
+    finally:
+        os.umask(before)
+    assert entry.stat().st_mode & 0o077 == 0
+    assert fresh_cache.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_others_can_write_is_not_used(fresh_cache: Path) -> None:
+    fresh_cache.mkdir(parents=True)
+    fresh_cache.chmod(0o777)
+    assert not Path(loaded()).exists(), "built in a folder that is gone"
+    assert entries(fresh_cache) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another owner")
+def test_a_folder_of_somebody_else_is_not_used(fresh_cache: Path) -> None:
+    fresh_cache.mkdir(parents=True)
+    os.chown(fresh_cache, 12345, -1)
+    assert not Path(loaded()).exists()
+    assert entries(fresh_cache) == []
+
+
+def nowhere(tmp_path: Path) -> list[str]:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "no" / "where")
+    return [str(tmp_path / "file"), str(tmp_path / "dangling"), os.devnull, "/proc/none", "a\0b"]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_cache_that_cannot_be(
+    number: int, compiles: Compiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("I_CACHE_DIR", nowhere(tmp_path)[number])
+    assert not Path(loaded()).exists()
+    assert compiles() == 1
+
+
+def test_an_entry_that_is_a_folder() -> None:
+    entry = Path(loaded())
+    entry.unlink()
+    entry.mkdir()
+    loaded()
+
+
+def test_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_given: object, **_named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", gone)
+    assert not Path(loaded()).exists()
+
+
+def test_full_while_compiling(fake_compiler: FakeCompiler, fresh_cache: Path) -> None:
+    fake_compiler(
+        'case "$PWD" in *compiled-*) echo "error: x.s: No space left on device" >&2; exit 1;; esac\n'
+        'exec "$REAL" "$@"'
+    )
+    assert not Path(loaded()).exists()
+    assert entries(fresh_cache) == []
+
+
+def test_a_file_system_that_does_not_run_files(fresh_cache: Path) -> None:
+    def load(path: str) -> str:
+        if path.startswith(str(fresh_cache)):
+            raise OSError("failed to map segment from shared object")
+        return path
+
+    assert not cache.library(TEXT, Variant(), load).startswith(str(fresh_cache))
+
+
+def test_nowhere_to_load_from() -> None:
+    def load(path: str) -> str:
+        raise OSError(f"{path}: failed to map segment from shared object")
+
+    with pytest.raises(ToolError) as caught:
+        cache.library(TEXT, Variant(), load)
+    assert caught.value.code == "E0908"
+
+
+def test_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("I_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    assert cache.cache_folder() is None
+    loaded()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.cache_folder() == tmp_path / ".cache" / "i" / "compiled-1"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache.cache_folder() == tmp_path / "x" / "i" / "compiled-1"
+
+
+def test_bounded_oldest_first(fresh_cache: Path) -> None:
+    fresh_cache.mkdir(parents=True)
+    for age in range(10):
+        entry = fresh_cache / f"{age}.so"
+        entry.write_bytes(b"x" * 1000)
+        os.utime(entry, (1_000_000 - age, 1_000_000 - age))
+    (fresh_cache / "notes.txt").write_text("not ours")
+    cache.sweep(fresh_cache, 3500)
+    assert [path.name for path in entries(fresh_cache)] == ["0.so", "1.so", "2.so"]
+    assert (fresh_cache / "notes.txt").exists()
+
+
+def test_leftovers_go_when_they_are_old(fresh_cache: Path) -> None:
+    old, new = fresh_cache / "building-old", fresh_cache / "building-new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "program.c").write_text(TEXT)
+    os.utime(old, (0, 0))
+    cache.sweep(fresh_cache)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_a_failed_compilation_stores_nothing(
+    fake_compiler: FakeCompiler, fresh_cache: Path
+) -> None:
+    fake_compiler("exit 1")
+    with pytest.raises(ToolError):
+        loaded()
+    assert entries(fresh_cache) == []
+
+
+BUILDS = """
+import sys
+from ilang.codegen import cache, toolchain
+from ilang.codegen.toolchain import Variant
+for number in sys.argv[1:]:
+    text = "int answer(void) { return %s; }" % number
+    cache.library(text, Variant(), lambda path: __import__("ctypes").CDLL(path).answer() == int(number) or sys.exit(5))
+"""
+
+
+def start(*numbers: int) -> subprocess.Popen[bytes]:
+    """A process that builds and loads some programs through the cache."""
+    command = [sys.executable, "-c", BUILDS, *map(str, numbers)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+
+
+def test_eight_processes_at_once(compiles: Compiles, fresh_cache: Path) -> None:
+    rng = random.Random(1)
+    running = [start(*rng.sample(range(5), 5)) for _ in range(8)]
+    for process in running:
+        _, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said.decode()
+    assert compiles() <= 10
+    assert len(entries(fresh_cache)) == 5
+    assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
+
+
+def test_killed_at_any_moment(fresh_cache: Path) -> None:
+    rng = random.Random(2)
+    for number in range(12):
+        process = start(number, number + 100)
+        try:
+            process.communicate(timeout=rng.uniform(0.0, 0.4))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
+    process = start(*range(12))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said.decode()

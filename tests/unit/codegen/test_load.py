@@ -1,0 +1,191 @@
+"""Loaded programs: called with the right memory, from any thread, and told apart from each other."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang.codegen import load
+from ilang.codegen.load import Compiled, interruptible, open_library
+from ilang.codegen.toolchain import Variant
+from ilang.core.diagnostic import DataError, InternalError, ToolError
+from tests.unit.codegen.conftest import FakeCompiler
+from tests.unit.codegen.programs import ADD, adding
+
+pytestmark = pytest.mark.usefixtures("real_compiler")
+
+Array = npt.NDArray[Any]
+
+
+def vectors(n: int) -> tuple[Array, Array, Array]:
+    return np.arange(n, dtype=np.float32), np.ones(n, np.float32), np.zeros(n, np.float32)
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    return Compiled(*adding())
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 1000])
+def test_call(n: int, compiled: Compiled) -> None:
+    a, b, c = vectors(n)
+    compiled.call((a, b), (c,), (n,))
+    np.testing.assert_array_equal(c, a + 1)
+
+
+def test_workspace_is_kept_and_aligned(compiled: Compiled) -> None:
+    a, b, c = vectors(7)
+    compiled.call((a, b), (c,), (7,))
+    assert [len(space) for space in compiled.spaces] == [640]
+    compiled.call((a, b), (c,), (7,))
+    assert len(compiled.spaces) == 1
+    import _cffi_backend as backend
+
+    pointer = backend.cast(backend.new_primitive_type("uintptr_t"), compiled.spaces[0])
+    assert int(pointer) % 64 == 0
+
+
+def test_few_workspaces_are_kept(compiled: Compiled) -> None:
+    plan = compiled.plan((7,))
+    spaces = [plan._space() for _ in range(20)]
+    for space in spaces:
+        plan._give_back(space)
+    assert len(compiled.spaces) == load.MOST_SPACES
+
+
+def test_plan_makes_its_results(compiled: Compiled) -> None:
+    a, b, _ = vectors(5)
+    plan = compiled.plan((5,), [((5,), np.dtype(np.float32))])
+    np.testing.assert_array_equal(plan.fresh((a, b)), a + 1)
+
+
+@pytest.mark.parametrize(("n", "code"), [(13, "E0709"), (14, "E0713"), (15, "E9910")])
+def test_status(n: int, code: str, compiled: Compiled) -> None:
+    a, b, c = vectors(n)
+    with pytest.raises((DataError, InternalError)) as caught:
+        compiled.call((a, b), (c,), (n,))
+    assert caught.value.code == code
+    plan = compiled.plan((n,), [((n,), np.dtype(np.float32))])
+    with pytest.raises((DataError, InternalError)) as caught:
+        plan.fresh((a, b))
+    assert caught.value.code == code
+
+
+def test_one_text_is_loaded_once() -> None:
+    one, other = (open_library(*adding(), Variant()) for _ in range(2))
+    assert one is other
+    assert open_library(*adding(ADD + "/* another */"), Variant()) is not one
+
+
+def test_a_library_without_the_function() -> None:
+    with pytest.raises(ToolError) as caught:
+        open_library(*adding("int unrelated(void) { return 0; }"), Variant())
+    assert caught.value.code == "E0908"
+
+
+def test_iterations(compiled: Compiled) -> None:
+    assert compiled.iterations((12,)) == 12
+
+
+def test_long_calls_give_the_same(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "LONG", 1)
+    a, b, c = vectors(50)
+    compiled.call((a, b), (c,), (50,))
+    np.testing.assert_array_equal(c, a + 1)
+    plan = compiled.plan((50,), [((50,), np.dtype(np.float32))])
+    np.testing.assert_array_equal(plan.fresh((a, b)), a + 1)
+    with pytest.raises(DataError):
+        compiled.call(vectors(13)[:2], vectors(13)[2:], (13,))
+
+
+OPENMP = ADD.replace(
+    "for (int64_t k",
+    '_Pragma("omp parallel for") for (int64_t k',
+).replace(
+    "#include <stddef.h>", "#include <stddef.h>\n#ifndef _OPENMP\n#define NO_OPENMP 1\n#endif\n"
+)
+
+
+def test_threads_give_the_same_and_leave_the_setting() -> None:
+    compiled = Compiled(*adding(OPENMP))
+    a, b, c = vectors(10_000)
+    compiled.call((a, b), (c,), (10_000,), threads=2)
+    np.testing.assert_array_equal(c, a + 1)
+    library = compiled.library(threads=True)
+    if library.get_threads is not None and library.set_threads is not None:
+        library.set_threads(3)
+        compiled.call((a, b), (c,), (10_000,), threads=2)
+        assert library.get_threads() == 3
+
+
+def test_a_compiler_without_openmp(fake_compiler: FakeCompiler) -> None:
+    fake_compiler(
+        'case "$*" in *-fopenmp*) echo "unsupported option -fopenmp" >&2; exit 1;; esac; exec "$REAL" "$@"'
+    )
+    compiled = Compiled(*adding(OPENMP))
+    a, b, c = vectors(100)
+    compiled.call((a, b), (c,), (100,), threads=2)
+    np.testing.assert_array_equal(c, a + 1)
+
+
+def test_many_threads_call_first() -> None:
+    compiled = Compiled(*adding(ADD + "/* cold */"))
+    barrier = threading.Barrier(8)
+    wrong: list[object] = []
+
+    def work() -> None:
+        a, b, c = vectors(7)
+        barrier.wait()
+        for _ in range(200):
+            c[...] = 0
+            compiled.call((a, b), (c,), (7,))
+            if not np.array_equal(c, a + 1):
+                wrong.append(c.copy())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_errors_of_interruptible_work_are_passed_on() -> None:
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)
+    assert interruptible(threading.current_thread) is not threading.main_thread()
+
+
+def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert interruptible(lambda: 5) == 5
+
+
+def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = load.Turn()
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with turn.taken():
+            held.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: -1)
+        with turn.taken():
+            pass
+    over.set()
+
+
+def test_out_of_memory() -> None:
+    with pytest.raises(DataError) as caught:
+        load.new_space(2**62)
+    assert caught.value.code == "E0713"

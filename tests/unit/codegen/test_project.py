@@ -1,0 +1,638 @@
+"""Generated projects: what is in them compiles without a warning, passes its own test, and is written whole."""
+
+import errno
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ilang.codegen import project
+from ilang.codegen.project import file_stem, fixed, write_project
+from ilang.codegen.selftest import TEST_PARTS, Function, own_names
+from ilang.codegen.targets.cfamily import identifier
+from ilang.core.diagnostic import Error, ToolError
+from ilang.core.ir.graph import Graph
+from ilang.core.notation.module import exports, parse_module
+from ilang.core.pipeline import lower, module_graph
+from ilang.core.source import Source
+
+ROOT = Path(__file__).resolve().parents[3]
+
+needs_make = pytest.mark.skipif(
+    shutil.which("make") is None or shutil.which("cc") is None, reason="needs make and cc"
+)
+needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+STRICT = "-O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wvla -Werror"
+STACK = "-Wstack-usage=65536"
+
+MATMUL = "matmul(a[m,k], b[k,n]) = ik*kj~ijk >> +ijk~ij\n"
+ATTENTION = """\
+# attention.i
+scores = ik*jk~ijk >> +ijk~ij
+shift  = (I & >ij~i) >> ij-i~ij
+exp    = ^ij~ij
+norm   = (I & +ij~i) >> ij/i~ij
+mix    = ij*jk~ijk >> +ijk~ik
+attention(q[m,d], k[n,d], v[n,d]) = scores >> shift >> exp >> norm >> mix
+"""
+
+PROGRAMS = {
+    "matmul": MATMUL,
+    "attention": ATTENTION,
+    "several": "rows = +ij~i & >ij~i\ncolumns = <ij~j\nboth(x[n], y[m]) = I | -i~i\nhalf = 0.5\n",
+    "scalars": "product(x[], y[]) = .*.~.\nscaled(x[n], by[]) = i*.~i\nfour = 4\nsame(x[]) = I\n",
+    "types": (
+        "ints(a: i32[n], b: i32[n]) = i*i~i >> +i~.\n"
+        "longs(a: i64[n,m]) = >ij~i & <ij~j\n"
+        "truths(a: bool[n], b: bool[n]) = i&&i~i & i^^i~i\n"
+        "doubles(x: f64[n,m], y: f64[m,k]) = ik*kj~ijk >> +ijk~ij\n"
+        "compared(x[n], y[n]) = i>=i~i & i==i~i\n"
+        "cut(x[n]) = i32\n"
+        "counted(x[n]) = >>i~i >> +i~.\n"
+    ),
+    "fixed": "layer(x[4,8], w[8,5]) = ik*kj~ijk >> +ijk~ij\nempty(x[3,0]) = >ij~i\n",
+    "functions": (
+        "logs(x: f64[n], y[n]) = i$i~i\n"
+        "powers(x[n,m], y[n,m]) = ij^ij~ij >> +ij~i\n"
+        "roots(x[n,4]) = (I | 0.5) >> ij^.~ij\n"
+        "mean(x[n,m]) = (+ij~i | 4) >> i/.~i\n"
+        "overflow(x[n]) = +i~i >> ^i~i >> ^i~i >> ^i~i >> ^i~i\n"
+    ),
+    "windows": (
+        "convolution(x[n,c,h,w], k[o,c,u,v]) = nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx\n"
+        "pooled(x[n,c,h,w]) = >nc(2y+u:3)(2x+v:3)~ncyx\n"
+        "padded(x[n], k[u]) = (y+u-1)*u~yu >> +yu~y\n"
+        "first(x[n,m]) = 0j~j\n"
+        "same(x[h], k[u], b[y]) = (y+u)*u~yu >> +yu~y >> y+y~y\n"
+    ),
+    "names": (
+        "exp(int[n,while], n[while,auto]) = ik*kj~ijk >> +ijk~ij\n"
+        "double(check, overlap, measure, max_f32, out) = (i*i~i | >i~.) | ij+ij~ij\n"
+        "count(test_run, out, failed) = (i*i~i >> +i~. | >i~.)\n"
+        "n(sizes[double, while]) = ^ij~ij\n"
+        "main(arg, n_i, in0, __LINE__, _OPENMP, EOF, M_PI, errno)"
+        " = i+i~i | i+i~i | i+i~i | i+i~i\n"
+        "work(in[in], work[in]) = i+i~i\n"
+        "strlen = +i~i\nfabsf = -i~i\nconj = *i~.\nisnan = >>i~i\nffs = ^ij~ij\nabs = !!i~i\n"
+        "function = -i~i\narrays = -i~i\ntests = -i~i\nstored = -i~i\n"
+    ),
+    "hostile": (
+        "# */ int hidden = 1; /* ??/\n#\\\n# ???/\n# *\\\n#/ \\ \n# \u00e9 \u202e */\n"
+        f"sum = +i~.  # */ {'*/ ' * 40}\n# /* // */\n#\t`rm` $(rm) \\"
+    ),
+    "large": "product(a[4096,4096], b[4096,4096]) = ik*kj~ijk >> +ijk~ij\n",
+}
+
+
+def build(
+    text: str, out: Path, stem: str = "model", shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> list[Path]:
+    return write_project(graphs(text), out, text, stem, shapes)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def graphs(text: str) -> list[Graph]:
+    module = parse_module(Source("model.i", text))
+    return [module_graph(module, definition.name) for definition in exports(module)]
+
+
+def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C", "MAKEFLAGS": ""}
+    return subprocess.run(
+        ["make", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def passes(folder: Path, *words: str) -> str:
+    """What the program's own test prints; it passes."""
+    done = make(folder, "test", *words)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert not done.stderr
+    return done.stdout
+
+
+def compilers() -> Iterator[tuple[str, str]]:
+    yield "cc", f"-std=c99 {STACK}"
+    yield "cc", f"-std=gnu11 {STACK}"
+    if shutil.which("clang"):
+        yield "clang", "-std=c99"
+        yield "clang", "-std=gnu11"
+    if importlib.util.find_spec("ziglang"):
+        yield f"{sys.executable} -m ziglang cc", "-std=c99"
+
+
+@needs_make
+@pytest.mark.parametrize(("compiler", "flags"), list(compilers()))
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiles_without_a_warning_and_passes(
+    name: str, compiler: str, flags: str, tmp_path: Path
+) -> None:
+    build(PROGRAMS[name], tmp_path / "out")
+    said = passes(tmp_path / "out", f"CC={compiler}", f"CFLAGS={STRICT} {flags}")
+    assert re.search(r"^model: all \d+ tests passed$", said, re.MULTILINE)
+
+
+@needs_cxx
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_header_serves_cxx(name: str, tmp_path: Path) -> None:
+    build(PROGRAMS[name], tmp_path / "out")
+    (tmp_path / "use.cc").write_text('#include "out/model.h"\n#include "out/model.h"\n')
+    command = ["g++", *STRICT.split(), "-fsyntax-only", "use.cc"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+@needs_make
+@pytest.mark.parametrize("name", ["attention", "types", "windows"])
+def test_runs_clean_under_sanitizers(name: str, tmp_path: Path) -> None:
+    build(PROGRAMS[name], tmp_path)
+    flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+    if "unrecognized" in make(tmp_path, "all", f"CFLAGS={flags}").stderr:
+        pytest.skip("the compiler has no sanitizers")
+    passes(tmp_path, f"CFLAGS={flags}")
+
+
+@needs_make
+def test_prints_a_line_for_each_test(tmp_path: Path) -> None:
+    build(MATMUL, tmp_path)
+    lines = passes(tmp_path).splitlines()
+    assert lines[-13:] == [
+        "./model_test",
+        "matmul m=3 k=5 n=2: ok",
+        "matmul m=19 k=23 n=17: ok",
+        "matmul m=1 k=1 n=1: ok",
+        "matmul m=0 k=5 n=2: ok",
+        "matmul m=3 k=0 n=2: ok",
+        "matmul m=3 k=5 n=0: ok",
+        "matmul m=-1 k=5 n=2: ok",
+        "matmul m=3 k=-1 n=2: ok",
+        "matmul m=3 k=5 n=-1: ok",
+        "matmul with extents of 2^63-1: ok",
+        "matmul without sizes: ok",
+        "model: all 11 tests passed",
+    ]
+
+
+RIGHT = """\
+#include "model.h"
+
+static int is_apart(const float *a, int64_t n, const float *b, int64_t m)
+{
+    return (uintptr_t)(a + n) <= (uintptr_t)b || (uintptr_t)(b + m) <= (uintptr_t)a;
+}
+
+size_t matmul_work(const matmul_sizes *s)
+{
+    if (s == NULL || s->m < 0 || s->k < 0 || s->n < 0 || s->m == INT64_MAX) return SIZE_MAX;
+    return 64;
+}
+
+int matmul(const matmul_sizes *s, const float *a, const float *b, float *out, void *work)
+{
+    if (s == NULL) return 1;
+    if (matmul_work(s) == SIZE_MAX) return 3;
+    const int64_t m = s->m, k = s->k, n = s->n;
+    if ((a == NULL && m * k > 0) || (b == NULL && k * n > 0)) return 1;
+    if (out == NULL && m * n > 0) return 1;
+    if (work == NULL) return 1;
+    if (m * n > 0 && m * k > 0 && !is_apart(a, m * k, out, m * n)) return 2;
+    if (m * n > 0 && k * n > 0 && !is_apart(b, k * n, out, m * n)) return 2;
+    if (m * n > 0 && !is_apart(work, 16, out, m * n)) return 2;
+    for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t q = 0; q < k; ++q) sum += (double)(a[i * k + q] * b[q * n + j]);
+            out[i * n + j] = (float)sum;
+        }
+    }
+    return 0;
+}
+"""
+
+PLANTED = {
+    "nothing": ("", "", "all 11 tests passed"),
+    "sign": ("sum += ", "sum -= ", "m=3 k=5 n=2: out[0] is "),
+    "start": ("double sum = 0;", "double sum = 1e-4;", "m=3 k=0 n=2: out[0] is 9.99999975e-05, expected 0"),
+    "short loop": ("q < k;", "q < k - (k > 16);", "m=19 k=23 n=17: out["),
+    "long loop": ("i < m;", "i <= m;", "wrote outside of out"),
+    "before the start": ("out[i * n + j]", "out[i * n + j - 1]", "wrote outside of out"),
+    "outside of the workspace": ("    return 0;\n}\n", "    ((char *)work)[64] = 1;\n    return 0;\n}\n", "of work"),
+    "changed input": ("    return 0;\n}\n", "    if (m) ((float *)a)[0] = 9;\n    return 0;\n}\n", "input a was"),
+    "forgotten element": ("j < n;", "j < n - (n > 16);", "nan, expected"),
+    "swapped operands": ("(a[i * k + q] * b[q * n + j])", "(b[q * n + j] / a[i * k + q])", "out["),
+    "NULL input": ("a == NULL && ", "0 && ", ""),
+    "NULL work": ("if (work == NULL) return 1;", "", "returned 0 without work, expected 1"),
+    "NULL sizes": ("if (s == NULL) return 1;", "", "returned 3 for such sizes, expected 1"),
+    "overlap": ("!is_apart(b, k * n, out, m * n)", "0", "returned 0 for overlap, expected 2"),
+    "overlap of work": ("!is_apart(work, 16, out, m * n)", "0", "returned 0 for overlap, expected 2"),
+    "extent": ("s->k < 0 || ", "", "k=-1 n=2: asked for a workspace"),
+}  # fmt: skip
+
+
+@needs_make
+@pytest.mark.parametrize("name", PLANTED)
+def test_finds_what_is_wrong(name: str, tmp_path: Path) -> None:
+    """The self-test of a library that somebody else wrote, with one thing wrong in it."""
+    before, after, said = PLANTED[name]
+    build(MATMUL, tmp_path)
+    assert before in RIGHT
+    head, _, tail = RIGHT.rpartition(before) if before else (RIGHT, "", "")
+    (tmp_path / "model.c").write_text(head + after + tail)
+    done = make(tmp_path, "test", "CFLAGS=-O1 -w")
+    assert said in done.stdout, done.stdout + done.stderr
+    assert (done.returncode == 0) == (name == "nothing")
+
+
+@needs_make
+def test_installs_what_a_program_needs(tmp_path: Path) -> None:
+    build(MATMUL, tmp_path / "out")
+    root = tmp_path / "a root"
+    done = make(tmp_path / "out", "install", "PREFIX=/opt/things", f"DESTDIR={root}", "CFLAGS=-O1")
+    assert done.returncode == 0, done.stderr
+    found = sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
+    assert found == [
+        "opt/things/include/model.h",
+        "opt/things/lib/libmodel.a",
+        "opt/things/lib/libmodel.so",
+        "opt/things/lib/pkgconfig/model.pc",
+    ]
+    described = (root / "opt/things/lib/pkgconfig/model.pc").read_text().splitlines()
+    assert described[0] == "prefix=/opt/things"
+    assert "Libs: -L${libdir} -lmodel" in described
+    assert make(tmp_path / "out", "clean").returncode == 0
+    assert names_in(tmp_path / "out") == sorted(
+        ["Makefile", "model.c", "model.h", "model.pc", "model_test.c"]
+    )
+
+
+@needs_make
+def test_switches_of_the_makefile(tmp_path: Path) -> None:
+    build(MATMUL, tmp_path)
+    plain = make(tmp_path, "-n").stdout
+    assert "-std=gnu11 -ffp-contract=off" in plain
+    assert "-O3" in plain
+    assert "openmp" not in plain
+    assert "native" not in plain
+    said = make(
+        tmp_path, "-n", "OPENMP=1", "NATIVE=1", "CFLAGS=-O2 -std=c99", "CPPFLAGS=-DX", "CC=my cc"
+    ).stdout
+    assert "my cc -std=gnu11 -ffp-contract=off -fopenmp -march=native -DX -O2 -std=c99 " in said
+    assert "-O3" not in said
+    assert "my ar rcs" in make(tmp_path, "-n", "AR=my ar").stdout
+
+
+def test_same_bytes_everywhere(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tests.unit.codegen.test_project import *\n"
+        "for n, name in enumerate(['attention', 'types', 'names']):\n"
+        "    build(PROGRAMS[name], Path(sys.argv[1]) / str(n))\n"
+    )
+    told = []
+    for number, settings in enumerate(
+        (
+            {"PYTHONHASHSEED": "0"},
+            {"PYTHONHASHSEED": "7", "LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "X"},
+        )
+    ):
+        out = tmp_path / str(number)
+        command = [sys.executable, "-c", program, str(out)]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, check=True)
+        told.append(
+            {p.relative_to(out): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
+        )
+    assert len(told[0]) == 15
+    assert told[0] == told[1]
+
+
+def test_text_is_ascii_and_fits_the_screen(tmp_path: Path) -> None:
+    for name, text in PROGRAMS.items():
+        for path in build(text, tmp_path / name):
+            for line in path.read_text("ascii").splitlines():
+                assert "\t" not in line or path.name == "Makefile"
+                assert line == line.rstrip()
+                assert not path.name.endswith("_test.c") or len(line) <= 160
+
+
+def test_every_function_of_the_library_is_called(tmp_path: Path) -> None:
+    """Some compilers warn of a static function that nobody calls, even of an inline one."""
+    for name, text in PROGRAMS.items():
+        build(text, tmp_path / name)
+        source = (tmp_path / name / "model.c").read_text()
+        for function in re.findall(r"^static [\w *]*?(\w+)\(", source, re.MULTILINE):
+            assert 1 < len(re.findall(rf"\b{function}\(", source)), function
+
+
+def test_program_stands_at_the_top(tmp_path: Path) -> None:
+    build(ATTENTION, tmp_path)
+    text = (tmp_path / "model.c").read_text()
+    assert text.startswith(
+        "/* model.c: written by `i build` from this program:\n *\n *     # attention.i\n"
+        " *     scores = ik*jk~ijk >> +ijk~ij\n"
+    )
+
+
+def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
+    """Everything the files define is a part of a function, a name of the test, or a reserved word."""
+    defined = re.compile(
+        r"^(?:static |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
+        re.MULTILINE,
+    )
+    for name, text in PROGRAMS.items():
+        files = build(text, tmp_path / name)
+        found = {
+            word
+            for path in files
+            if path.suffix in (".c", ".h")
+            for match in defined.finditer(path.read_text())
+            for word in match.groups()
+            if word
+        }
+        functions = [Function(s, lower(s)) for s in (fixed(graph, {}) for graph in graphs(text))]
+        known = {"main", "MODEL_H", *own_names()}
+        for function in functions:
+            known |= {function.name(), *project._parts(function)}
+        assert len(found) > len(functions)
+        assert not {word for word in found - known if identifier(word) == word}
+    assert "test_21" in TEST_PARTS
+
+
+CLASHES = {
+    "f = -i~i\nf_work = -i~i\n": "`f_work` is also the name in C of a part of `f`",
+    "f_sizes = -i~i\nf = -i~i\n": "`f_sizes` is also",
+    "f = -i~i\nf_k0 = -i~i\n": "`f_k0` is also",
+    "f = -i~i\nf_plan = -i~i\n": "`f_plan` is also",
+    "f = -i~i\nf_layout = -i~i\n": "`f_layout` is also",
+    "f = -i~i\nf_test_3 = -i~i\n": "`f_test_3` is also",
+    "f = -i~i\nf_call = -i~i\n": "`f_call` is also",
+    "exp = -i~i\nexp__work = -i~i\n": "`exp__work` is also the name in C of a part of `exp`",
+    "test_run = -i~i\n": "`test_run` is also the name in C of something in the generated files",
+    "test_f32 = -i~i\n": "`test_f32` is also",
+    "MODEL_H = -i~i\n": "`MODEL_H` is also",
+    "f(f_k0) = -i~i\n": "`f_k0` is also the name in C of a part of `f`",
+    "f(x[MODEL_H]) = -i~i\n": "`MODEL_H` is also",
+    "n = -i~i\nf(x[sizes]) = -i~i\n": "`sizes` is also the name in C of a part of `n`",
+}
+
+
+@pytest.mark.parametrize("text", CLASHES)
+def test_refuses_names_that_meet(text: str, tmp_path: Path) -> None:
+    refused(lambda: build(text, tmp_path / "out"), "E0718", CLASHES[text])
+    assert not names_in(tmp_path)
+
+
+def test_builds_a_definition_once(tmp_path: Path) -> None:
+    found = graphs(MATMUL)
+    write_project([*found, *found], tmp_path, MATMUL, "model")
+    assert (tmp_path / "model.h").read_text().count("int matmul(") == 1
+
+
+def refused(call: Callable[[], object], code: str, said: str = "") -> None:
+    with pytest.raises(Error) as caught:
+        call()
+    assert caught.value.code == code, caught.value
+    assert said in caught.value.message
+
+
+@needs_make
+def test_shapes_fix_extents(tmp_path: Path) -> None:
+    build(MATMUL, tmp_path, shapes={"a": (4, 8)})
+    header = (tmp_path / "model.h").read_text()
+    assert "f32[4, 8]" in header
+    assert "f32[8, n]" in header
+    assert "int64_t n;" in header
+    assert "int64_t k;" not in header
+    assert "matmul n=3: ok" in passes(tmp_path)
+    build(MATMUL, tmp_path, shapes={"a": (4, 8), "b": (8, 2)})
+    assert "matmul: ok" in passes(tmp_path, "-B")
+
+
+@needs_make
+def test_shapes_tell_ranks(tmp_path: Path) -> None:
+    text = "same = I\n"
+    refused(lambda: build(text, tmp_path), "E0508")
+    build(text, tmp_path, shapes={"in0": (2, 3)})
+    assert "same: ok" in passes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "code", "said"),
+    [
+        ({"c": (1, 2)}, "E0814", "no input is named c"),
+        ({"": ()}, "E0814", "no input is named (empty)"),
+        ({"a": (1, 2, 3)}, "E0717", "--shape gives a rank 3, but matmul reads it with rank 2"),
+        (
+            {"a": (1, 2), "b": (3, 4)},
+            "E0505",
+            "axis k 2 (dimension 1 of a) and 3 (dimension 0 of b)",
+        ),
+        ({"a": (1, 2**62)}, "E0507", "dimension 1 of a is 4611686018427387904"),
+        ({"a": (-1, 2)}, "E0507", "dimension 0 of a is -1"),
+    ],
+)
+def test_refuses_shapes(
+    shapes: dict[str, tuple[int, ...]], code: str, said: str, tmp_path: Path
+) -> None:
+    refused(lambda: build(MATMUL, tmp_path / "out", shapes=shapes), code, said)
+    assert not names_in(tmp_path)
+
+
+def test_refuses_a_shape_beside_a_written_extent(tmp_path: Path) -> None:
+    text = "f(x[4]) = -i~i\n"
+    refused(lambda: build(text, tmp_path, shapes={"x": (5,)}), "E0506", "fixed at 4")
+    build(text, tmp_path, shapes={"x": (4,)})
+
+
+def test_suggests_the_input_that_was_meant(tmp_path: Path) -> None:
+    text = "f(weights[n]) = -i~i\n"
+    with pytest.raises(Error) as caught:
+        build(text, tmp_path, shapes={"wieghts": (4,)})
+    assert caught.value.help == "did you mean weights?"
+
+
+@pytest.mark.parametrize(
+    ("given", "stem"),
+    [
+        ("model", "model"),
+        ("my-model v2", "my_model_v2"),
+        ("3d", "model_3d"),
+        ("_x", "model_x"),
+        ("", "model"),
+        ("...", "model"),
+        ("\u00e9t\u00e9", "model_t_"),
+        ("$(shell rm)", "model_shell_rm_"),
+        ("math", "math_model"),
+        ("String", "String_model"),
+        ("c", "c_model"),
+        ("../../x", "model______x"),
+        ("x" * 100, "x" * 64),
+    ],
+)
+def test_stem_is_a_harmless_identifier(given: str, stem: str, tmp_path: Path) -> None:
+    if given == "../../x":
+        stem = file_stem(given)
+    assert file_stem(given) == stem
+    assert re.fullmatch(r"[A-Za-z]\w*", stem, re.ASCII)
+    names = [path.name for path in build(MATMUL, tmp_path / "out", given)]
+    assert names == [f"{stem}.h", f"{stem}.c", "Makefile", f"{stem}_test.c", f"{stem}.pc"]
+    assert names_in(tmp_path / "out") == sorted(names)
+
+
+OLD = {
+    "model.h": "old header",
+    "model.c": "old source",
+    "Makefile": f"# {project.MARK}\n",
+    "notes": "mine",
+}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_text()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file()
+    }
+
+
+def fill(folder: Path) -> None:
+    folder.mkdir()
+    for name, text in OLD.items():
+        (folder / name).write_text(text)
+
+
+def test_replaces_its_files_and_no_other(tmp_path: Path) -> None:
+    fill(tmp_path / "out")
+    build(MATMUL, tmp_path / "out")
+    after = contents(tmp_path / "out")
+    assert after.pop("notes") == "mine"
+    assert after == contents_of_new(tmp_path)
+    assert names_in(tmp_path) == ["new", "out"]
+
+
+def contents_of_new(tmp_path: Path) -> dict[str, str]:
+    build(MATMUL, tmp_path / "new")
+    return contents(tmp_path / "new")
+
+
+def test_makes_the_folders_above(tmp_path: Path) -> None:
+    files = build(MATMUL, tmp_path / "a" / "b" / "out")
+    assert all(path.is_file() for path in files)
+    assert files[0] == tmp_path / "a" / "b" / "out" / "model.h"
+
+
+def test_works_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert build(MATMUL, Path())[0] == Path("model.h")
+    assert build(MATMUL, Path("new/../out"))[0].is_file()
+
+
+def test_files_are_open_to_others_as_usual(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    (tmp_path / "usual" / "file").write_text("")
+    build(MATMUL, tmp_path / "out")
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert (tmp_path / "out" / "model.c").stat().st_mode == (
+        tmp_path / "usual" / "file"
+    ).stat().st_mode
+
+
+def test_refuses_what_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "absent")
+    refused(lambda: build(MATMUL, tmp_path / "file"), "E0911", "exists and is no folder")
+    refused(lambda: build(MATMUL, tmp_path / "nowhere"), "E0911")
+    refused(lambda: build(MATMUL, tmp_path / "file" / "out"), "E0912", "Not a directory")
+    refused(lambda: build(MATMUL, Path("nul\0")), "E0912")
+    refused(lambda: build(MATMUL, tmp_path / ("x" * 5000)), "E0912", "too long")
+    assert (tmp_path / "file").read_text() == "mine"
+    assert names_in(tmp_path) == ["file", "nowhere"]
+
+
+def test_does_not_follow_links(tmp_path: Path) -> None:
+    fill(tmp_path / "out")
+    (tmp_path / "secret").write_text("mine")
+    for name in ("model.c", "Makefile"):
+        (tmp_path / "out" / name).unlink()
+        (tmp_path / "out" / name).symlink_to(tmp_path / "secret")
+    build(MATMUL, tmp_path / "out")
+    assert (tmp_path / "secret").read_text() == "mine"
+    assert not (tmp_path / "out" / "model.c").is_symlink()
+    assert not (tmp_path / "out" / "Makefile").is_symlink()
+
+
+def test_leaves_the_makefile_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:\n\techo mine\n")
+    refused(lambda: build(MATMUL, tmp_path), "E0913", "Makefile was not written by `i build`")
+    assert contents(tmp_path) == {"Makefile": "all:\n\techo mine\n"}
+
+
+def test_leaves_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "model.c").mkdir()
+    (tmp_path / "model.c" / "notes").write_text("mine")
+    refused(lambda: build(MATMUL, tmp_path), "E0913", "model.c is not a file")
+    assert contents(tmp_path) == {"model.c/notes": "mine"}
+
+
+class Failing:
+    """Makes the n-th call of what writes fail, and counts the calls."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, at: int, failure: BaseException) -> None:
+        self.calls, self.at, self.failure = 0, at, failure
+        for owner, name in (
+            (Path, "open"),
+            (Path, "mkdir"),
+            (Path, "rename"),
+            (os, "fsync"),
+        ):
+            patch.setattr(owner, name, self.wrapped(getattr(owner, name)))
+
+    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*words: Any, **named: Any) -> Any:
+            self.calls += "r" not in named.get("mode", "")
+            if self.calls == self.at:
+                raise self.failure
+            return function(*words, **named)
+
+        return call
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()]
+)
+def test_writes_all_or_nothing(exists: bool, failure: BaseException, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    out = top if exists else top / "a" / "out"
+    if exists:
+        fill(top)
+    else:
+        top.mkdir()
+    before = contents(top)
+    for at in range(1, 100):
+        with pytest.MonkeyPatch.context() as patch:
+            Failing(patch, at, failure)
+            try:
+                build(MATMUL, out)
+                break
+            except (ToolError, KeyboardInterrupt) as error:
+                said = str(error)
+        assert isinstance(failure, KeyboardInterrupt) or "No space left" in said
+        assert contents(top) == before
+        assert names_in(top) == sorted(before)
+    assert at > 10
+    assert (out / "model_test.c").is_file()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_device_is_no_place() -> None:
+    refused(lambda: build(MATMUL, Path("/dev/full")), "E0911")
+    refused(lambda: build(MATMUL, Path("/dev/full/out")), "E0912")

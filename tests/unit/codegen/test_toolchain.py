@@ -1,0 +1,208 @@
+"""The compiler: how it is found, and every way in which it can fail."""
+
+import os
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen import toolchain
+from ilang.codegen.toolchain import Variant, build, find_compiler
+from ilang.core.diagnostic import ToolError
+from tests.unit.codegen.conftest import FakeCompiler
+
+TEXT = "int answer(void) { return 42; }\n"
+
+
+pytestmark = pytest.mark.usefixtures("real_compiler")
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "_refused", set())
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work folder"
+    folder.mkdir()
+    return folder
+
+
+def refusal(work: Path, variant: Variant | None = None) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        build(TEXT, work, variant or Variant())
+    return caught.value
+
+
+def test_builds_a_library(work: Path) -> None:
+    assert build(TEXT, work, Variant()).startswith(b"\x7fELF")
+
+
+def test_finds_the_first_of_the_usual_names(fake_compiler: FakeCompiler) -> None:
+    fake = fake_compiler("exit 1")
+    assert find_compiler().command == (str(fake),)
+
+
+def test_cc_may_have_arguments(monkeypatch: pytest.MonkeyPatch, real_compiler: str) -> None:
+    monkeypatch.setenv("CC", f"{real_compiler} -DX='a b'")
+    assert find_compiler().command == (real_compiler, "-DX=a b")
+
+
+def test_cc_may_have_blanks_in_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, real_compiler: str, work: Path
+) -> None:
+    program = tmp_path / "my own cc"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(real_compiler)} "$@"\n')
+    program.chmod(0o755)
+    for spelling in (str(program), shlex.join([str(program), "-DX"])):
+        monkeypatch.setenv("CC", spelling)
+        assert find_compiler().command[0] == str(program)
+    assert build(TEXT, work, Variant())
+
+
+@pytest.mark.parametrize("wanted", ["no-such-cc", "no-such-cc -O2", "'", "  'a", os.devnull])
+def test_cc_that_is_none(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", wanted)
+    with pytest.raises(ToolError) as caught:
+        find_compiler()
+    assert caught.value.code == "E0902"
+
+
+def test_no_compiler_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ToolError) as caught:
+        find_compiler()
+    assert caught.value.code == "E0901"
+    assert "clang" in caught.value.message
+
+
+def test_it_fails(fake_compiler: FakeCompiler, work: Path) -> None:
+    fake_compiler("echo noise; echo 'program.c:1: error: no such thing' >&2; exit 4")
+    error = refusal(work)
+    assert error.code == "E0903"
+    assert "exit status 4: program.c:1: error: no such thing" in error.message
+    assert error.help is not None
+    assert shlex.quote(str(work)) in error.help
+    assert (work / "program.c").read_text() == TEXT
+
+
+def test_it_fails_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Path) -> None:
+    fake_compiler("yes 'warning: something' | head -c 10000000 >&2; exit 1")
+    assert len(refusal(work).message) < 2000
+
+
+def test_it_succeeds_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Path) -> None:
+    fake_compiler('yes \'warning: something\' | head -c 10000000 >&2; exec "$REAL" "$@"')
+    assert build(TEXT, work, Variant())
+
+
+def test_a_signal_ends_it(fake_compiler: FakeCompiler, work: Path) -> None:
+    fake_compiler("kill -SEGV $$")
+    error = refusal(work)
+    assert (error.code, "SIGSEGV" in error.message) == ("E0904", True)
+
+
+def test_it_hangs(
+    fake_compiler: FakeCompiler, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "SECONDS", 0.3)
+    fake_compiler(f"sleep 600 & echo $! >{tmp_path}/child; wait")
+    assert refusal(work).code == "E0905"
+    child = int((tmp_path / "child").read_text())
+    assert not is_running(child)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and more than a dead entry that nobody has collected yet."""
+    try:
+        os.kill(process, 0)
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_interrupted_it_leaves_no_process(
+    fake_compiler: FakeCompiler, work: Path, tmp_path: Path
+) -> None:
+    fake_compiler(f"echo $$ >{tmp_path}/child; kill -INT $PPID; sleep 600")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            build(TEXT, work, Variant())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not is_running(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("exit 0", "no library"),
+        (": >program.so", "empty"),
+        ('"$REAL" "$@" && head -c 9000 program.so >x && mv x program.so', "half a library"),
+        ('"$REAL" "$@" && head -c 40 program.so >x && mv x program.so', "half a library"),
+        (
+            "echo hello, this is no library at all, whatever it says on the tin >program.so",
+            "no library",
+        ),
+        (
+            '"$REAL" "$@" && printf "\\377\\377" | dd of=program.so bs=1 seek=18 conv=notrunc status=none',
+            "another machine",
+        ),
+    ],
+)
+def test_it_writes_no_good_library(
+    script: str, words: str, fake_compiler: FakeCompiler, work: Path
+) -> None:
+    fake_compiler(script)
+    error = refusal(work)
+    assert (error.code, words in error.message) == ("E0906", True)
+
+
+def test_every_cut_of_a_library_is_noticed(work: Path) -> None:
+    content = build(TEXT, work, Variant())
+    assert not toolchain.broken(content)
+    assert all(toolchain.broken(content[:cut]) for cut in range(0, len(content), 97))
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("-march=native", "error: the compiler does not support '-march=native'"),
+        ("-fopenmp", "error: unsupported option '-fopenmp'"),
+    ],
+)
+def test_flags_it_may_do_without(
+    flag: str, said: str, fake_compiler: FakeCompiler, work: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "calls"
+    fake_compiler(
+        f'echo x >>{log}; case " $* " in *" {flag} "*) echo "{said}" >&2; exit 1;; esac; exec "$REAL" "$@"'
+    )
+    for _ in range(2):
+        assert build(TEXT, work, Variant(threads=True))
+    assert len(log.read_text().split()) == 3, "asked once, then known"
+
+
+def test_a_folder_that_is_gone(work: Path) -> None:
+    work.rmdir()
+    assert refusal(work).code == "E0907"
+
+
+def test_a_program_that_cannot_start(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "cc"
+    program.write_bytes(b"\0\0")
+    program.chmod(0o755)
+    monkeypatch.setenv("CC", str(program))
+    assert refusal(work).code == "E0909"
+
+
+def test_it_does_not_get_the_terminal_s_interrupt(fake_compiler: FakeCompiler, work: Path) -> None:
+    fake_compiler('[ "$(ps -o pgid= $$ | tr -d " ")" = $$ ] || exit 3; exec "$REAL" "$@"')
+    assert build(TEXT, work, Variant())

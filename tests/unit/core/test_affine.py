@@ -1,0 +1,137 @@
+"""Affine and fixed indices: convolution, stride, dilation, padding, pooling, against plain Python loops."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang import Error, i
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+Array = npt.NDArray[Any]
+TARGETS = ("c", "numpy")
+
+
+def random(*shape: int) -> Array:
+    """Small whole numbers: float32 sums of them are exact."""
+    return np.random.default_rng(sum(shape)).integers(-4, 5, shape).astype(np.float32)
+
+
+def convolution(x: Array, w: Array, stride: int, step: int, pad: int) -> Array:
+    """X (n, c, H, W), w (o, c, U, V) -> (n, o, Y, X)."""
+    n, c, height, width = x.shape
+    o, _, u_count, v_count = w.shape
+    padded = np.zeros((n, c, height + 2 * pad, width + 2 * pad), np.float64)
+    padded[:, :, pad : pad + height, pad : pad + width] = x
+    y_count = (height + 2 * pad - step * (u_count - 1) - 1) // stride + 1
+    x_count = (width + 2 * pad - step * (v_count - 1) - 1) // stride + 1
+    out = np.zeros((n, o, y_count, x_count))
+    for y, q, u, v in itertools.product(*map(range, (y_count, x_count, u_count, v_count))):
+        out[:, :, y, q] += (
+            padded[:, :, stride * y + step * u, stride * q + step * v] @ w[:, :, u, v].T
+        )
+    return out
+
+
+def index(position: str, window: str, stride: int, step: int, pad: int) -> str:
+    times = {1: ""}
+    padding = f"-{pad}" if pad else ""
+    return f"({times.get(stride, stride)}{position}+{times.get(step, step)}{window}{padding})"
+
+
+@pytest.mark.parametrize("pad", [0, 1, 2])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_convolution(stride: int, step: int, pad: int) -> None:
+    rows, columns = index("y", "u", stride, step, pad), index("x", "v", stride, step, pad)
+    f = i(f"nc{rows}{columns}*ocuv~noyxcuv >> +noyxcuv~noyx")
+    for height, width, u, v in [
+        (5, 7, 3, 3),
+        (8, 8, 1, 1),
+        (9, 6, 2, 3),
+        (1, 1, 1, 1),
+        (6, 5, 3, 2),
+    ]:
+        x, w = random(2, 3, height, width), random(4, 3, u, v)
+        if height + 2 * pad < step * (u - 1) + 1 or width + 2 * pad < step * (v - 1) + 1:
+            continue
+        for target in TARGETS:
+            np.testing.assert_array_equal(
+                f(x, w, target=target), convolution(x, w, stride, step, pad)
+            )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("pad", [0, 1])
+def test_pooling_skips_what_is_outside(pad: int, target: str) -> None:
+    padding = "-1" if pad else ""
+    f = i(f">nc(2y+u:3{padding})(2x+v:3{padding})~ncyx")
+    x = -1 - np.abs(random(2, 3, 8, 9))  # a zero of padding would win
+    z = f(x, target=target)
+    for y, q in itertools.product(range(z.shape[2]), range(z.shape[3])):
+        top, left = 2 * y - pad, 2 * q - pad
+        window = x[:, :, max(0, top) : top + 3, max(0, left) : left + 3]
+        np.testing.assert_array_equal(z[:, :, y, q], window.max(axis=(2, 3)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1j~j", lambda m: m[1]),
+        ("i2~i", lambda m: m[:, 2]),
+        ("(2i)j~ij", lambda m: m[::2]),
+        ("(i+1)j~ij", lambda m: m[1:2]),
+        ("(-i:3+2)j~ij", lambda m: m[::-1]),
+        (
+            "(2i:5-3)j~ij",
+            lambda m: np.vstack([np.zeros((2, 4), m.dtype), m[1:2], np.zeros((2, 4), m.dtype)]),
+        ),
+        ("+(i+u:3-1)j~ij", lambda m: np.stack([m[:2].sum(0), m.sum(0), m[1:].sum(0)])),
+        ("-ij~ij >> +(i+u:3-1)j~ij", lambda m: -np.stack([m[:2].sum(0), m.sum(0), m[1:].sum(0)])),
+        (
+            "(I & +(i+u:3-1)j~ij) >> ij-ij~ij",
+            lambda m: m - np.stack([m[:2].sum(0), m.sum(0), m[1:].sum(0)]),
+        ),
+    ],
+)
+def test_indices(text: str, expected: Any, target: str) -> None:
+    m = random(3, 4)
+    np.testing.assert_array_equal(i(text)(m, target=target), expected(m))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_empty_windows_and_dimensions(target: str) -> None:
+    f = i("(y+u)*u~yu >> +yu~y")
+    assert f(np.ones(0, np.float32), np.ones(1, np.float32), target=target).shape == (0,)
+    np.testing.assert_array_equal(f(random(4), np.ones(0, np.float32), target=target), np.zeros(5))
+    assert f(random(2), np.ones(3, np.float32), target=target).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "code"),
+    [
+        ("5j~j", [(3, 4)], "E0574"),
+        ("(y+u)~yu", [(4,)], "E0570"),
+        ("(-y+u:2)~yu", [(4,)], "E0571"),
+        ("(y+u)*u~yu", [(4,), (9,)], "E0572"),
+        ("(I & (+(i+u:2)j~ij)) >> ij+ij~ij", [(3, 4)], "E0573"),
+        (">(2i+u:3)(2j+u:2)~ij", [(8, 8)], "E0207"),
+    ],
+)
+def test_refusals(text: str, shapes: list[tuple[int, ...]], code: str) -> None:
+    with pytest.raises(Error) as caught:
+        i(text).shapes(*shapes)
+    assert caught.value.code == code
+
+
+def test_an_index_that_stays_inside_is_not_guarded() -> None:
+    def text(program: str) -> str:
+        return str(lower(infer(graph_of(text_component(program), "f"))).kernels[0].body)
+
+    assert "Within" not in text("(2y+u)*u~yu >> +yu~y")
+    assert "Within" in text("(2y+u-1)*u~yu >> +yu~y")

@@ -1,0 +1,109 @@
+"""What the chosen schedule achieves: storage, nests and loop orders, not their text."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core.ir.kernel import For, Program
+from ilang.core.ir.shaped import Assignment
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+
+def program(text: str, dtypes: list[str | None] | None = None) -> Program:
+    return lower(infer(graph_of(text_component(text), "f"), dtypes))
+
+
+def stored(p: Program) -> list[tuple[str, int, bool]]:
+    """Name, rank and privacy of every temporary."""
+    return [(b.name, len(b.dims), b.private) for b in p.buffers if b.role == "temporary"]
+
+
+def loop_letters(p: Program, kernel: int) -> str:
+    """The loops met first at each depth of a kernel."""
+    letters = ""
+    body = p.kernels[kernel].body
+    while loops := [s for s in body if isinstance(s, For)]:
+        deepest = max(loops, key=depth)
+        letters += p.kernels[kernel].names[deepest.variable]
+        body = deepest.body
+    return letters
+
+
+def depth(loop: For) -> int:
+    return 1 + max((depth(s) for s in loop.body if isinstance(s, For)), default=0)
+
+
+def test_matrix_multiply_stores_no_product() -> None:
+    p = program("ik*kj~ijk >> +ijk~ij")
+    assert len(p.kernels) == 1
+    assert stored(p) == [("acc", 1, True)]
+    assert loop_letters(p, 0) == "ikj"
+
+
+def test_multiply_by_a_transposed_matrix_walks_both_rows() -> None:
+    p = program("ik*jk~ijk >> +ijk~ij")
+    assert stored(p) == []
+    assert loop_letters(p, 0) == "ijk"
+
+
+@pytest.mark.parametrize("count", [2, 5, 40])
+def test_a_chain_of_pointwise_expressions_is_one_nest(count: int) -> None:
+    p = program(" >> ".join(["-ij~ij"] * count))
+    assert len(p.kernels) == 1
+    assert stored(p) == []
+    assert loop_letters(p, 0) == "ij"
+
+
+def test_a_transposed_chain_is_one_nest() -> None:
+    p = program("-ij~ji >> ^ij~ij >> +ij~ji")
+    assert (len(p.kernels), stored(p)) == (1, [])
+
+
+def test_a_row_statistic_is_one_scalar_per_row() -> None:
+    p = program("(I & +ij~i) >> ij/i~ij")
+    assert (len(p.kernels), stored(p)) == (1, [])
+
+
+def test_an_element_read_again_is_computed_once_at_its_own_depth() -> None:
+    p = program("^i~i >> i*j~ij")
+    assert (len(p.kernels), stored(p)) == (1, [])
+
+
+def test_an_element_read_again_in_an_outer_loop_gets_a_buffer_of_its_own_size() -> None:
+    p = program("^i~i >> i*j~ji")
+    assert stored(p) == [("t1", 1, False)]
+
+
+def test_a_value_of_two_readers_is_computed_once() -> None:
+    p = program("^ij~ij >> (I & +ij~i) >> ij/i~ij")
+    assert stored(p) == [("t1", 2, False)]
+    assert len(p.kernels) == 2
+
+
+def test_column_sums_walk_memory_in_order() -> None:
+    p = program("+ij~j")
+    assert loop_letters(p, 0) == "ij"
+
+
+def test_outputs_are_written_in_place() -> None:
+    p = program("-i~i >> (I & ^i~i)")
+    assert [p.buffers[n].role for n in p.outputs] == ["output", "output"]
+    assert stored(p) == []
+
+
+def test_only_loops_over_output_axes_are_parallel() -> None:
+    row, column = program("+ij~i"), program("+ij~j")
+    assert [isinstance(s, For) and s.parallel for s in row.kernels[0].body] == [True]
+    assert not any(isinstance(s, For) and s.parallel for s in column.kernels[0].body)
+
+
+def test_every_output_is_an_assignment_of_its_own() -> None:
+    shaped = infer(graph_of(text_component("(I & I) | 0.5"), "f"), None, [2])
+    assert len(set(shaped.outputs)) == 3
+    assert all(isinstance(shaped.nodes[value], Assignment) for value in shaped.outputs)
+
+
+def test_float_sums_accumulate_in_double() -> None:
+    p = program("+i~.")
+    assert "double" not in [b.dtype for b in p.buffers]
+    assert p.kernels[0].body[0].dtype == "f64"  # type: ignore[union-attr]

@@ -1,0 +1,32 @@
+"""The command line as its tests run it: a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ENTRY = "import sys; from ilang.icli.main import main; sys.exit(main())"
+ROOT = Path(__file__).resolve().parents[3]
+DROPPED = ("NO_COLOR", "FORCE_COLOR", "I_DEBUG", "PYTHONIOENCODING", "COLUMNS")
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if key not in DROPPED}
+    return kept | {"PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "TERM": "dumb"} | more
+
+
+def i(*tokens: str | bytes, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run one command; ``env`` adds variables, everything else goes to ``subprocess.run``."""
+    options: dict[str, Any] = {
+        "capture_output": True,
+        "encoding": "utf-8",
+        "errors": "backslashreplace",
+        "timeout": 60,
+    }
+    options |= more | {"env": environment(**more.pop("env", {}))}
+    if options.get("input") is None:
+        options.setdefault("stdin", subprocess.DEVNULL)
+    if "stdout" in options or "stderr" in options:
+        del options["capture_output"]
+    return subprocess.run([sys.executable, "-c", ENTRY, *tokens], check=False, **options)

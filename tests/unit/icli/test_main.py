@@ -1,0 +1,234 @@
+"""The whole command line: tokens, statuses, streams."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.icli.front import ENTRY, environment, i
+
+MATMUL = "ik*kj~ijk >> +ijk~ij"
+
+
+def test_version_and_overview() -> None:
+    assert i("--version").stdout.startswith("i ")
+    assert i().stdout == i("--help").stdout
+    assert "explain" in i().stdout
+
+
+@pytest.mark.parametrize("program", ["-i~i", "--x~y", "-ij~ij", "--help~i"])
+def test_a_token_with_a_tilde_is_a_program(program: str) -> None:
+    assert "E080" not in i("explain", program).stderr
+
+
+@pytest.mark.parametrize("program", ["-i~i", "!!i~i", "$i~i", "- i ~ i"])
+def test_signs_need_no_escape(program: str) -> None:
+    done = i("explain", program)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_value_of_an_option_is_whatever_follows_it() -> None:
+    assert "E0810" in i("explain", "+ij~i", "--shape", "-i~i").stderr
+    assert "E0810" in i("explain", "+ij~i", "--shape", "--json").stderr
+
+
+def test_a_negative_number_is_an_operand() -> None:
+    assert i("run", "-.~.", "-3").stdout == "out  .  f32\n3.\n"
+
+
+def test_two_dashes_end_the_options() -> None:
+    assert "--json" in i("explain", "--", "--json").stderr
+    assert i("explain", "--", "+i~.").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "code", "status"),
+    [
+        (["explian", "+ij~i"], "E0801", 2),
+        (["explain", "--shpae", "3"], "E0802", 2),
+        (["explain", "+ij~i", "--shape"], "E0803", 2),
+        (["explain", "+ij~i", "--emit", "lops"], "E0804", 2),
+        (["explain"], "E0805", 2),
+        (["explain", "+ij~i", "+i~."], "E0806", 2),
+        (["explain", "ij~"], "E0103", 1),
+        (["run", "+ij~i", "nofile.npy"], "E0725", 1),
+        (["explain", "+ij~i", "--emit", "cuda"], "E0910", 3),
+        (["explain", "E0999"], "E0813", 2),
+    ],
+)
+def test_statuses(tokens: list[str], code: str, status: int) -> None:
+    done = i(*tokens)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(f"error[{code}]: ")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "guess"),
+    [
+        (["explian", "x"], "i explain"),
+        (["explain", "--shpae", "3"], "--shape"),
+        (["explain", "+ij~i", "--emit", "lops"], "loops"),
+    ],
+)
+def test_suggestions(tokens: list[str], guess: str) -> None:
+    assert f"did you mean {guess}" in i(*tokens).stderr.replace("`", "")
+
+
+def test_a_page_of_a_code() -> None:
+    page = i("explain", "E0103").stdout
+    assert page.startswith("E0103 · ")
+    assert page == i("explain", "e0103").stdout
+
+
+def test_every_command_has_help() -> None:
+    from ilang.icli.main import COMMANDS
+
+    for name in COMMANDS:
+        done = i(name, "--help")
+        assert done.returncode == 0
+        assert f"Usage: i {name}" in done.stdout
+
+
+def test_json_explanation_and_error() -> None:
+    page = json.loads(i("explain", MATMUL, "--shape", "64x32,32x16", "--json").stdout)
+    assert page["cost"]["flops"] == 2 * 64 * 32 * 16
+    assert [row["name"] for row in page["inputs"]] == ["in0", "in1"]
+    done = i("explain", "ij~", "--json")
+    error = json.loads(done.stderr)
+    assert (done.stdout, error["code"], error["column"]) == ("", "E0103", 4)
+
+
+def test_same_bytes_at_any_width_and_locale() -> None:
+    outputs = {
+        i("explain", MATMUL, env={"COLUMNS": columns, "LC_ALL": locale, "TERM": term}).stdout
+        for columns, locale, term in (
+            ("20", "C.UTF-8", "dumb"),
+            ("400", "C.UTF-8", "xterm-256color"),
+            ("80", "C", "xterm"),
+        )
+    }
+    assert len(outputs) == 1
+
+
+def test_ascii_where_the_stream_has_nothing_else() -> None:
+    done = i("explain", MATMUL, "--shape", "4x4,4x4", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "4x4" in done.stdout
+
+
+def test_color_is_asked_for_or_not_there() -> None:
+    assert "\x1b[" in i("explain", "+ij~i", "--color", "always").stdout
+    assert "\x1b[" in i("explain", "ij~", "--color=always").stderr
+    assert "\x1b[" not in i("explain", "+ij~i").stdout
+    assert "\x1b[" in i("explain", "+ij~i", "--color", "always", env={"NO_COLOR": "1"}).stdout
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mx", "a\nb", "\u202eabc", "tab\there"])
+def test_nothing_raw_is_echoed(name: str) -> None:
+    for tokens in (("explain", name), (name,), ("run", "+i~.", name), ("build", name)):
+        error = i(*tokens).stderr
+        assert name not in error
+        assert "\x1b" not in error
+
+
+def test_tokens_that_are_not_utf8() -> None:
+    for tokens in ((b"\xff",), ("explain", b"\xff\xfe~"), ("run", "+i~.", b"\xff.npy")):
+        done = i(*tokens)
+        assert done.returncode in (1, 2)
+        assert "\\xff" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "tokens", [["--version"], ["--help"], ["explain", "+ij~i"], ["explain", "E0103"]]
+)
+def test_a_full_disk_is_one_line(tokens: list[str]) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
+        done = i(*tokens, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert (
+        done.stderr == "error[E0735]: standard output cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "tokens", [["--version"], ["--help"], ["explain", "+ij~i"], ["explain", "E0103"]]
+)
+def test_a_closed_pipe_is_no_failure(tokens: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = i(*tokens, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closing", [">&-", "2>&-", "<&-", ">&- 2>&-"])
+@pytest.mark.parametrize("tokens", ["--version", "explain '+ij~i'", "explain 'ij~'", "repl"])
+def test_closed_streams(closing: str, tokens: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -c \"$1\" {tokens} {closing}", "-", ENTRY],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in (0, 1)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_interrupted() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ENTRY, "explain", "-"],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        wait_until_reading(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (130, b"interrupted\n")
+
+
+def wait_until_reading(pid: int) -> None:
+    """Until the process waits for standard input."""
+    call = Path(f"/proc/{pid}/wchan")
+    for _ in range(600):
+        if "pipe" in call.read_text():
+            return
+        time.sleep(0.01)
+
+
+def test_our_bug_is_one_coded_line() -> None:
+    breaks = "from ilang.icli import programs\ndef f(a): raise ValueError('a\\nb')\nprograms.is_file = f\n"
+    code = breaks + ENTRY.replace("sys.exit(main())", "sys.exit(main(['build', 'a~']))")
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 70
+    assert done.stderr.startswith("error[E9900]: internal error: ValueError: a b\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_importing_little() -> None:
+    code = (
+        "import sys; from ilang.icli.main import main; main(['explain', 'ik*kj~ijk >> +ijk~ij'])\n"
+        "heavy = {'numpy', 'rich', 'prompt_toolkit', 'cffi', 'click', 'json', 'pathlib', 'dataclasses'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

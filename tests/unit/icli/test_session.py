@@ -1,0 +1,233 @@
+"""The REPL without a terminal: what a line gives, and what it leaves behind."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ilang.core.diagnostic import Error
+from ilang.core.explanation import Explanation
+from ilang.icli.session import Reply, Session, goes_on, split_words
+
+MATMUL = "ik*kj~ijk >> +ijk~ij"
+
+
+def text(reply: Reply) -> str:
+    assert not reply.failed, [str(part) for part in reply.parts]
+    return "\n".join(part for part in reply.parts if isinstance(part, str))
+
+
+def page(reply: Reply) -> Explanation:
+    (part,) = reply.parts
+    assert isinstance(part, Explanation), part
+    return part
+
+
+def code(reply: Reply) -> str:
+    assert reply.failed
+    (part,) = reply.parts
+    assert isinstance(part, Error)
+    return part.code
+
+
+@pytest.fixture
+def session() -> Session:
+    made = Session()
+    made.feed("x = rand:2x3")
+    made.feed("w = [[1,2],[3,4],[5,6]]")
+    return made
+
+
+def test_a_program_is_explained_before_there_is_data() -> None:
+    shown = page(Session().feed(MATMUL))
+    assert [row.extents for row in shown.outputs] == [("i", "j")]
+    assert "for i in 0..n_i" in shown.loops
+
+
+def test_a_program_takes_the_shapes_at_hand(session: Session) -> None:
+    shown = page(session.feed(MATMUL))
+    assert [row.extents for row in shown.outputs] == [("2", "2")]
+    assert shown.notes[-1] == "at the shapes of x, w"
+    assert page(session.feed("+ij~i")).outputs[0].extents == ("i",)
+    assert page(session.feed("ij*jk~ijk >> +ijk~k")).notes
+
+
+def test_shapes_that_do_not_fit_are_left_out(session: Session) -> None:
+    assert page(session.feed("ij+ij~ij")).notes == ()
+
+
+def test_named_inputs_take_the_arrays_of_their_names(session: Session) -> None:
+    session.feed("f(w[m,n]) = +ij~i")
+    assert page(session.feed("f")).outputs[0].extents == ("3",)
+
+
+def test_shapes_can_be_set() -> None:
+    session = Session()
+    assert text(session.feed(":shape 4x8")) == "shapes are 4×8"
+    assert page(session.feed("+ij~i")).outputs[0].extents == ("4",)
+    session.feed(":shape off")
+    assert page(session.feed("+ij~i")).outputs[0].extents == ("i",)
+    assert code(session.feed(":shape 4y8")) == "E0810"
+
+
+def test_arrays_are_bound_and_shown() -> None:
+    session = Session()
+    assert text(session.feed("x = [1,2]")) == "x  2  f32"
+    assert text(session.feed("y = x")) == "y  2  f32"
+    assert text(session.feed("x")) == "x  2  f32\n[1. 2.]\n"
+    assert text(session.feed("[[true]]")) == "[[true]]  1×1  bool\n[[ True]]\n"
+    assert code(session.feed("i = [1,2]")) == "E0404"
+    assert code(session.feed("z = [1,,2]")) == "E0721"
+    assert code(session.feed("z = nofile.npy")) == "E0725"
+
+
+@pytest.mark.parametrize(
+    "line", ["mm x w", "mm(x, w)", f"{MATMUL} x w", "mm x [[1,2],[3,4],[5,6]]", "(mm >> I) x w"]
+)
+def test_ways_to_apply(session: Session, line: str) -> None:
+    session.feed(f"mm = {MATMUL}")
+    assert text(session.feed(line)).startswith("out  2×2  f32\n[[")
+    expected = session.arrays["x"] @ session.arrays["w"]
+    np.testing.assert_allclose(session.arrays["_"], expected, rtol=1e-6)
+
+
+def test_results_are_bound(session: Session) -> None:
+    assert text(session.feed("y = +ij~i w")) == "y  3  f32"
+    assert text(session.feed("+i~. y")) == "out  .  f32\n21.\n"
+    assert text(session.feed("-.~. _")) == "out  .  f32\n-21.\n"
+    assert code(session.feed("z = (+ij~i & >ij~i) w")) == "E0815"
+
+
+def test_several_outputs(session: Session) -> None:
+    assert text(session.feed("(+ij~i & >ij~ij) w")).count("out") == 2
+
+
+def test_written_types_reach_literals() -> None:
+    session = Session()
+    session.feed("f(a: i64[n]) = +i~.")
+    assert text(session.feed("f [1,2]")) == "out  .  i64\n3\n"
+
+
+def test_definitions_grow_and_change() -> None:
+    session = Session()
+    session.feed("a = ^i~i")
+    session.feed("b = a >> -i~i")
+    assert [step.text for step in page(session.feed("b")).steps] == ["^i~i", "-i~i"]
+    session.feed("a = $i~i")
+    assert [step.text for step in page(session.feed("b")).steps] == ["$i~i", "-i~i"]
+    assert code(session.feed("a = b >> -i~i")) == "E0403"
+    assert code(session.feed("c = d >> -i~i")) == "E0401"
+    assert [step.text for step in page(session.feed("a")).steps] == ["$i~i"]
+
+
+def test_an_error_points_at_the_line_as_typed() -> None:
+    session = Session()
+    session.feed("a = ^i~i")
+    (error,) = session.feed("b = a >> i÷i~i").parts
+    assert "--> <repl>:1:11" in str(error)
+
+
+def test_an_array_is_no_component(session: Session) -> None:
+    (error,) = session.feed("x >> -i~i").parts
+    assert "is an array" in str(error)
+
+
+def test_names_move_between_arrays_and_definitions() -> None:
+    session = Session()
+    session.feed("a = ^i~i")
+    session.feed("a = [1,2]")
+    assert code(session.feed("b = a >> -i~i")) == "E0401"
+    session.feed("a = $i~i")
+    assert text(session.feed(":names")) == "a = $i~i"
+    session.feed(":drop a")
+    assert text(session.feed(":names")) == "nothing is named yet"
+    assert code(session.feed(":drop a")) == "E0819"
+
+
+def test_stages_of_the_last_program(session: Session) -> None:
+    assert code(Session().feed(":loops")) == "E0819"
+    session.feed("+ij~i x")
+    assert "for i in 0..2" in text(session.feed(":loops"))
+    assert "for i in 0..3" in text(session.feed(":loops +ij~i w"))
+    assert "+ij~i" in text(session.feed(":schedule"))
+    assert "int" in text(session.feed(":c"))
+    assert "at best of" in text(session.feed(":time +ij~i x"))
+
+
+def test_saving_and_loading(tmp_path: Path) -> None:
+    session, other = Session(), Session()
+    session.feed("exp = ^ij~ij")
+    session.feed("f(x[m,n]) = exp >> \n  +ij~i")
+    assert text(session.feed(f":save {tmp_path}/m.i")).startswith("2 definitions saved")
+    assert text(other.feed(f":load {tmp_path}/m.i")) == "2 definitions: exp, f"
+    assert page(other.feed("f")) == page(session.feed("f"))
+    assert code(other.feed(":load nofile.i")) == "E0725"
+    assert code(Session().feed(f":save {tmp_path}/none.i")) == "E0819"
+
+
+def test_leaving_and_noise() -> None:
+    assert Session().feed(":q").leaves
+    assert Session().feed("  # a comment").parts == ()
+    assert code(Session().feed(":lops")) == "E0817"
+    assert text(Session().feed(":help")).count("\n") > 10
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "=",
+        "x =",
+        "f(",
+        "f(x) =",
+        ")",
+        ":",
+        ": ",
+        "\x00",
+        "\udcff",
+        "~",
+        "a = b = c",
+        "f()()",
+        "[",
+        "1 2",
+    ],
+)
+def test_odd_lines_are_answered(line: str) -> None:
+    reply = Session().feed(line)
+    assert all(not isinstance(part, Error) or part.code < "E99" for part in reply.parts)
+
+
+def test_glimpse(session: Session) -> None:
+    assert session.glimpse("+ij~i") == "(in0[i,j]) -> [i]"
+    assert session.glimpse("y = +ij~i x") == "(in0[2,3]) -> [2]"
+    for half in ("", "+ij~", ":loops", "x", "+ij~i " * 200):
+        assert session.glimpse(half) == ""
+
+
+def test_glimpse_is_quick(session: Session) -> None:
+    session.glimpse(MATMUL)
+    start = time.perf_counter()
+    for _ in range(20):
+        session.glimpse(MATMUL)
+    assert (time.perf_counter() - start) / 20 < 0.05
+
+
+def test_completions(session: Session) -> None:
+    session.feed("scores = +ij~i")
+    assert session.completions("sc") == ["scores"]
+    assert session.completions(":lo") == [":loops", ":load"]
+    assert session.completions("r") == ["rand:"]
+
+
+def test_lines_that_go_on() -> None:
+    assert goes_on("f = (^i~i")
+    assert goes_on("f = ^i~i >>")
+    assert goes_on("x = [[1,2],")
+    assert not goes_on("f = ^i~i")
+    assert not goes_on("f = (^i~i\n")
+    assert not goes_on(":load (")
+
+
+def test_words() -> None:
+    assert split_words("f x [[1, 2], [3, 4]]  y") == ["f", "x", "[[1, 2], [3, 4]]", "y"]
+    assert split_words("x, [1, 2]", ",") == ["x", "[1, 2]"]

@@ -1,0 +1,119 @@
+"""The pages agree with the tables of the code, and their Python sessions give what they show.
+
+Console blocks are run by `tests/cli`; here are the ```pycon blocks: the examples of one page share their names.
+"""
+
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen.targets.c_entry import STATUS
+from ilang.core.dtype import DTYPES
+from ilang.core.notation.reader import RESERVED
+from ilang.core.ops import INFINITY, OPS
+from ilang.core.pipeline import STEPS
+from ilang.core.schedule.wellformed import LOOP_ROLES, SITE_ROLES
+from ilang.icli.main import COMMANDS
+from tests.rewritten import settle
+
+ROOT = Path(__file__).resolve().parents[2]
+README, LANGUAGE, ARCHITECTURE = (
+    ROOT / name for name in ("README.md", "docs/language.md", "docs/architecture.md")
+)
+README_LINES = 150
+SESSION = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+DIVIDER = re.compile(r"^\|[-| ]+\|$")
+
+PAGES = [
+    path
+    for path in (README, *(ROOT / "docs").rglob("*.md"))
+    if SESSION.search(path.read_text("utf-8"))
+]
+
+
+def table(page: Path, first: str) -> list[list[str]]:
+    """The rows of the one table whose heading begins with a cell, `code` marks and escapes taken off."""
+    lines = page.read_text("utf-8").splitlines()
+    (start,) = [n for n, line in enumerate(lines) if line.startswith(f"| {first} |")]
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        cells = re.split(r"(?<!\\)\|", line)[1:-1]
+        rows.append([cell.replace("\\|", "|").strip().strip("`") for cell in cells])
+    assert DIVIDER.match(lines[start + 1])
+    return rows
+
+
+def replay(text: str) -> str:
+    """A page with every session as it is now."""
+    names: dict[str, object] = {}
+
+    def rewrite(match: re.Match[str]) -> str:
+        return f"```pycon\n{run(match['body'], names)}```"
+
+    return SESSION.sub(rewrite, text)
+
+
+def run(body: str, names: dict[str, object]) -> str:
+    """One session: its lines as they are, and what each prints now."""
+    parts: list[str] = []
+    for piece in doctest.DocTestParser().parse(body):
+        if isinstance(piece, str):
+            parts.append(piece)
+            continue
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            exec(compile(piece.source, "<session>", "single"), names)
+        first, *more = piece.source.splitlines(keepends=True)
+        parts += [f">>> {first}", *(f"... {line}" for line in more), shown.getvalue()]
+    return "".join(parts)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_session(page: Path, update: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    settle(page, replay(page.read_text("utf-8")), update)
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= README_LINES
+
+
+def test_operators() -> None:
+    ends = {INFINITY: "∞", -INFINITY: "−∞"}
+    expected = []
+    for op in OPS.values():
+        identity = "" if op.identity is None else ends.get(op.identity) or f"{op.identity:g}"
+        expected.append([op.symbol, op.name, op.binary is not None, identity])
+    rows = table(LANGUAGE, "op")
+    assert [[symbol, name, bool(two), end] for symbol, name, two, _, end in rows] == expected
+    assert all(one for _, _, _, one, _ in rows)
+
+
+def test_status_codes() -> None:
+    assert table(LANGUAGE, "status") == [[str(code), says] for code, says in STATUS.items()]
+
+
+def test_staircase() -> None:
+    rows = [[step.takes, step.gives, step.module, step.says] for step in STEPS]
+    assert table(ARCHITECTURE, "takes") == rows
+
+
+def test_commands() -> None:
+    listed = " ".join(row[0] for row in table(LANGUAGE, "command"))
+    assert all(f"i {command}" in listed for command in COMMANDS)
+
+
+def test_words_of_the_language() -> None:
+    text = LANGUAGE.read_text("utf-8")
+    assert f"{', '.join(DTYPES[:-1])} and {DTYPES[-1]}." in text
+    line = re.search(r"^- The words `(.+?)` name nothing else", text, re.MULTILINE)
+    assert line
+    assert set(line[1].split()) == RESERVED
+    for role, says in {**LOOP_ROLES, **SITE_ROLES}.items():
+        assert f"`{role}` {says}" in text
