@@ -70,7 +70,9 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
         for index, size in zip(read.index, source.dims, strict=True):
             axis = index.axis()
             _demand(
-                axis is None or node.sizes[axis] == size or _is_part(shaped, node.sizes[axis], size),
+                axis is None
+                or node.sizes[axis] == size
+                or _is_part(shaped, node.sizes[axis], size),
                 "an axis has the size it walks",
                 value,
             )

@@ -32,6 +32,9 @@ class Caps:
         self.dims = dims
         self.rows = rows
         self.known: dict[int, Cap | None] = {}
+        self.open: set[int] = (
+            set()
+        )  # walked into: in a circle, what is not known yet gives no bound
 
     def row(self, variable: int, origin: Origin) -> Row | None:
         """The row that a variable's results ask for; unknown axes are new ones above all that are asked."""
@@ -52,17 +55,18 @@ class Caps:
 
     def _cap(self, variable: int) -> Cap | None:
         """Bounds of results come first, by a walk with a stack of its own."""
-        todo, seen = [variable], {variable}
+        todo = [(variable, False)]
         while todo:
-            here = todo[-1]
+            here, ready = todo.pop()
+            if here in self.known or (not ready and here in self.open):
+                continue
             rows = [self.rows.resolve(c.result) for c in self.rows.results[here].values()]
-            missing = {row.variable for row in rows} - self.known.keys() - seen - {None}
-            if here in self.known or not missing:
-                todo.pop()
-                self.known.setdefault(here, self._merged(rows))
-            else:
-                todo.extend(v for v in missing if v is not None)
-                seen |= {v for v in missing if v is not None}
+            if ready:
+                self.known[here] = self._merged(rows)
+                continue
+            self.open.add(here)
+            todo.append((here, True))
+            todo.extend((row.variable, False) for row in rows if row.variable is not None)
         return self.known[variable]
 
     def _merged(self, rows: list[Row]) -> Cap | None:

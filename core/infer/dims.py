@@ -81,24 +81,34 @@ class Dims:
                 return self._expanded(dim)
 
     def _expanded(self, total: Sum) -> Dim:
-        """A sum with every value put in; a step a level, so that long chains need no recursion."""
-        sources: list[Origin] = []
-        while any(self.value[variable] is not None for _, variable in total.terms):
-            parts: list[tuple[int, Dim]] = []
-            for coefficient, variable in total.terms:
-                part = self.value[variable] or Var(variable)
-                if isinstance(part, Known):
-                    sources.append(part.origin)
-                parts.append((coefficient, part))
-            says = " and ".join(dict.fromkeys(origin.says for origin in sources[:3]))
-            origin = Origin(f"what {says} give", sources[0].span if sources else None)
-            found = weighted(parts, total.offset, origin)
-            if isinstance(found, Var):
-                found = self._followed(found)
-            if not isinstance(found, Sum):
-                return found
-            total = found
-        return total
+        """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
+        todo = self._unsettled(total)
+        while todo:
+            held = self.value[todo[-1]]
+            inner = self._unsettled(held) if isinstance(held, Sum) else []
+            if inner:
+                todo.extend(inner)
+                continue
+            here = todo.pop()
+            if isinstance(held, Sum):
+                self.value[here] = self._substituted(held)
+        return self._substituted(total)
+
+    def _unsettled(self, total: Sum) -> list[int]:
+        """The variables of a sum that are bound to sums with bound variables."""
+        ends = [self._end(v) for _, v in total.terms if self.value[v] is not None]
+        return [v for v in ends if isinstance(held := self.value[v], Sum) and self._is_bound(held)]
+
+    def _is_bound(self, total: Sum) -> bool:
+        return any(self.value[variable] is not None for _, variable in total.terms)
+
+    def _substituted(self, total: Sum) -> Dim:
+        """A sum with the values of its variables put in, one level deep."""
+        if not self._is_bound(total):
+            return total
+        parts = [(c, self._followed(Var(variable))) for c, variable in total.terms]
+        known = [part.origin for _, part in parts if isinstance(part, Known)]
+        return weighted(parts, total.offset, _computed(known))
 
     def _found(self, var: Var) -> Dim:
         """The value of a variable, or the variable that stands for it."""
@@ -388,7 +398,17 @@ class Dims:
 
     def is_fed(self, number: int) -> bool:
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
-        return self.fed[number] or bool(self.operands[number])
+        others = (self._end(operand) for operand in self.operands[number])
+        return self.fed[number] or any(end != number and self.is_open(end) for end in others)
+
+
+def _computed(sources: list[Origin]) -> Origin:
+    """Where a computed size comes from: what it was computed from, named once and not over and over."""
+    if not sources:
+        return Origin("a computed size", None)
+    if len(sources) == 1 or any(origin.says.startswith("what ") for origin in sources[:2]):
+        return sources[0]
+    return Origin(f"what {sources[0].says} and {sources[1].says} give", sources[0].span)
 
 
 def _top(parents: list[int], number: int) -> int:

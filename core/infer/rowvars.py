@@ -52,21 +52,28 @@ class RowVars:
 
     def resolve(self, row: Row) -> Row:
         """A row with the values of its row variables put in (not those of its axes)."""
-        leading, trailing, variable = [row.leading], [row.trailing], row.variable
+        if row.variable is None:
+            return row
+        first = self.value[row.variable]
+        if first is None:
+            return row
+        bare = not row.leading and not row.trailing
+        if bare and (first.variable is None or self.value[first.variable] is None):
+            return first
+        leading, trailing = [row.leading], [row.trailing]
+        variable: int | None = row.variable
         while variable is not None and (value := self.value[variable]) is not None:
             leading.append(value.leading)
             trailing.append(value.trailing)
             variable = value.variable
-        if variable == row.variable:
-            return row
         found = Row(
             tuple(dim for part in leading for dim in part),
             variable,
             tuple(dim for part in reversed(trailing) for dim in part),
         )
-        assert row.variable is not None
-        first, last = len(row.leading), len(found.trailing) - len(row.trailing)
-        self.value[row.variable] = Row(found.leading[first:], variable, found.trailing[:last])
+        if first.variable != variable:
+            start, end = len(row.leading), len(found.trailing) - len(row.trailing)
+            self.value[row.variable] = Row(found.leading[start:], variable, found.trailing[:end])
         return found
 
     def text(self, row: Row) -> str:
@@ -134,6 +141,8 @@ class RowVars:
 
     def _paired(self, whole: Row, row: Row, origin: Origin, equate: bool = True) -> Row:
         """Pair the explicit axes of ``row`` with a closed row from the outside; the middle of the closed row."""
+        if not row.leading and not row.trailing:
+            return whole
         axes, first, last = whole.axes(), len(row.leading), whole.count() - len(row.trailing)
         pairs = list(zip(axes[:first], row.leading, strict=True))
         pairs += zip(axes[last:], row.trailing, strict=True)
@@ -180,7 +189,7 @@ class RowVars:
                 raise conflicts.infinite(self.text(result), c.origin)
             self._grow(result, operand, deficit)
             result = self.resolve(result)
-        self._below_open(result, operand, c.origin)
+        self._below_open(result, operand, c)
 
     def _below_closed(self, result: Row, operand: Row, origin: Origin) -> None:
         """A closed result: the operand's axes are its outer ones, the middle bounds the operand's variable."""
@@ -212,16 +221,18 @@ class RowVars:
         )
         self.bind(result.variable, row, Origin("", None))
 
-    def _below_open(self, result: Row, operand: Row, origin: Origin) -> None:
+    def _below_open(self, result: Row, operand: Row, c: RowBelow) -> None:
         """An open result with enough axes: pair what is covered from the outside."""
         first = min(len(result.leading), len(operand.leading))
         last = min(len(result.trailing), len(operand.trailing))
         pairs = list(zip(result.leading[:first], operand.leading[:first], strict=True))
         pairs += zip(_tail(result.trailing, last), _tail(operand.trailing, last), strict=True)
         for mine, its in pairs:
-            self.queue.append(DimBelow(mine, its, origin))
-        result, operand = _stripped(result, first, last), _stripped(operand, first, last)
-        rest = RowBelow(result, operand, origin)
+            self.queue.append(DimBelow(mine, its, c.origin))
+        rest = c
+        if first or last or result is not c.result or operand is not c.operand:
+            result, operand = _stripped(result, first, last), _stripped(operand, first, last)
+            rest = RowBelow(result, operand, c.origin)
         assert result.variable is not None
         if result.variable == operand.variable:
             if result.count() or operand.count():
@@ -266,6 +277,8 @@ def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
 
 def _stripped(row: Row, first: int, last: int) -> Row:
     """A row without its ``first`` leading and ``last`` trailing axes."""
+    if not first and not last:
+        return row
     return Row(row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last])
 
 
