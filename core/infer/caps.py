@@ -7,6 +7,7 @@ the whole chain before any row is closed.
 
 from __future__ import annotations
 
+from ilang.core.infer.cycles import components
 from ilang.core.infer.dims import Dims
 from ilang.core.infer.rowvars import RowVars
 from ilang.core.ir.rows import Dim, DimBelow, Known, Origin, Row, Sum, Var
@@ -32,9 +33,7 @@ class Caps:
         self.dims = dims
         self.rows = rows
         self.known: dict[int, Cap | None] = {}
-        self.open: set[int] = (
-            set()
-        )  # walked into: in a circle, what is not known yet gives no bound
+        self.circle = self._circles()
 
     def row(self, variable: int, origin: Origin) -> Row | None:
         """The row that a variable's results ask for; unknown axes are new ones above all that are asked."""
@@ -58,28 +57,48 @@ class Caps:
         todo = [(variable, False)]
         while todo:
             here, ready = todo.pop()
-            if here in self.known or (not ready and here in self.open):
+            if here in self.known:
                 continue
             rows = [self.rows.resolve(c.result) for c in self.rows.results[here].values()]
             if ready:
-                self.known[here] = self._merged(rows)
+                self.known[here] = self._merged(here, rows)
                 continue
-            self.open.add(here)
             todo.append((here, True))
-            todo.extend((row.variable, False) for row in rows if row.variable is not None)
+            todo.extend(
+                (row.variable, False)
+                for row in rows
+                if row.variable is not None and not self._is_circular(here, row.variable)
+            )
         return self.known[variable]
 
-    def _merged(self, rows: list[Row]) -> Cap | None:
+    def _circles(self) -> dict[int, int]:
+        """Variables that bound each other in a circle, by circle: there, none gives the other a bound."""
+        edges: dict[int, list[int]] = {}
+        for variable, results in enumerate(self.rows.results):
+            found = [self.rows.resolve(c.result).variable for c in results.values()]
+            edges[variable] = [v for v in found if v is not None]
+        return {
+            variable: number
+            for number, members in enumerate(components(list(edges), edges))
+            for variable in members
+        }
+
+    def _is_circular(self, one: int, other: int) -> bool:
+        return one == other or (one in self.circle and self.circle[one] == self.circle.get(other))
+
+    def _merged(self, variable: int, rows: list[Row]) -> Cap | None:
         found: Cap | None = None
         for row in rows:
-            cap = self._one(row)
+            cap = self._one(variable, row)
             if cap is not None:
                 found = cap if found is None else self._met(found, cap)
         return found
 
-    def _one(self, row: Row) -> Cap | None:
+    def _one(self, variable: int, row: Row) -> Cap | None:
         """The bound that one result gives."""
-        inner = None if row.variable is None else self.known.get(row.variable)
+        inner = None
+        if row.variable is not None and not self._is_circular(variable, row.variable):
+            inner = self.known[row.variable]
         if row.variable is not None and inner is None and not row.count():
             return None
         leading = tuple((self.dims.resolve(axis),) for axis in row.leading)

@@ -9,10 +9,25 @@ from typing import Any
 import numpy as np
 
 from ilang import I, i
-from ilang import tensor as T
+from ilang import tensor as t
 from ilang.core.infer.solver import solve
-from ilang.core.ir import rows as R
-from ilang.core.ir.rows import KINDS
+from ilang.core.ir.rows import (
+    KINDS,
+    Dim,
+    DimBelow,
+    DimEqual,
+    Known,
+    Leaf,
+    Origin,
+    Row,
+    RowBelow,
+    RowEqual,
+    Var,
+    closed,
+    opened,
+    weighted,
+    window,
+)
 from ilang.core.notation.einsum import parse_shape
 from ilang.core.source import Source
 
@@ -41,20 +56,24 @@ def tensor(notation: dict[str, Any]) -> dict[str, Any]:
     return result | {"values": found.values()}
 
 
-UNARY = {
-    "neg": lambda x: -x, "relu": T.relu, "exp": T.exp, "log": T.log, "sin": T.sin, "cos": T.cos, "tanh": T.tanh,
-    "sqrt": T.sqrt, "id": lambda x: x + 0, "recip": T.recip, "recip_sqrt": T.recip_sqrt, "not": T.not_,
-    "transpose": T.transpose,
+def _where(spec: str, test: Any, x: Any, y: Any) -> Any:
+    return t.where(test, x, y, spec)
+
+
+UNARY: dict[str, Any] = {
+    "neg": lambda x: -x, "relu": t.relu, "exp": t.exp, "log": t.log, "sin": t.sin, "cos": t.cos, "tanh": t.tanh,
+    "sqrt": t.sqrt, "id": lambda x: x + 0, "recip": t.recip, "recip_sqrt": t.recip_sqrt, "not": t.not_,
+    "transpose": t.transpose,
 }  # fmt: skip
-BINARY = {
-    "add": lambda x, y: T.tensor_of(x) + y, "sub": lambda x, y: T.tensor_of(x) - y,
-    "mul": lambda x, y: T.tensor_of(x) * y, "div": lambda x, y: T.tensor_of(x) / y,
-    "pow": lambda x, y: T.tensor_of(x) ** y, "lt": T.lt, "eq": T.eq, "matmul": T.matmul, "interleave": T.interleave,
-    "fma": T.fma, "fma_compose": lambda x, y, z: T.matmul(x, y) + z, "where": T.where,
+BINARY: dict[str, Any] = {
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+    "pow": lambda x, y: x ** y, "lt": t.lt, "eq": t.eq, "matmul": t.matmul, "interleave": t.interleave,
+    "fma": t.fma, "fma_compose": lambda x, y, z: t.matmul(x, y) + z, "where": t.where,
 }  # fmt: skip
-SPECIFIED = {
-    "einsum": T.einsum, "einsum1": T.einsum, "einsum3": T.einsum, "einmax1": T.einmax, "tropical": T.tropical,
-    "outer_sum": T.outer_sum, "concat": T.concat, "where": lambda spec, *xs: T.where(*xs, spec=spec),
+SPECIFIED: dict[str, Any] = {
+    "einsum": t.einsum, "einsum1": t.einsum, "einsum3": t.einsum, "einmax1": t.einmax, "tropical": t.tropical,
+    "outer_sum": t.outer_sum, "concat": t.concat, "where": _where,
 }  # fmt: skip
 
 
@@ -70,9 +89,13 @@ class _Let:
             if kind == "le":
                 fits.append(tuple(self.named[name] for name in arguments))
             else:
-                demand = {"set_dim": T.SetSize, "set_equal": T.SameSize, "set_scale": T.Scaled}
+                demand: dict[str, Any] = {
+                    "set_dim": t.SetSize,
+                    "set_equal": t.SameSize,
+                    "set_scale": t.Scaled,
+                }
                 demands.append(demand[kind](*arguments))
-        self.program = T.solve(*self.named.values(), demands=demands, fits=fits)
+        self.program = t.solve(*self.named.values(), demands=demands, fits=fits)
 
     def tensor(self, node: Any, name: str | None = None) -> Any:
         if isinstance(node, str):
@@ -80,12 +103,13 @@ class _Let:
         if "leaf" in node:
             return self.leaf(node, name)
         if "literal" in node:
-            return T.literal(node["literal"], name)
-        op, args = node["op"], [self.tensor(arg) for arg in node["args"]]
+            return t.literal(node["literal"], name)
+        op: str = node["op"]
+        args: list[Any] = [self.tensor(arg) for arg in node["args"]]
         if op == "slice":
-            return T.slice_(*args, node["index"], node.get("static_range"))
+            return t.slice_(args[0], node["index"], node.get("static_range"))
         if op == "stack":
-            return T.stack(*args, row=node.get("row", "output"))
+            return t.stack(*args, row=node.get("row", "output"))
         if "spec" in node:
             return SPECIFIED[op](node["spec"], *args)
         return (UNARY.get(op) or BINARY[op])(*args)
@@ -93,8 +117,8 @@ class _Let:
     @staticmethod
     def leaf(node: dict[str, Any], name: str | None) -> Any:
         if node["leaf"] == "number":
-            return T.number(node["value"])
-        rows = [
+            return t.number(node["value"])
+        rows: list[Any] = [
             None
             if axes is None
             else [(a["d"], a.get("basis")) if isinstance(a, dict) else a for a in axes]
@@ -107,10 +131,10 @@ class _Let:
         values = None if values is None else np.asarray(values, np.float64)
         if node["leaf"] == "param":
             value = values if values is not None else node.get("value")
-            return T.param(name or "w", rows[1], rows[2], value)
+            return t.param(name or "w", rows[1], rows[2], value)
         if node["leaf"] == "fill":
-            return T.fill(values, *rows, name)
-        return T.data(values, *rows, name)
+            return t.fill(values, rows[0], rows[1], rows[2], name)
+        return t.data(values, rows[0], rows[1], rows[2], name)
 
     def shapes(self) -> dict[str, Any]:
         shapes, basis = {}, {}
@@ -165,36 +189,36 @@ def _solved(notation: dict[str, Any]) -> dict[str, Any]:
     names = notation["vars"]
     dims = {name: number for number, name in enumerate(names.get("dim", ()))}
     rows = {name: number for number, name in enumerate(names.get("row", ()))}
-    at = R.Origin("a constraint", None)
+    at = Origin("a constraint", None)
 
-    def dim(d: Any) -> R.Dim:
+    def dim(d: Any) -> Dim:
         if isinstance(d, int):
-            return R.Known(d, False, None, R.Origin("an axis", None))
+            return Known(d, False, None, Origin("an axis", None))
         if isinstance(d, str):
-            return R.Var(dims[d])
+            return Var(dims[d])
         if "d" in d:
-            return R.Known(d["d"], False, d.get("basis"), R.Origin("an axis", None))
+            return Known(d["d"], False, d.get("basis"), Origin("an axis", None))
         if "concat" in d:
-            return R.weighted([(1, dim(part)) for part in d["concat"]], 0, at)
+            return weighted([(1, dim(part)) for part in d["concat"]], 0, at)
         w = d["affine"]
         kernel = None if "kernel" not in w or w.get("padded") else dim(w["kernel"])
-        return R.window(w["stride"], dim(w["over"]), w.get("dilation", 1), kernel, at)
+        return window(w["stride"], dim(w["over"]), w.get("dilation", 1), kernel, at)
 
-    def row(r: Any) -> R.Row:
+    def row(r: Any) -> Row:
         variable = None if r["var"] is None else rows[r["var"]]
-        return R.Row(tuple(map(dim, r["beg"])), variable, tuple(map(dim, r["dims"])))
+        return Row(tuple(map(dim, r["beg"])), variable, tuple(map(dim, r["dims"])))
 
-    make = {
-        "dim_eq": lambda a, b: R.DimEqual(dim(a), dim(b), at),
-        "dim_le": lambda a, b: R.DimBelow(dim(a), dim(b), at),
-        "row_eq": lambda a, b: R.RowEqual(row(a), row(b), at),
-        "row_le": lambda a, b: R.RowBelow(row(a), row(b), at),
-        "terminal_dim": lambda a: R.Leaf(R.closed((dim(a),)), None, False, at),
+    make: dict[str, Any] = {
+        "dim_eq": lambda a, b: DimEqual(dim(a), dim(b), at),
+        "dim_le": lambda a, b: DimBelow(dim(a), dim(b), at),
+        "row_eq": lambda a, b: RowEqual(row(a), row(b), at),
+        "row_le": lambda a, b: RowBelow(row(a), row(b), at),
+        "terminal_dim": lambda a: Leaf(closed((dim(a),)), None, False, at),
     }
     constraints = [make[kind](*rest) for kind, *rest in notation["constraints"] if kind in make]
     solution = solve(len(dims), len(rows), constraints)
-    axes = {name: solution.row(R.opened(number)).axes() for name, number in rows.items()}
+    axes = {name: solution.row(opened(number)).axes() for name, number in rows.items()}
     return {
-        "dims": {name: solution.size(R.Var(number)) for name, number in dims.items()},
+        "dims": {name: solution.size(Var(number)) for name, number in dims.items()},
         "rows": {name: [solution.size(axis) for axis in row] for name, row in axes.items()},
     }

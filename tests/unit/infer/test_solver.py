@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_a_stretchable_axis_made_rigid_later_wakes_what_relied_on_it() -> None:
     relied = [DimEqual(Var(0), unit(), AT), below(size(3), Var(0))]
     rigid = DimEqual(Var(0), size(1), AT)
     for order in ([*relied, rigid], [rigid, *relied]):
-        refused("E0510", lambda order=order: dims(1, order))
+        refused("E0510", partial(dims, 1, order))
 
 
 def test_bounds_in_a_circle_are_equal() -> None:
@@ -129,7 +130,9 @@ def test_concatenations_solve_for_the_rest() -> None:
 
 def test_a_long_chain_of_affine_axes_needs_no_recursion() -> None:
     count = 5000
-    chain = [DimEqual(Var(n), weighted([(1, Var(n + 1))], 1, AT), AT) for n in range(count - 1)]
+    chain: list[Constraint] = [
+        DimEqual(Var(n), weighted([(1, Var(n + 1))], 1, AT), AT) for n in range(count - 1)
+    ]
     assert dims(count, [*chain, DimEqual(Var(count - 1), size(1), AT)])[0] == count
 
 
@@ -164,10 +167,12 @@ def test_crossing_rows_close_the_longer_side_first() -> None:
 
 
 def test_rank_cycles_are_refused_not_followed() -> None:
-    circle = [RowBelow(opened(n), around([], (n + 1) % 3, [2]), AT) for n in range(3)]
+    circle: list[Constraint] = [
+        RowBelow(opened(n), around([], (n + 1) % 3, [2]), AT) for n in range(3)
+    ]
     refused("E0514", lambda: rows(3, circle))
     refused("E0514", lambda: rows(1, [RowBelow(opened(0), around([], 0, [2]), AT)]))
-    fits = [
+    fits: list[Constraint] = [
         RowBelow(opened(0), around([], 1, [2]), AT),
         RowBelow(around([], 1, [2]), opened(0), AT),
     ]
@@ -181,14 +186,18 @@ def test_substitution_puts_axes_in_the_middle() -> None:
 
 def test_caps_of_rows_merge_axis_by_axis_when_they_close() -> None:
     leaf_row = Leaf(opened(0), None, False, AT)
-    capped = [RowBelow(row(4, 3), opened(0), AT), RowBelow(row(7, 6, 3), opened(0), AT), leaf_row]
+    capped: list[Constraint] = [
+        RowBelow(row(4, 3), opened(0), AT),
+        RowBelow(row(7, 6, 3), opened(0), AT),
+        leaf_row,
+    ]
     for order in (capped, capped[::-1]):
         assert rows(1, order) == [[1, 3]]
 
 
 def test_caps_with_unknown_axes_are_kept_until_these_are_known() -> None:
     # two results, one of an axis found late: keeping only one of them would lose the other's cap
-    constraints = [
+    constraints: list[Constraint] = [
         RowBelow(row(Var(0)), opened(0), AT),
         RowBelow(row(5), opened(0), AT),
         Leaf(opened(0), None, False, AT),
@@ -208,9 +217,9 @@ def test_counts_never_guess_two_axes() -> None:
     total = closed((size(12),))
     assert rows(1, [Product((opened(0), row(3)), (total,), AT)]) == [[4]]
     counted = Product((opened(0),), (total,), AT)
-    used = [RowBelow(row(3, 4), opened(0), AT), Leaf(opened(0), None, False, AT)]
+    used: list[Constraint] = [RowBelow(row(3, 4), opened(0), AT), Leaf(opened(0), None, False, AT)]
     assert rows(1, [counted, *used]) == [[3, 4]]
-    wrong = [RowBelow(row(3, 5), opened(0), AT), Leaf(opened(0), None, False, AT)]
+    wrong: list[Constraint] = [RowBelow(row(3, 5), opened(0), AT), Leaf(opened(0), None, False, AT)]
     refused("E0519", lambda: rows(1, [counted, *wrong]))
 
 
