@@ -104,9 +104,9 @@ def counts_differ(left: int, right: int, origin: Origin) -> ShapeError:
     )
 
 
-def undetermined(name: str, what: str, origin: Origin) -> ShapeError:
+def undetermined(what: str, origin: Origin) -> ShapeError:
     """A parameter whose sizes nothing gives."""
-    message = f"nothing determines {what} of the parameter {name}"
+    message = f"nothing determines {what}, and sizes of parameters are never guessed"
     help_line = "give the hidden sizes: in the parameter's shape, or in that of what it is added to"
     return refusal("E0520", message, [(origin, "used here")], help_line)
 

@@ -161,7 +161,7 @@ class _Collecting:
             unit = Known(1, True, None, Origin(f"the number {node.value}", node.span))
             return closed(()), closed(()), closed((unit,))
         rows = [self._open() if axes is None else closed(axes) for axes in node.rows]
-        required = node.name if node.kind == "parameter" and value in self.bound else None
+        required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span)
             if axes is None:

@@ -226,8 +226,8 @@ class Solver:
             if row.variable is None:
                 continue
             unknown = leaf.whole or self.rows.has_open_operand(row.variable)
-            if leaf.required is not None and not row.count() and unknown:
-                raise conflicts.undetermined(leaf.required, leaf.origin.says, leaf.origin)
+            if leaf.required and not row.count() and unknown:
+                raise conflicts.undetermined(leaf.origin.says, leaf.origin)
             found[row.variable] = None
         self.queue.extend(RowEqual(opened(variable), EMPTY, GUESS) for variable in found)
         self._settle()
@@ -251,10 +251,8 @@ class Solver:
     def _close_leaf_axes(self) -> None:
         found: dict[int, Origin] = {}
         for leaf, number in self._leaf_axes():
-            if leaf.required is not None:
-                raise conflicts.undetermined(
-                    leaf.required, f"an axis of {leaf.origin.says}", leaf.origin
-                )
+            if leaf.required:
+                raise conflicts.undetermined(f"an axis of {leaf.origin.says}", leaf.origin)
             if self.dims.index[number] is None:
                 found[number] = leaf.origin
         for number, origin in found.items():

@@ -165,12 +165,12 @@ class Product:
 class Leaf:
     """A row of a leaf: it takes its size from use.
 
-    ``required`` is the name of the parameter whose sizes must not be guessed, or None; ``whole`` asks that such a row
-    as a whole is found, not only the axes it is known to have.
+    ``required``: it is a parameter's, whose sizes must not be guessed; ``whole`` asks that such a row as a whole is
+    found, not only the axes it is known to have.
     """
 
     row: Row
-    required: str | None
+    required: bool
     whole: bool
     origin: Origin
 

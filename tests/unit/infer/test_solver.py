@@ -52,7 +52,7 @@ def below(result: Dim, operand: Dim) -> Constraint:
     return DimBelow(result, operand, AT)
 
 
-def leaf(*dims: Dim, required: str | None = None) -> Constraint:
+def leaf(*dims: Dim, required: bool = False) -> Constraint:
     return Leaf(closed(dims), required, False, AT)
 
 
@@ -185,7 +185,7 @@ def test_substitution_puts_axes_in_the_middle() -> None:
 
 
 def test_caps_of_rows_merge_axis_by_axis_when_they_close() -> None:
-    leaf_row = Leaf(opened(0), None, False, AT)
+    leaf_row = Leaf(opened(0), False, False, AT)
     capped: list[Constraint] = [
         RowBelow(row(4, 3), opened(0), AT),
         RowBelow(row(7, 6, 3), opened(0), AT),
@@ -200,7 +200,7 @@ def test_caps_with_unknown_axes_are_kept_until_these_are_known() -> None:
     constraints: list[Constraint] = [
         RowBelow(row(Var(0)), opened(0), AT),
         RowBelow(row(5), opened(0), AT),
-        Leaf(opened(0), None, False, AT),
+        Leaf(opened(0), False, False, AT),
         DimEqual(Var(0), size(3), AT),
     ]
     for seed in range(12):
@@ -217,9 +217,12 @@ def test_counts_never_guess_two_axes() -> None:
     total = closed((size(12),))
     assert rows(1, [Product((opened(0), row(3)), (total,), AT)]) == [[4]]
     counted = Product((opened(0),), (total,), AT)
-    used: list[Constraint] = [RowBelow(row(3, 4), opened(0), AT), Leaf(opened(0), None, False, AT)]
+    used: list[Constraint] = [RowBelow(row(3, 4), opened(0), AT), Leaf(opened(0), False, False, AT)]
     assert rows(1, [counted, *used]) == [[3, 4]]
-    wrong: list[Constraint] = [RowBelow(row(3, 5), opened(0), AT), Leaf(opened(0), None, False, AT)]
+    wrong: list[Constraint] = [
+        RowBelow(row(3, 5), opened(0), AT),
+        Leaf(opened(0), False, False, AT),
+    ]
     refused("E0519", lambda: rows(1, [counted, *wrong]))
 
 
@@ -256,7 +259,7 @@ def drawn(rng: random.Random) -> tuple[int, int, list[Constraint]]:
         elif kind < 6:
             made.append(DimBelow(dim(), dim(), AT))
         elif kind == 6:
-            made.append(Leaf(some_row(), None, False, AT))
+            made.append(Leaf(some_row(), False, False, AT))
         else:
             made.append(AtLeast(Var(rng.randrange(variables)), rng.choice((1, 2)), AT))
     return variables, open_rows, made

@@ -5,12 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from ilang import Error, tensor
-from ilang.codegen.arguments import outputs_of
-from ilang.codegen.load import Compiled
-from ilang.codegen.targets import c
-from ilang.core import pipeline
-from ilang.core.reference import evaluate
+from ilang import Error, ShapeError, tensor
 
 
 def arange(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -92,7 +87,12 @@ def test_literals() -> None:
     mixed = tensor.literal("([1; 2; 3], [4; 5; 6])")
     assert mixed.shape == tensor.Shape((), (2,), (3,))
     assert mixed.value().tolist() == [[1, 4], [2, 5], [3, 6]]
-    for text, code in (("[1; [2]]", "E0149"), ("[1, 2]", "E0148"), ("[]", "E0148"), ("[1", "E0148")):
+    for text, code in (
+        ("[1; [2]]", "E0149"),
+        ("[1, 2]", "E0148"),
+        ("[]", "E0148"),
+        ("[1", "E0148"),
+    ):
         with pytest.raises(Error) as caught:
             tensor.literal(text)
         assert caught.value.code == code
@@ -170,6 +170,7 @@ class Drawn:
 @pytest.mark.slow
 def test_random_specifications_compile_to_what_they_mean() -> None:
     ran = 0
+    codes: set[str] = set()
     for seed in range(300):
         drawn = Drawn(seed)
         arrays = [np.random.RandomState(seed).standard_normal(shape) for shape in drawn.shapes]
@@ -178,9 +179,10 @@ def test_random_specifications_compile_to_what_they_mean() -> None:
         made = tensor.einsum(drawn.spec, *leaves, acc=acc)
         try:
             wanted = made.value(target="numpy")
-        except Error as error:
-            assert error.code in ("E0510", "E0512", "E0516", "E0522", "E0523"), (seed, drawn.spec, error)
+        except ShapeError as error:
+            codes.add(error.code)
             continue
         assert np.allclose(made.value(), wanted, rtol=1e-9), (seed, drawn.spec)
         ran += 1
     assert 200 < ran
+    assert codes <= {"E0510", "E0512", "E0516", "E0522", "E0523"}
