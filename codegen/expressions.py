@@ -288,7 +288,7 @@ class Program:
         for number, array in arrays.items():
             dtypes[number] = SUPPORTED[array.dtype]
         shaped = pipeline.tensors_shaped(self._inferred, dtypes, values)
-        extents = [size.fixed or 0 for size in shaped.sizes]
+        extents = tuple(size.fixed or 0 for size in shaped.sizes)
         version, inputs = Version(shaped), [arrays[number] for number in sorted(arrays)]
         found = (
             version.evaluate(inputs, extents, None)

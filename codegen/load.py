@@ -9,13 +9,10 @@ C declarations costs more to import than all of this module.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import _cffi_backend as backend
 import numpy as np
@@ -23,6 +20,7 @@ import numpy.typing as npt
 
 from ilang.codegen import cache
 from ilang.codegen.arguments import Output, check_threads, checked_outs, result_of
+from ilang.codegen.concurrency import Turn, interruptible, is_forked
 from ilang.codegen.targets.cfamily import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
@@ -30,7 +28,6 @@ from ilang.core.ir.kernel import For, If, Program, Statement
 
 Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
-T = TypeVar("T")
 
 LONG = 2**26
 """Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once."""
@@ -39,6 +36,9 @@ MOST_THREADS = min(64, os.cpu_count() or 1)
 MOST_SPACES = 4
 LARGEST_KEPT = 64 * 1024 * 1024
 """Workspaces up to this many bytes are kept for the next call, a few per program."""
+
+LARGEST_SPACE = 2**62
+"""A program asks for more where its extents do not fit."""
 
 ALIGNMENT = 64
 
@@ -54,28 +54,6 @@ CHARS: Final = backend.new_array_type(
 )
 argument: Final = functools.partial(backend.from_buffer, CHARS)
 """What a function is called with for a contiguous array: points to its elements, and keeps it alive."""
-
-_HOME = os.getpid()
-
-
-def is_forked() -> bool:
-    """Whether this process was forked from the one that loaded this module."""
-    return os.getpid() != _HOME
-
-
-class Turn:
-    """A lock that a forked child finds open, whoever held it in the parent."""
-
-    def __init__(self) -> None:
-        self._owner, self._lock = os.getpid(), threading.RLock()
-
-    @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold the lock."""
-        if self._owner != os.getpid():
-            self._owner, self._lock = os.getpid(), threading.RLock()
-        with self._lock:
-            yield
 
 
 class Library:
@@ -102,8 +80,12 @@ class Library:
                 pass
 
 
-_loaded: weakref.WeakValueDictionary[tuple[str, Variant], Library] = weakref.WeakValueDictionary()
-"""Libraries in use, by text and variant: the same program written twice is loaded once."""
+MOST_LIBRARIES = 256
+
+_loaded: dict[tuple[str, Variant], Library] = {}
+"""The libraries loaded last, by text and variant: a program that is written again is there at once."""
+
+_loading = Turn()
 
 
 def open_library(program: Program, text: str, variant: Variant) -> Library:
@@ -113,13 +95,14 @@ def open_library(program: Program, text: str, variant: Variant) -> Library:
         ToolError: whatever can go wrong with the compiler and its folders.
     """
     known = _loaded.get((text, variant))
-    if known is None:
-        name, count = identifier(program.name), len(program.inputs) + len(program.outputs)
-        known = cache.library(
-            text, variant, lambda path: Library(path, name, count, variant.threads)
-        )
-        _loaded[text, variant] = known
-    return known
+    if known is not None:
+        return known
+    name, count = identifier(program.name), len(program.inputs) + len(program.outputs)
+    made = cache.library(text, variant, lambda path: Library(path, name, count, variant.threads))
+    with _loading.taken():
+        while MOST_LIBRARIES <= len(_loaded):
+            del _loaded[next(iter(_loaded))]
+        return _loaded.setdefault((text, variant), made)
 
 
 class Compiled:
@@ -175,6 +158,25 @@ class Compiled:
         """
         self.plan(extents).run(arrays, outs, threads)
 
+    def take_space(self, count: int) -> Any:
+        """A workspace of at least ``count`` bytes, aligned to a cache line.
+
+        Raises:
+            DataError: E0713 (no memory).
+        """
+        if not count:
+            return NO_SPACE
+        try:
+            space = self.spaces.pop()
+        except IndexError:
+            return new_space(count)
+        return space if count <= len(space) else new_space(count)
+
+    def give_back(self, space: Any) -> None:
+        """Keep a workspace for the next call, unless there are many, or it is very large."""
+        if space is not NO_SPACE and len(self.spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
+            self.spaces.append(space)
+
     def iterations(self, extents: Sequence[int]) -> int:
         """How many iterations of innermost loops a call makes, about."""
         total = 0
@@ -190,11 +192,10 @@ class Plan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
     __slots__ = (
-        "_function",
         "_kept",
+        "_library",
         "_long",
         "_sizes",
-        "_spaces",
         "_work",
         "compiled",
         "fresh",
@@ -211,17 +212,15 @@ class Plan:
     ) -> None:
         sizes = compiled.program.sizes
         run_time = [extents[n] for n, size in enumerate(sizes) if size.is_argument()]
-        library = compiled.library(threads=False)
+        self._library = compiled.library(threads=False)
         self._kept = np.array(run_time or [0], np.int64)
         self._sizes = argument(self._kept)
-        self._work = int(library.work(self._sizes))
-        if self._work >= 2 * (2**62 - 1):  # SIZE_MAX, or close to it
+        self._work = int(self._library.work(self._sizes))
+        if LARGEST_SPACE < self._work:
             raise too_large("the workspace")
-        self._function = library.function
         self._long = LONG <= compiled.iterations(extents)
         self.outputs = tuple(outputs)
         self.names = names
-        self._spaces = compiled.spaces
         self.compiled = compiled
         self.fresh = self._quick()
 
@@ -231,7 +230,7 @@ class Plan:
         This is the path of every short call, so whatever can be looked up before is. A call of one output and no
         workspace is most calls, and has a function of its own.
         """
-        function, sizes, empty = self._function, self._sizes, np.empty
+        function, sizes, empty = self._library.function, self._sizes, np.empty
         if self._long:
             return self._new
         if self._work or len(self.outputs) != 1:
@@ -252,13 +251,14 @@ class Plan:
 
     def _general(self) -> Callable[[Sequence[Array]], Any]:
         """``fresh`` with workspace, or with several outputs."""
-        function, sizes, one = self._function, self._sizes, len(self.outputs) == 1
+        function, sizes, one = self._library.function, self._sizes, len(self.outputs) == 1
+        take_space, give_back, count = self.compiled.take_space, self.compiled.give_back, self._work
 
         def fresh(arrays: Sequence[Array]) -> Any:
             outs = self._new_outs()
-            space = self._space()
+            space = take_space(count)
             status = function(sizes, *map(argument, arrays), *map(argument, outs), space)
-            self._give_back(space)
+            give_back(space)
             if status:
                 raise failure(status)
             return outs[0] if one else tuple(outs)
@@ -300,31 +300,27 @@ class Plan:
         arguments = [argument(array) for array in (*arrays, *outs)]
 
         def work() -> int:
-            space = self._space()
+            if library.set_threads is None or library.get_threads is None:
+                return self._call(library, arguments)
+            before = library.get_threads()  # of the calling thread, which others may care about
+            library.set_threads(threads)
             try:
-                return _call(library, threads, [self._sizes, *arguments, space])
+                return self._call(library, arguments)
             finally:
-                self._give_back(space)
+                library.set_threads(before)
 
         status = interruptible(work) if self._long else work()
         if status:
             raise failure(status)
 
-    def _space(self) -> Any:
-        """A workspace of at least the bytes needed, aligned to a cache line."""
-        if not self._work:
-            return NO_SPACE
+    def _call(self, library: Library, arguments: list[Any]) -> int:
+        """Call with a workspace of the size that this library asks for."""
+        count = self._work if library is self._library else int(library.work(self._sizes))
+        space = self.compiled.take_space(count)
         try:
-            space = self._spaces.pop()
-            if self._work <= len(space):
-                return space
-        except IndexError:
-            pass
-        return new_space(self._work)
-
-    def _give_back(self, space: Any) -> None:
-        if self._work and len(self._spaces) < MOST_SPACES and len(space) <= LARGEST_KEPT:
-            self._spaces.append(space)
+            return int(library.function(self._sizes, *arguments, space))
+        finally:
+            self.compiled.give_back(space)
 
 
 def new_space(count: int) -> Any:
@@ -339,47 +335,6 @@ def new_space(count: int) -> Any:
 
 NO_SPACE: Final = new_space(ALIGNMENT)
 """The workspace of programs that need none."""
-
-
-def _call(library: Library, threads: int, arguments: list[Any]) -> int:
-    """Call with a number of threads; the calling thread's own setting is as before afterwards."""
-    if library.set_threads is None or library.get_threads is None:
-        return int(library.function(*arguments))
-    before = library.get_threads()
-    library.set_threads(threads)
-    try:
-        return int(library.function(*arguments))
-    finally:
-        library.set_threads(before)
-
-
-def interruptible(work: Callable[[], T]) -> T:
-    """The result of ``work``, done by another thread where this is the main one, so that a signal ends the wait.
-
-    Interrupted work goes on unseen until it is done; what it writes to is not to be used before.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
-    done = threading.Event()
-
-    def carry() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # handed to the thread that waits
-            errors.append(error)
-        finally:
-            done.set()
-
-    try:
-        threading.Thread(target=carry, name="ilang", daemon=True).start()
-    except RuntimeError:  # no more threads: do without
-        return work()
-    done.wait()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 def failure(status: int) -> Error:

@@ -12,15 +12,12 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
-
-if TYPE_CHECKING:
-    import subprocess
 
 SECONDS = 120
 """A compiler that has not ended by then is taken to hang."""
@@ -173,8 +170,6 @@ def _refuses(said: str, flag: str) -> bool:
 
 def _run(command: list[str], folder: Path) -> tuple[int, str]:
     """Run a compiler in ``folder``: its exit status (negative: a signal) and the beginning of what it said."""
-    import subprocess
-
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     log = folder / "messages.txt"
     try:

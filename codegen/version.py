@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.codegen.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.load import LONG, Compiled, Plan, Turn, interruptible, too_large
+from ilang.codegen.concurrency import Turn, interruptible
+from ilang.codegen.load import LONG, Compiled, Plan, too_large
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -17,11 +18,14 @@ from ilang.core.reference import evaluate
 
 Array = npt.NDArray[Any]
 
+MOST_PLANS = 256
+"""Sizes that one version remembers; past it, it starts again."""
+
 
 class Version:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
-    __slots__ = ("_compiled", "_turn", "names", "shaped")
+    __slots__ = ("_compiled", "_plans", "_turn", "names", "shaped")
 
     def __init__(self, shaped: Shaped) -> None:
         """Nothing is compiled yet."""
@@ -31,20 +35,28 @@ class Version:
             [shaped.tensors[value].name for value in shaped.outputs],
         )
         self._compiled: Compiled | None = None
+        self._plans: dict[tuple[int, ...], Plan] = {}
         self._turn = Turn()
 
-    def plan(self, extents: Sequence[int]) -> Plan:
+    def plan(self, extents: tuple[int, ...]) -> Plan:
         """A call of the compiled program with these extents.
 
         Raises:
             ToolError: it cannot be compiled.
         """
+        known = self._plans.get(extents)
+        if known is not None:
+            return known
         if self._compiled is None:
             with self._turn.taken():
                 if self._compiled is None:
                     program = pipeline.lower(self.shaped)
                     self._compiled = Compiled(program, c.emit(program))
-        return self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
+        plan = self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
+        if MOST_PLANS <= len(self._plans):
+            self._plans.clear()
+        self._plans[extents] = plan
+        return plan
 
     def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
         """The results by NumPy, written to ``out`` where there is one.

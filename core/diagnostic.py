@@ -4,7 +4,7 @@ Every failure a user can cause is an ``Error`` of one of the families below. ``c
 the text that the command line shows, without color. Codes are documented in ``icli/errors.md``
 (``i explain E0103``).
 
-    error[E0205]: axis k is 4 in in0 and 5 in in1
+    error[E0505]: axis k is 4 in in0 and 5 in in1
      --> <text>:1:4
       |
     1 | ik*kj~ijk

@@ -18,6 +18,7 @@ from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record
 from ilang.core.schedule.auto import mapping
+from ilang.core.story import StoryRow, tell
 
 
 @record
@@ -42,9 +43,13 @@ class StepRow:
 
 @record
 class ProjectionRow:
-    """A tensor, and for each axis the dimension it walks (``·`` where it walks none)."""
+    """A tensor, and for each axis the dimension it walks (``·`` where it walks none).
+
+    ``index`` is the whole index, ``[n,2y+u]``, where it is more than one axis a dimension; else empty.
+    """
 
     tensor: str
+    index: str
     cells: tuple[str, ...]
 
 
@@ -90,6 +95,7 @@ class Explanation:
     loops: str
     cost: Cost
     notes: tuple[str, ...]
+    story: tuple[StoryRow, ...]
 
 
 WRITTEN_NOTE = (
@@ -98,16 +104,19 @@ WRITTEN_NOTE = (
 )
 
 
-def explain(graph: Graph, scheduled: Scheduled, program: Program) -> Explanation:
-    """Explain a program from its graph, its nests and its kernels."""
-    return _Explaining(graph, scheduled, program).run()
+def explain(
+    graph: Graph, scheduled: Scheduled, program: Program, verbose: bool = False
+) -> Explanation:
+    """Explain a program from its graph, its nests and its kernels; ``verbose`` adds the story of the inference."""
+    return _Explaining(graph, scheduled, program, verbose).run()
 
 
 class _Explaining:
     """One explanation under construction."""
 
-    def __init__(self, graph: Graph, scheduled: Scheduled, program: Program) -> None:
+    def __init__(self, graph: Graph, scheduled: Scheduled, program: Program, verbose: bool) -> None:
         self.graph = graph
+        self.verbose = verbose
         self.program = program
         self.scheduled = scheduled
         self.shaped = scheduled.shaped
@@ -129,6 +138,7 @@ class _Explaining:
             loops_text(self.program),
             self._cost(),
             (WRITTEN_NOTE,) if written else (),
+            tell(shaped) if self.verbose else (),
         )
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
@@ -202,17 +212,21 @@ class _Explaining:
 
     def _projection(self, value: int, node: Assignment) -> Projection:
         """The accesses of a nest, those of what is fused into it included."""
-        rows = [
-            ProjectionRow(self.shaped.tensors[source].name, self._cells(node, index))
-            for source, index in self._accesses(node)
-        ]
-        rows.append(ProjectionRow(self.shaped.tensors[value].name, self._cells(node, node.target)))
+        rows = [self._projection_row(source, node, index) for source, index in self._accesses(node)]
+        rows.append(self._projection_row(value, node, node.target))
         reduced = [node.axes[axis].name for axis in node.reduced_axes()]
         remark = ""
         if reduced:
             remark = f"{' '.join(reduced)} {'is' if len(reduced) == 1 else 'are'} reduced"
         letters = tuple(axis.name for axis in node.axes)
         return Projection(self.number[value], node.text, letters, tuple(rows), remark)
+
+    def _projection_row(
+        self, value: int, node: Assignment, index: tuple[Affine, ...]
+    ) -> ProjectionRow:
+        whole = all(part.is_whole() for part in index)
+        text = "" if whole else f"[{','.join(_index_text(part, node) for part in index)}]"
+        return ProjectionRow(self.shaped.tensors[value].name, text, self._cells(node, index))
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
         found: dict[tuple[int, tuple[Affine, ...]], None] = {}
@@ -271,7 +285,7 @@ class _Explaining:
         return dims if most is None or len(most) >= len(dims) else tuple(most.values())
 
     def _stored(self) -> str:
-        """The tensors stored between kernels, and their bytes."""
+        """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
         kept = []
         total = _Total(self.shaped)
         for value, _, _ in self._assignments():
@@ -279,11 +293,13 @@ class _Explaining:
                 tensor = self.shaped.tensors[value]
                 kept.append(tensor.name)
                 total.add(BYTES[tensor.dtype], tensor.dims)
-        if not kept:
-            return "no intermediate storage"
-        amount = total.result()
-        said = f"{amount:,}" if isinstance(amount, int) else amount
-        return f"intermediate storage {said} bytes ({', '.join(kept)})"
+        scratch = _Total(self.shaped)
+        for buffer in self.program.buffers:
+            if buffer.role == "temporary" and buffer.name not in kept:
+                scratch.add(BYTES[buffer.dtype], buffer.dims)
+        said = f"intermediate storage {total.spelled()} bytes ({', '.join(kept)})"
+        said = said if kept else "no intermediate storage"
+        return said if scratch.result() == 0 else f"{said}; scratch {scratch.spelled()} bytes"
 
 
 class _Total:
@@ -307,6 +323,11 @@ class _Total:
             self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
         elif factor:
             self.number += factor
+
+    def spelled(self) -> str:
+        """The result as text."""
+        result = self.result()
+        return f"{result:,}" if isinstance(result, int) else result
 
     def result(self) -> int | str:
         """The number, or a formula such as ``2·i·k·j + 4``."""

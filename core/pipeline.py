@@ -1,12 +1,13 @@
 """The staircase: every step from text to kernels, as data.
 
-``STEPS`` drives compilation, the sections of golden files, and the page that documents it. ``verify`` runs after
-every step that has a verifier.
+``STEPS`` drives lowering, the sections of golden files, and the page that documents it (docs/architecture.md). The
+functions above it walk parts of it for those who start or stop between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ilang.core import explanation, listing
 from ilang.core.check import graph as graph_check
@@ -52,30 +53,20 @@ __all__ = [
 
 @record
 class Step:
-    """One step of the staircase: the module that takes it, what it lands on, and what it does."""
+    """One step of the staircase.
+
+    ``module`` takes it, from one landing to the next; ``run`` does, ``verify`` checks the landing, and ``show`` gives
+    it as text, for the section of golden files called ``section``.
+    """
 
     module: str
     takes: str
     gives: str
     says: str
-
-
-STEPS = (
-    Step("core/notation", "text", "core/ir/syntax.py", "text as written, every node with its span"),
-    Step("core/passes/syntax_to_graph.py", "syntax", "core/ir/graph.py", "combinators wired away"),
-    Step(
-        "core/passes/graph_to_shaped.py",
-        "graph",
-        "core/ir/shaped.py",
-        "ranks, extents, element types",
-    ),
-    Step(
-        "core/passes/shaped_to_nest.py", "shaped", "core/ir/nest.py", "a loop nest per assignment"
-    ),
-    Step("core/passes/nest_to_kernel.py", "nest", "core/ir/kernel.py", "staged, folded, loops"),
-    Step("core/passes/kernel_to_lanes.py", "kernel", "core/ir/kernel.py", "lanes of reductions"),
-    Step("codegen/targets", "kernel", "text", "C"),
-)
+    run: Callable[[Any], Any]
+    verify: Callable[[Any], None] | None
+    section: str
+    show: Callable[[Any], str]
 
 
 def text_component(text: str, name: str = "<text>") -> Tree:
@@ -126,34 +117,106 @@ def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[
 
 def lower(shaped: Shaped) -> Program:
     """The kernels of a shaped program."""
-    scheduled = shaped_to_nest(shaped)
-    nest_check.verify(scheduled)
-    program = kernel_to_lanes(nest_to_kernel(scheduled))
-    kernel_check.verify(program)
-    return program
+    value: Any = shaped
+    for step in STEPS[_SHAPED:_KERNEL]:
+        value = _taken(step, value)
+    assert isinstance(value, Program)
+    return value
 
 
-def explain(graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None) -> Explanation:
-    """What ``i explain`` tells of a program."""
+def explain(
+    graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None, verbose: bool = False
+) -> Explanation:
+    """What ``i explain`` tells of a program; ``verbose`` adds the story of the inference."""
     shaped = infer(graph, shapes=shapes)
-    return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped))
+    return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped), verbose)
 
 
 def landings(text: str) -> dict[str, str]:
     """Every landing of a program text, by name: what golden files show."""
-    tree = text_component(text)
-    graph = graph_of(tree, "program")
-    shaped = infer(graph)
-    scheduled = shaped_to_nest(shaped)
-    return {
-        "syntax": print_tree(tree),
-        "graph": listing.graph_text(graph),
-        "shapes": listing.shapes_text(shaped),
-        "nest": listing.nest_text(scheduled),
-        "loops": listing.loops_text(lower(shaped)),
-    }
+    value: Any = text
+    shown = {}
+    for step in STEPS[:_KERNEL]:
+        value = _taken(step, value)
+        shown[step.section] = step.show(value)
+    return shown
+
+
+def _taken(step: Step, value: Any) -> Any:
+    """The landing of a step, verified."""
+    value = step.run(value)
+    if step.verify is not None:
+        step.verify(value)
+    return value
 
 
 def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The extents of arrays of these shapes, one per size, or a ShapeError."""
     return fit_shaped(shaped, shapes)
+
+
+STEPS = (
+    Step(
+        "core/notation",
+        "text",
+        "core/ir/syntax.py",
+        "text as written, every node with its span",
+        text_component,
+        None,
+        "syntax",
+        print_tree,
+    ),
+    Step(
+        "core/passes/syntax_to_graph.py",
+        "syntax",
+        "core/ir/graph.py",
+        "combinators wired away",
+        lambda tree: syntax_to_graph(tree, "program", {}),
+        graph_check.verify,
+        "graph",
+        graph_text,
+    ),
+    Step(
+        "core/passes/graph_to_shaped.py",
+        "graph",
+        "core/ir/shaped.py",
+        "ranks, extents, element types",
+        graph_to_shaped,
+        shaped_check.verify,
+        "shapes",
+        shapes_text,
+    ),
+    Step(
+        "core/passes/shaped_to_nest.py",
+        "shaped",
+        "core/ir/nest.py",
+        "a loop nest per assignment",
+        shaped_to_nest,
+        nest_check.verify,
+        "nest",
+        listing.nest_text,
+    ),
+    Step(
+        "core/passes/nest_to_kernel.py",
+        "nest",
+        "core/ir/kernel.py",
+        "staged, folded, loops",
+        nest_to_kernel,
+        kernel_check.verify,
+        "loops",
+        loops_text,
+    ),
+    Step(
+        "core/passes/kernel_to_lanes.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "lanes of reductions",
+        kernel_to_lanes,
+        kernel_check.verify,
+        "loops",
+        loops_text,
+    ),
+)
+"""Text to kernels; ``codegen/targets`` takes it from there."""
+
+_SHAPED, _KERNEL = 3, len(STEPS)

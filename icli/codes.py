@@ -21,10 +21,7 @@ def pages() -> dict[str, str]:
     """Every page by its code, in order, heading included."""
     from pathlib import Path
 
-    found: dict[str, str] = {}
-    for file in sorted(Path(__file__).parent.glob("errors*.md")):
-        found |= _cut(file.read_text("utf-8"))
-    return dict(sorted(found.items()))
+    return _cut((Path(__file__).parent / "errors.md").read_text("utf-8"))
 
 
 def _cut(text: str) -> dict[str, str]:

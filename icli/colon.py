@@ -25,14 +25,15 @@ class Colon:
 
 
 def command(session: Session, line: str) -> Reply:
-    """Run a colon command.
+    """Run a colon command; as much of its name as tells it apart will do.
 
     Raises: CommandError E0817 if there is no such command.
     """
     word, _, rest = line[1:].partition(" ")
     name = ALIASES.get(word, word)
-    if name in COMMANDS:
-        return COMMANDS[name].run(session, rest.strip())
+    begun = [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(word)]
+    if word and len(begun) == 1:
+        return COMMANDS[begun[0]].run(session, rest.strip())
     guess = nearest(word, tuple(COMMANDS))
     raise CommandError(
         "E0817",

@@ -20,6 +20,7 @@ def explanation_text(explanation: Explanation) -> str:
         table([port_cells(port) for port in (*explanation.inputs, *explanation.outputs)]),
         table([step_cells(step) for step in explanation.steps]),
         *(table(rows) for rows in projection_tables(explanation)),
+        table(story_rows(explanation)),
         explanation.loops.rstrip("\n"),
         "\n".join((cost_text(explanation.cost), *explanation.notes)),
     ]
@@ -63,9 +64,14 @@ def _projection_rows(projection: Projection, first: bool) -> list[tuple[str, ...
     if first and len(remarks) != 1:
         remarks[0] = PROJECTION_NOTE
     return [
-        (f"  {row.tensor}", *row.cells, f"{GAP}{remark}")
+        (f"  {row.tensor}{row.index}", *row.cells, f"{GAP}{remark}")
         for row, remark in zip(projection.rows, remarks, strict=True)
     ]
+
+
+def story_rows(explanation: Explanation) -> list[tuple[str, str]]:
+    """What was inferred, and why."""
+    return [(row.subject, row.says) for row in explanation.story]
 
 
 def cost_text(cost: Cost) -> str:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ilang.core.explanation import Explanation
 from ilang.icli.palette import axis_color
-from ilang.icli.plain import cost_text, port_cells, projection_tables, step_cells
+from ilang.icli.plain import cost_text, port_cells, projection_tables, step_cells, story_rows
 
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")
@@ -68,6 +68,10 @@ class _Sheet:
                 [self._projection(row) for row in rows],
                 [_color(axis) for axis in head[1:]],
             )
+        story = story_rows(page)
+        if story:
+            told = [[Text(subject, NAME), Text(says)] for subject, says in story]
+            yield self._table(("inferred", "from"), told)
         yield Padding(self._loops(), BELOW)
         yield Padding(Text("\n".join((cost_text(page.cost), *page.notes)), QUIET), (0, 0, 0, 2))
 
@@ -96,7 +100,7 @@ class _Sheet:
         return [Text(name, NAME), *shown, Text(remark, QUIET)]
 
     def _loops(self) -> Text:
-        shown = Text()
+        shown = Text(no_wrap=True, overflow="ignore")
         variables = frozenset(re.findall(r"\bfor (\S+) in", self.page.loops))
         for match in LOOP_WORD.finditer(self.page.loops.rstrip("\n")):
             word = match.group()

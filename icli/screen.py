@@ -42,8 +42,7 @@ class Screen:
         if self.color in ("always", "never"):
             return self.color == "always"
         return (
-            stream is not None
-            and not os.environ.get("NO_COLOR")
+            not os.environ.get("NO_COLOR")
             and os.environ.get("TERM") != "dumb"
             and is_terminal(stream)
         )
@@ -98,10 +97,10 @@ class Screen:
             self.note(plain(error))
 
 
-def is_terminal(stream: IO[str]) -> bool:
+def is_terminal(stream: IO[str] | None) -> bool:
     """Whether a stream is a terminal; a closed one is not."""
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except (OSError, ValueError):
         return False
 

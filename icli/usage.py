@@ -1,7 +1,7 @@
 """Help pages and shell completion: the tables of ``options.py`` handed to click, which knows how both are done.
 
-Tokens are not read by click: its rules for options are not ours, and importing it takes longer than explaining a
-program (docs/decisions, ``options.py``).
+Tokens are not read by click: its rules for options are not ours (``options.py``), and importing it takes longer than
+explaining a program.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Run the command line: `python -m ilang` is `i`."""
 
+import sys
+
 from ilang.icli.main import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

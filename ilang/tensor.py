@@ -323,3 +323,38 @@ def concat(spec: str, *tensors: object) -> Tensor:
         message = "the result of a concatenation has no axis joined by `^`"
         raise NotationError("E0151", message, parsed.result.span, "for example: `a; b => a^b`")
     return einsum(spec, *tensors, scalar=_sum(len(tensors)))
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def einsum_of_arrays(spec: str, arrays: Sequence[Any], target: str = "c") -> Any:
+    """An extended einsum of NumPy arrays, their axes in memory order: batch, output, input.
+
+    Where an operand has a row variable, it stands for the axes that the array has more than written.
+
+    Raises:
+        NotationError: the specification is wrong. ShapeError: it does not fit the arrays. DataError: E0744 (an operand
+            has several row variables: which of them the axes belong to, only ``data`` can say).
+    """
+    parsed = parse_spec(Source("<spec>", spec))
+    leaves = []
+    for number, values in enumerate(arrays):
+        array = np.asarray(values)
+        written = parsed.operands[number].rows if number < len(parsed.operands) else ()
+        counts = [len(row.axes()) for row in written] or [0, 0, 0]
+        flexible = [kind for kind, row in enumerate(written) if row.variable is not None]
+        more = max(0, array.ndim - sum(counts))
+        if len(flexible) > 1 and more:
+            message = (
+                f"operand {number} has several row variables for {more} of the axes of its array"
+            )
+            raise DataError(
+                "E0744", message, help="say which: tensor.data(array, batch=1, input=0)"
+            )
+        if flexible:
+            counts[flexible[0]] += more
+        batch, inner = min(counts[0], array.ndim), counts[1]
+        inner = min(inner, array.ndim - batch)
+        leaves.append(data(array, batch, inner, name=f"in{number}"))
+    return einsum(spec, *leaves).value(target)

@@ -9,6 +9,7 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_entry import (
@@ -148,6 +149,7 @@ class _Emission:
         """The helper functions that the kernels call."""
         found = set()
         for kernel, use in zip(self.program.kernels, self.uses, strict=True):
+            spelling = Spelling(self.program, kernel)
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
                     for part in walk(s.value):
@@ -161,7 +163,7 @@ class _Emission:
                             found.add(f"{part.dtype}_of_{part.argument.dtype}")
                 if isinstance(s, Fold) and s.primitive in HELPERS:
                     found.add(f"{s.primitive}_{s.dtype}")
-                if isinstance(s, For) and s.parallel:
+                if isinstance(s, For) and s.parallel and any(self._parallel(s, spelling)):
                     found |= {"threads", "thread"} if use.private else {"threads"}
         return found
 
@@ -234,22 +236,37 @@ class _Emission:
     def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         if loop.parallel:
-            iterations = " * ".join(f"(double){spelling.size(n)}" for n in deepest(loop))
-            yield "#ifdef _OPENMP"
-            clauses = f"num_threads(threads()) if ({iterations} >= {PARALLEL_FROM})"
-            yield f"#pragma omp parallel for schedule(static) {clauses}"
-            yield "#endif"
+            yield from self._parallel(loop, spelling)
         if loop.lanes > 1:
             yield from self._laned(loop, spelling, indent, use)
             return
         yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
         if loop.parallel and use.private:
             inside = indent + INDENT
-            yield f"{inside}char *const mine = scratch + thread() * scratch_bytes;"
+            own = " + thread() * scratch_bytes" if any(self._parallel(loop, spelling)) else ""
+            if not own:
+                yield f"{inside}(void)scratch_bytes;"
+            yield f"{inside}char *const mine = scratch{own};"
             yield from self._private(use, spelling, inside, "mine")
         for inner in loop.body:
             yield from self._statement(inner, spelling, indent + INDENT, use)
         yield f"{indent}}}"
+
+    def _parallel(self, loop: For, spelling: Spelling) -> Iterator[str]:
+        """The pragma of a parallel loop, with a test of its size where that is not known here."""
+        sizes = deepest(loop)
+        fixed = [size.fixed for n in sizes if (size := self.program.sizes[n]).fixed is not None]
+        known = math.prod(fixed)
+        if len(fixed) == len(sizes) and known < PARALLEL_FROM:
+            return
+        words = [
+            f"(double){spelling.size(n)}" for n in sizes if self.program.sizes[n].fixed is None
+        ]
+        words += [str(known)] if known != 1 and words else []
+        test = f" if ({' * '.join(words)} >= {PARALLEL_FROM})" if words else ""
+        yield "#ifdef _OPENMP"
+        yield f"#pragma omp parallel for schedule(static) num_threads(threads()){test}"
+        yield "#endif"
 
     def _laned(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""

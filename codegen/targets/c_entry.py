@@ -142,7 +142,7 @@ class Entry:
         if not any(use.private for use in self.uses):
             return
         yield f"{INDENT}plan->scratch = plan->total;"
-        yield f"{INDENT}size_t scratch = 0;"
+        yield f"{INDENT}size_t scratch;"
         for use in self.uses:
             if use.private:
                 yield f"{INDENT}scratch = 0;"

@@ -166,11 +166,11 @@ class Spelling:
         text = ""
         for size, part in zip(described.dims, index, strict=True):
             word = affine(part, self.variable)
-            if not text:
+            if not text or text == "0":
                 text = word
                 continue
             left = text if text.isidentifier() or text.isdigit() else f"({text})"
-            text = f"{left} * {self.size(size)} + {word}"
+            text = f"{left} * {self.size(size)}" + ("" if word == "0" else f" + {word}")
         return f"{identifier(described.name)}[{text or '0'}]"
 
     def value(self, scalar: Scalar) -> str:
@@ -245,6 +245,12 @@ class Spelling:
         assert scalar.dtype is not None
         if _is_operator(scalar):
             left, right = (self._atom(a) for a in scalar.arguments)
+            if (
+                left == right
+                and scalar.primitive in SAME
+                and scalar.arguments[0].dtype not in FLOATS
+            ):
+                return SAME[scalar.primitive]  # compilers warn about comparing a thing with itself
             return f"{left} {OPERATORS[scalar.primitive]} {right}"
         if scalar.primitive in WRAPPING and scalar.dtype in INTEGERS:
             return self._wrapping(scalar)
@@ -301,6 +307,8 @@ OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/",
     "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=",
 }  # fmt: skip
+SAME = {"gt": "0", "gte": "1", "lt": "0", "lte": "1", "eq": "1", "neq": "0"}
+"""Comparisons of a value that is no float, and so no NaN, with itself."""
 WRAPPING = frozenset({"add", "sub", "mul", "neg"})
 LOGIC = frozenset({"and", "or", "xor", "not", "truth"})
 LIBM = {

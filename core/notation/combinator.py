@@ -178,7 +178,7 @@ class _Program:
             return self.named(word, reader.take(stop))
         operated = follows == "~" or (bool(reader.operator(after)) and not wired)
         if word in LATER and not operated:
-            raise NotationError("E0115", f"`{word}` is not available yet", reader.here())
+            raise NotationError("E0115", f"`{word}` is not in this version", reader.here())
         alone = follows in ("", "(", ")") or bool(reader.combinator(after))
         if operated or word == "i" or not alone:
             return read_expression(reader)  # which says what is missing

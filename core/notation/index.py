@@ -136,7 +136,12 @@ def _whole(reader: Reader) -> int:
     """The whole number at the cursor."""
     start = reader.pos
     stop = reader.past(DIGITS, start)
-    digits = reader.text[start:stop].lstrip("0") or "0"
+    digits = reader.text[start:stop]
+    if digits[0] == "0" and len(digits) > 1:
+        message = f"`{digits[:20]}` begins with 0, and a run of digits is one number"
+        raise NotationError(
+            "E0107", message, reader.span(start, stop), "write the number without leading zeros"
+        )
     if len(digits) > NUMBER_DIGITS or int(digits) >= NUMBER_LIMIT:
         message = (
             f"the number {digits[:20]}{'…' if len(digits) > 20 else ''} is not below {NUMBER_LIMIT}"

@@ -183,7 +183,7 @@ def _head(reader: Reader) -> Head:
     name = span.text()
     follows = reader.skip()
     if name in LATER and follows and follows in WORD_START:
-        raise NotationError("E0115", f"`{name}` is not available yet", span)
+        raise NotationError("E0115", f"`{name}` is not in this version", span)
     if follows not in ("(", "=") or reader.at("=="):
         reader.pos = span.start
         raise _no_definition(reader)

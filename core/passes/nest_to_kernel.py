@@ -172,25 +172,29 @@ class _Lowering:
         self.inside: dict[int, frozenset[str]] = {id(self.top): frozenset()}
         self.comments: list[str] = []
         self.root: _Frame | None = None
+        self.parallel = False
+        self.private: set[int] = set()  # the blocks inside the parallel loop
 
     def run(self, value: int) -> kernel.Kernel:
         """The kernel that computes all of ``value``."""
         rank = len(self.shaped.tensors[value].dims)
         place = _Place(None, self.storage.whole(value), tuple(range(rank)))
         frame = self._frame(value, place)
+        # Iterations of the outermost loop write disjoint elements if it alone walks a dimension.
         self.root = frame
+        self.parallel = any(axis in frame.node.disjoint_axes() for axis in frame.nest.order[:1])
         _drive(self._assignment(frame))
-        body = self._parallel(frame.nest.order, frame.node)
-        return kernel.Kernel(
-            f"k{self.number}", body, tuple(self.names), tuple(self.locals), tuple(self.comments)
-        )
-
-    def _parallel(self, order: tuple[int, ...], node: Assignment) -> tuple[kernel.Statement, ...]:
-        """Mark the root's outermost loop parallel if its iterations write disjoint elements."""
-        root = self.top[-1]
-        if isinstance(root, kernel.For) and order[0] in node.disjoint_axes():
+        if self.parallel:
+            root = self.top[-1]
+            assert isinstance(root, kernel.For)
             self.top[-1] = kernel.For(root.variable, root.size, root.body, parallel=True)
-        return tuple(self.top)
+        return kernel.Kernel(
+            f"k{self.number}",
+            tuple(self.top),
+            tuple(self.names),
+            tuple(self.locals),
+            tuple(self.comments),
+        )
 
     def _frame(self, value: int, place: _Place) -> _Frame:
         node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
@@ -244,6 +248,10 @@ class _Lowering:
         body: Block = []
         self.blocks.append(body)  # keeps the block alive, so that its id stays its own
         self.inside[id(body)] = names | {name}
+        if id(parent) in self.private or (
+            self.parallel and frame is self.root and parent is self.top
+        ):
+            self.private.add(id(body))
         frame.variable[axis] = variable
         frame.block[axis] = body
         return _Open(frame, axis, parent)
@@ -258,22 +266,19 @@ class _Lowering:
         self.locals.append(name)
         return len(self.locals) - 1
 
-    def _is_private(self) -> bool:
-        """Whether what is computed here belongs to one iteration of the parallel loop."""
-        assert self.root is not None
-        order = self.root.nest.order
-        if not order or order[0] not in self.root.node.disjoint_axes():
-            return True
-        return order[0] in self.root.variable
+    def _is_private(self, block: Block) -> bool:
+        """Whether what a block computes belongs to an iteration of the parallel loop, or there is no such loop."""
+        return not self.parallel or id(block) in self.private
 
     def _stage(self, frame: _Frame, depth: int) -> Steps:
         """Compute the producers whose site is inside ``depth`` loops."""
         for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
             if site == depth and read not in frame.staged:
-                yield self._producer(frame, read, set(frame.nest.order[:depth]))
+                yield self._producer(frame, read, depth)
 
-    def _producer(self, reader: _Frame, read: Read, outer: set[int]) -> Steps:
-        """Lower a staged producer; the reader's loops over its ``outer`` axes are shared."""
+    def _producer(self, reader: _Frame, read: Read, depth: int) -> Steps:
+        """Lower a staged producer; the ``depth`` outer loops of the reader are shared."""
+        outer = set(reader.nest.order[:depth])
         tensor = self.shaped.tensors[read.value]
         made = self.shaped.nodes[read.value]
         assert isinstance(made, Assignment)
@@ -281,7 +286,8 @@ class _Lowering:
         kept = tuple(d for d, index in enumerate(made.target) if index.axis() not in shared)
         if kept:
             dims = tuple(tensor.dims[d] for d in kept)
-            buffer = self.storage.scratch(tensor.name, tensor.dtype, dims, self._is_private())
+            private = self._is_private(self._block(reader, depth))
+            buffer = self.storage.scratch(tensor.name, tensor.dtype, dims, private)
             place = _Place(None, buffer, kept)
         else:
             place = _Place(self._local(tensor.name), None, ())
@@ -319,7 +325,7 @@ class _Lowering:
         """A reduction with an accumulator per element of the loops over ``inner``: a buffer over them."""
         dtype = frame.node.acc_dtype
         dims = tuple(frame.node.sizes[axis] for axis in inner)
-        private = self._is_private()
+        private = self._is_private(block)
         name = f"{self.shaped.tensors[frame.value].name}_acc"
         name = self.unique.fresh("acc") if private else self.storage.unique.fresh(name)
         buffer = self.storage.scratch(name, dtype, dims, private)

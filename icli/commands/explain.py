@@ -41,16 +41,16 @@ def run(request: Request, screen: Screen) -> int:
         if titled:
             screen.write(("\n\n" if number else "") + _title(graph, shapes) + "\n\n")
         if stage is None:
-            _show(graph, shapes, screen)
+            _show(graph, shapes, screen, request.has("--verbose"))
         else:
             screen.write(emitted(graph, shapes, stage).rstrip("\n") + "\n")
     return 0
 
 
-def _show(graph: Graph, shapes: Shapes, screen: Screen) -> None:
+def _show(graph: Graph, shapes: Shapes, screen: Screen, verbose: bool) -> None:
     from ilang.core.pipeline import explain
 
-    screen.page(explain(graph, shapes))
+    screen.page(explain(graph, shapes, verbose))
 
 
 def _title(graph: Graph, shapes: Shapes) -> str:
@@ -68,7 +68,7 @@ def _object(graph: Graph, shapes: Shapes, stage: str | None) -> dict[str, object
 
     if stage is not None:
         return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage)}
-    data = as_data(explain(graph, shapes))
+    data = as_data(explain(graph, shapes, verbose=True))
     assert isinstance(data, dict)
     return {"name": graph.name, **data}
 
@@ -106,6 +106,7 @@ COMMAND = Command(
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
         Option(("--emit",), "STAGE", "Print one stage of the way down instead", STAGES),
         Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
+        Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),
         JSON,
     ),
     run,

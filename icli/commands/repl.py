@@ -19,7 +19,7 @@ def run(request: Request, screen: Screen) -> int:
         for part in loaded.parts:
             if isinstance(part, Error):
                 return part.status
-    if sys.stdin is not None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+    if is_terminal(sys.stdin) and is_terminal(sys.stdout):
         from ilang.icli.terminal import interact
 
         return interact(session, screen)

@@ -4,8 +4,8 @@
 # Ink runs from 0 to 1; the result is one probability per class, and each row sums to 1.
 
 # x and w meet in every (b, o, i); the sum over i leaves a matrix product; then the bias
-linear  = bi*oi~boi >> +boi~bo >> bo+o~bo
-relu    = >bo~bo
+linear = bi*oi~boi >> +boi~bo >> bo+o~bo
+relu = >bo~bo
 
 # less the row's maximum, so that e^x cannot overflow; then each row divided by its sum
 softmax = (I & >bc~b) >> bc-b~bc >> ^bc~bc >> (I & +bc~b) >> bc/b~bc

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "icli" / "errors.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^## (E\d{4}) · .+$", re.MULTILINE)
 RAISED = re.compile(r'"(E\d{4})"')
-BUGS = {"E9900", "E9901", "E9902", "E9903", "E9904", "E9905"}
+BUGS = {"E9900", "E9901", "E9902", "E9903", "E9904", "E9905", "E9906", "E9910"}
 """Our own bugs: no input leads there."""
 
 
@@ -23,52 +23,66 @@ def sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def examples(text: str, kind: str) -> list[str]:
-    return re.findall(rf"^{kind}: (.+)$", text, re.MULTILINE)
+STEP = re.compile(
+    r"^```i (?P<name>\S+)\n(?P<file>.*?)^```$|^(?P<kind>bad|good): (?P<line>[^\n]+)$"
+    r"|^```python\n# (?P<python>bad|good)\n(?P<code>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+"""A section in order: a file, a command line, a piece of Python."""
 
 
-def python_examples(text: str, kind: str) -> list[str]:
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    return [block for block in blocks if block.startswith(f"# {kind}\n")]
-
-
-def files(text: str) -> dict[str, str]:
-    return dict(re.findall(r"```i (\S+)\n(.*?)```", text, re.DOTALL))
+def environment(folder: Path) -> dict[str, str]:
+    """A PATH on which ``i`` is this product."""
+    launcher = folder / ".bin" / "i"
+    launcher.parent.mkdir(exist_ok=True)
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ilang "$@"\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    return {**os.environ, "PATH": f"{launcher.parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        env=environment(folder),
+        check=False,
     )
-
-
-def prepared(text: str, folder: Path) -> Path:
-    for name, content in files(text).items():
-        (folder / name).write_text(content, encoding="utf-8")
-    return folder
 
 
 @pytest.mark.parametrize("code", sorted(set(sections()) - BUGS))
 def test_examples_of_a_code(code: str, tmp_path: Path) -> None:
-    text = sections()[code]
-    folder = prepared(text, tmp_path)
-    bad, good = examples(text, "bad"), examples(text, "good")
-    bad_code, good_code = python_examples(text, "bad"), python_examples(text, "good")
-    assert bad or bad_code, "a section shows what is refused"
-    assert good or good_code, "and what is not"
-    for line in bad:
-        done = run([sys.executable, "-m", "ilang", *shlex.split(line)[1:]], folder)
+    seen = set()
+    for step in STEP.finditer(sections()[code]):
+        if step["name"]:
+            (tmp_path / step["name"]).write_text(step["file"], encoding="utf-8")
+        elif step["kind"]:
+            seen.add(step["kind"])
+            command(step["line"], code if step["kind"] == "bad" else None, tmp_path)
+        else:
+            seen.add(step["python"])
+            python(step["code"], code if step["python"] == "bad" else None, tmp_path)
+    assert seen == {"bad", "good"}, "a section shows what is refused and what is not"
+
+
+def command(line: str, code: str | None, folder: Path) -> None:
+    done = run(["bash", "-c", line], folder)
+    if code is None:
+        assert done.returncode == 0, (line, done.stderr)
+    else:
         assert f"error[{code}]" in done.stderr, (line, done.stderr)
         assert done.returncode in (1, 2, 3)
-    for line in good:
-        done = run([sys.executable, "-m", "ilang", *shlex.split(line)[1:]], folder)
-        assert done.returncode == 0, (line, done.stderr)
-    for block in bad_code:
-        wrapped = f"from ilang import Error\ntry:\n{indented(block)}\nexcept Error as e:\n    print(e.code)\n"
-        assert run([sys.executable, "-c", wrapped], folder).stdout.split()[-1:] == [code], block
-    for block in good_code:
-        done = run([sys.executable, "-c", block], folder)
-        assert done.returncode == 0, (block, done.stderr)
+
+
+def python(block: str, code: str | None, folder: Path) -> None:
+    if code is not None:
+        block = f"from ilang import Error\ntry:\n{indented(block)}\nexcept Error as e:\n    print(e.code)\n"
+    done = run([sys.executable, "-c", block], folder)
+    assert done.returncode == 0, (block, done.stderr)
+    assert code is None or done.stdout.split()[-1:] == [code], block
 
 
 def indented(block: str) -> str:

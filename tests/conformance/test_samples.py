@@ -20,6 +20,7 @@ from ilang.icli.literal import split_dtype
 from ilang.icli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "samples" / "README.md"
 LESSONS = sorted((ROOT / "samples").glob("[0-9]*.i"))
 TARGETS = ("numpy", "c")
 TOLERANCE = 1e-5  # relative
@@ -70,6 +71,17 @@ def test_first_comment_is_a_command_that_works(
         assert arrays == written
 
 
+def test_commands_of_the_table_work(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    commands = re.findall(r"\| `i (.+)` \|$", TABLE.read_text("utf-8"), re.MULTILINE)
+    assert len(commands) == len(LESSONS)
+    for command in commands:
+        assert main(shlex.split(command)) == 0, command
+    assert not capfd.readouterr().err
+
+
 @each_lesson
 def test_is_short_and_tidy(lesson: Path) -> None:
     text = lesson.read_text("utf-8")
@@ -78,5 +90,5 @@ def test_is_short_and_tidy(lesson: Path) -> None:
 
 
 def test_table_lists_every_lesson() -> None:
-    listed = re.findall(r"\]\((\d\w+\.i)\)", (ROOT / "samples" / "README.md").read_text("utf-8"))
+    listed = re.findall(r"\]\((\d\w+\.i)\)", TABLE.read_text("utf-8"))
     assert listed == [lesson.name for lesson in LESSONS]

@@ -168,7 +168,7 @@ def _check_native(lowered: list[Lowered], mode: str, with_loops: bool, tally: Ta
                 known, extents = _expected(entry, run, with_loops, tally)
             except Wrong as wrong:
                 tally.failures.append(Failure(entry.trial, wrong.step, wrong.message, mode))
-                continue
+                break
             shapes = tuple(want.value.shape for want in known)
             sizes = zip(entry.shaped.sizes, extents, strict=True)
             free = tuple(extent for size, extent in sizes if size.fixed is None)
@@ -187,10 +187,12 @@ def _check_native(lowered: list[Lowered], mode: str, with_loops: bool, tally: Ta
             _check_native([entry], mode, False, alone)
             tally.failures += alone.failures
         return
+    failed: dict[int, Failure] = {}
     for (entry, run, known), answer in zip(wanted, answers, strict=True):
         trial = Trial(entry.trial.seed, entry.trial.written, entry.trial.fixed, (run,))
         for step, message in _compare(known, answer, tally):
-            tally.failures.append(Failure(trial, step, message, mode))
+            failed.setdefault(trial.seed, Failure(trial, step, message, mode))
+    tally.failures += failed.values()
 
 
 def _said(error: Exception) -> str:

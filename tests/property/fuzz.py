@@ -60,7 +60,9 @@ def keep(failure: Failure, folder: Path) -> Path:
     message = found[0].message if found else failure.message
     remark = {"step": failure.step, "mode": failure.mode, "message": message.splitlines()}
     path = trial.save(small, folder, remark)
-    print(f"\n{failure.step} ({failure.mode}), kept as {path.name}:\n{small.written.text}\n{message}\n")
+    print(
+        f"\n{failure.step} ({failure.mode}), kept as {path.name}:\n{small.written.text}\n{message}\n"
+    )
     return path
 
 
@@ -90,7 +92,9 @@ def main() -> int:
     for failure in total.failures[:KEPT]:
         keep(failure, options.keep)
     for failure in total.failures[KEPT:]:
-        print(f"seed {failure.trial.seed}: {failure.step} ({failure.mode}): {failure.message[:300]}")
+        print(
+            f"seed {failure.trial.seed}: {failure.step} ({failure.mode}): {failure.message[:300]}"
+        )
     return 1 if total.failures else 0
 
 

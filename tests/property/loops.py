@@ -35,7 +35,7 @@ Table = dict[tuple[int, ...], Scalar]
 BITS = {"i32": 32, "i64": 64}
 INFINITY = math.inf
 POWERS: dict[float, Callable[[float, str], Scalar]] = {
-    0.5: lambda x, t: root(x, t),
+    0.5: lambda x, t: rounded(root(x), t),
     2.0: lambda x, t: rounded(x * x, t),
     -1.0: lambda x, t: rounded(divided(1.0, x), t),
 }
@@ -47,10 +47,12 @@ def evaluate(program: Program, arrays: Sequence[npt.NDArray[Any]]) -> list[tuple
     dtypes = program.dtypes()
     tables: list[Table] = []
     shapes: list[tuple[int, ...]] = []
+    table: Table = {}
+    shape: tuple[int, ...] = ()
     for number, node in enumerate(program.nodes):
         match node:
             case Input():
-                shape: tuple[int, ...] = given[number].shape
+                shape = given[number].shape
                 table = {at: given[number][at].item() for at in np.ndindex(shape)}
             case Number():
                 table, shape = {(): float(node.text)}, ()
@@ -103,7 +105,9 @@ def _compute(program: Program, node: Expression) -> Callable[..., Scalar]:
     if node.reduces():
         kind = "f32" if met == "bool" else met
         wide = "f64" if kind in FLOATS else kind  # a sum of floats is only rounded at its end
-        return lambda total, x: ARITHMETIC[node.op or "+"](converted(total, wide), converted(x, wide), wide)
+        return lambda total, x: ARITHMETIC[node.op or "+"](
+            converted(total, wide), converted(x, wide), wide
+        )
     if len(node.reads) == 1 and node.op in COPIES:
         return lambda x: x
     if node.op in COMPARISONS:
@@ -126,14 +130,16 @@ def literal(program: Program, value: int) -> float | None:
     if isinstance(node, Number):
         return float(node.text)
     inner = literal(program, node.read) if isinstance(node, Conversion) else None
-    return None if inner is None else float(converted(inner, node.dtype if node.dtype not in FLOATS else "f64"))
+    if inner is None or not isinstance(node, Conversion):
+        return None
+    return float(converted(inner, "f64" if node.dtype in FLOATS else node.dtype))
 
 
 def _logic(node: Expression) -> Callable[..., Scalar]:
     if node.op == "!!":
         return lambda x: not bool(x)
     if len(node.reads) == 1 and not node.reduces():
-        return lambda x: bool(x)
+        return bool
     test: Callable[[bool, bool], bool] = {
         "&&": operator.and_,
         "||": operator.or_,
@@ -147,7 +153,7 @@ def identity(op: str, dtype: str) -> Scalar:
     if op in LOGIC:
         return op == "&&"
     if op in (">", "<") and dtype in INTEGERS:
-        end = 2 ** (BITS[dtype] - 1)
+        end: int = 2 ** (BITS[dtype] - 1)
         return -end if op == ">" else end - 1
     return {"+": 0, "*": 1, ">": -INFINITY, "<": INFINITY}[op]
 
@@ -167,7 +173,7 @@ def rounded(x: float, dtype: str) -> float:
 
 def wrapped(x: int, dtype: str) -> int:
     """A whole number as an integer type holds it."""
-    half = 2 ** (BITS[dtype] - 1)
+    half: int = 2 ** (BITS[dtype] - 1)
     return (x + half) % (2 * half) - half
 
 
@@ -197,9 +203,9 @@ def divided(x: float, y: float) -> float:
     return math.copysign(INFINITY, x) * math.copysign(1.0, y)
 
 
-def root(x: float, dtype: str) -> float:
+def root(x: float) -> float:
     """A square root; NaN below zero."""
-    return math.nan if x < 0 else rounded(math.sqrt(x), dtype)
+    return math.nan if x < 0 else math.sqrt(x)
 
 
 def logarithm(x: float) -> float:
@@ -232,7 +238,7 @@ def power(x: float, y: float) -> float:
 
 def extreme(x: Scalar, y: Scalar, larger: bool) -> Scalar:
     """The larger or smaller of two; NaN if one is."""
-    if x != x or y != y:
+    if math.isnan(x) or math.isnan(y):
         return math.nan
     return (max if larger else min)(x, y)
 

@@ -36,7 +36,13 @@ MODES: dict[str, tuple[str, ...]] = {
     "fast": ("-O3", "-march=native"),
     "threads": ("-O1", "-fopenmp"),
 }
-STRICT = ("-Wall", "-Werror=vla", "-Werror=uninitialized", "-Wno-unused", "-Wno-tautological-compare")
+STRICT = (
+    "-Wall",
+    "-Werror=vla",
+    "-Werror=uninitialized",
+    "-Wno-unused",
+    "-Wno-tautological-compare",
+)
 SECONDS = 300
 NOT_WRITTEN, UNSTABLE, SPOILED = 1, 2, 4
 
@@ -69,7 +75,7 @@ def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answ
     try:
         _compile(batch, mode, folder)
         _write_calls(batch, calls, folder / "calls")
-        return _answers(batch, calls, mode, folder)
+        return _answers(batch, calls, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -137,9 +143,7 @@ def _raw(array: Array, number: int) -> bytes:
     return np.ascontiguousarray(array).tobytes()
 
 
-def _answers(
-    batch: Sequence[Program], calls: Sequence[Call], mode: str, folder: Path
-) -> list[Answer]:
+def _answers(batch: Sequence[Program], calls: Sequence[Call], folder: Path) -> list[Answer]:
     answers: list[Answer] = []
     environment = {
         **os.environ,
@@ -152,7 +156,12 @@ def _answers(
         words = ["./batch", "calls", "answers", str(len(answers))]
         try:
             done = subprocess.run(
-                words, cwd=folder, env=environment, capture_output=True, timeout=SECONDS, check=False
+                words,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
             )
             said, status = done.stderr.decode("utf-8", "replace"), done.returncode
         except subprocess.TimeoutExpired:

@@ -14,7 +14,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
@@ -187,11 +186,12 @@ class Classes:
         self.axes: list[dict[str, int]] = []
         for node in program.nodes:
             axes: dict[str, int] = {}
+            dims: tuple[int, ...] = ()
             match node:
                 case Input():
                     dims = tuple(self._new() for _ in range(node.rank))
                 case Number():
-                    dims = ()
+                    pass
                 case Conversion():
                     dims = members[node.read]
                 case Expression():
@@ -326,7 +326,6 @@ class _Maker:
         self.ranks: list[int] = []
         self.uses: Counter[int] = Counter()
         self.made = 0
-        self.first_new = 0
 
     # Values
 
@@ -530,7 +529,9 @@ class _Maker:
         one, other = self.value(1), self.value(1)
         if self.taste.sharing < self.rng.random():
             other = self.input(2)
-        return self.reduce(self.pointwise(one, other, "*"), self.rng.choice(("+", "+", "+", ">", "")))
+        return self.reduce(
+            self.pointwise(one, other, "*"), self.rng.choice(("+", "+", "+", ">", ""))
+        )
 
     def outer(self) -> int:
         one, other = self.value(), self.input(self.rng.choice((0, 1, 1, 2)))
@@ -544,7 +545,9 @@ class _Maker:
         kept = self.arranged(pattern.replace(dropped, ""))
         op = self.rng.choice(("+", ">", "<", "*"))
         reduced = self.expression(op, [pattern], kept, [value])
-        return self.broadcast(value, reduced, pattern, kept, self.rng.choice(("-", "-", "*", "+", ">=")))
+        return self.broadcast(
+            value, reduced, pattern, kept, self.rng.choice(("-", "-", "*", "+", ">="))
+        )
 
     def broadcast(self, value: int, row: int, pattern: str, kept: str, op: str) -> int:
         """``value op row``, the row along its own letters; converted first where the types do not meet."""
@@ -612,7 +615,9 @@ def draw_schedule(node: Expression, rng: random.Random) -> str:
     return text + (" | " + ",".join(roles) if roles else "")
 
 
-def _draw_order(node: Expression, loops: list[str], rng: random.Random) -> tuple[list[str], list[str]]:
+def _draw_order(
+    node: Expression, loops: list[str], rng: random.Random
+) -> tuple[list[str], list[str]]:
     """An order of loops with staged inputs and a start, and the digits in it."""
     if rng.random() < 0.2:
         return [], []
@@ -641,8 +646,8 @@ def from_json(data: dict[str, list[list[object]]]) -> Program:
     """The program that ``to_json`` gave."""
     kinds = {kind.__name__: kind for kind in (Input, Number, Expression, Conversion)}
     nodes = []
-    for name, *fields in data["nodes"]:
-        fields = [tuple(field) if isinstance(field, list) else field for field in fields]
+    for name, *written in data["nodes"]:
+        fields = [tuple(field) if isinstance(field, list) else field for field in written]
         nodes.append(kinds[str(name)](*fields))  # type: ignore[arg-type]
     inputs, outputs = data["inputs"], data["outputs"]
     return Program(tuple(nodes), tuple(inputs), tuple(outputs))  # type: ignore[arg-type]
@@ -698,9 +703,3 @@ def renumbered(node: Node, new: dict[int, int]) -> Node:
             return replace(node, read=new[node.read])
         case _:
             return node
-
-
-def overlapping(classes: Sequence[tuple[int, ...]]) -> set[tuple[int, int]]:
-    """Pairs of neighbouring dimensions that are one class, over the concatenation of some shapes."""
-    flat = sorted((number, at) for at, number in enumerate(n for dims in classes for n in dims))
-    return {(one[1], other[1]) for one, other in pairwise(flat) if one[0] == other[0]}

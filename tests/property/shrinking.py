@@ -44,7 +44,16 @@ def _size(trial: Trial) -> tuple[int, ...]:
     elements = sum(array.size for run in trial.runs for array in run)
     variety = sum(len(np.unique(array)) for run in trial.runs for array in run)
     plainness = trial.written.module + trial.fixed
-    return len(trial.runs), nodes, ranks, schedules, plainness, elements, len(trial.written.text), variety
+    return (
+        len(trial.runs),
+        nodes,
+        ranks,
+        schedules,
+        plainness,
+        elements,
+        len(trial.written.text),
+        variety,
+    )
 
 
 def _candidates(trial: Trial) -> Iterator[Trial]:
@@ -79,9 +88,7 @@ def _rewritten(trial: Trial, program: Program, cut: dict[int, int]) -> Trial:
     inputs = tuple(n for n, node in enumerate(program.nodes) if isinstance(node, Input))
     needed = sorted(_needed(program))
     written = write(programs.pruned(replace(program, inputs=inputs)), random.Random(0), plain=True)
-    ordered = [
-        tuple(values[needed[n]] for n in written.program.inputs) for values in runs
-    ]
+    ordered = [tuple(values[needed[n]] for n in written.program.inputs) for values in runs]
     return replace(trial, written=written, runs=tuple(ordered))
 
 
@@ -100,6 +107,8 @@ def _smaller_programs(program: Program) -> Iterator[tuple[Program, dict[int, int
         yield from ((replace(program, outputs=(n,)), {}) for n in dict.fromkeys(outputs))
         for at in range(len(outputs)):
             yield replace(program, outputs=outputs[:at] + outputs[at + 1 :]), {}
+    computed = [n for n, node in enumerate(program.nodes) if programs.reads_of(node)]
+    yield from ((replace(program, outputs=(n,)), {}) for n in computed)
     dtypes, ranks = program.dtypes(), program.ranks()
     for number, node in enumerate(program.nodes):
         if isinstance(node, Input):

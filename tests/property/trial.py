@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,7 @@ def draw(seed: int) -> Trial:
     return Trial(seed, written, fixed, runs)
 
 
-def draw_arrays(
-    program: Program, extents: dict[int, int], rng: random.Random
-) -> tuple[Array, ...]:
+def draw_arrays(program: Program, extents: dict[int, int], rng: random.Random) -> tuple[Array, ...]:
     """An array per input."""
     shapes = programs.shapes(program, extents)
     numbers = np.random.default_rng(rng.getrandbits(32))
@@ -77,7 +75,9 @@ def draw_arrays(
     return tuple(found)
 
 
-def draw_array(dtype: str, shape: tuple[int, ...], kind: str, numbers: np.random.Generator) -> Array:
+def draw_array(
+    dtype: str, shape: tuple[int, ...], kind: str, numbers: np.random.Generator
+) -> Array:
     """Mostly small whole numbers, on which most of arithmetic is exact."""
     small = numbers.integers(-4, 5, shape)
     if dtype == "bool":
@@ -99,7 +99,7 @@ def draw_array(dtype: str, shape: tuple[int, ...], kind: str, numbers: np.random
     return np.asarray(small * part, dtype=TYPES[dtype])
 
 
-def save(trial: Trial, folder: Path, remark: dict[str, object]) -> Path:
+def save(trial: Trial, folder: Path, remark: Mapping[str, object]) -> Path:
     """Keep a trial; ``remark`` says how it failed."""
     runs = [[_listed(array) for array in run] for run in trial.runs]
     data = {

@@ -174,7 +174,9 @@ class _Writer:
         for number in group:
             self.left.subtract(reads_of(nodes[number]))
             self.waiting.remove(number)
-        parts = [(self._leaf(number, exchanged), (number,)) for number in group]
+        parts: list[tuple[str, tuple[int, ...]]] = [
+            (self._leaf(number, exchanged), (number,)) for number in group
+        ]
         if kept:
             parts.append(("I" if len(kept) == 1 else "(I | I)", kept))
         if self.chance(0.5):

@@ -1,4 +1,4 @@
-"""The pages agree with the tables of the code, and their Python sessions give what they show.
+"""The pages agree with the tables of the code, and their Python examples give what they show.
 
 Console blocks are run by `tests/cli`; here are the ```pycon blocks: the examples of one page share their names.
 """
@@ -25,13 +25,13 @@ README, LANGUAGE, ARCHITECTURE = (
     ROOT / name for name in ("README.md", "docs/language.md", "docs/architecture.md")
 )
 README_LINES = 150
-SESSION = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+EXAMPLES = re.compile(r"^```pycon\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 DIVIDER = re.compile(r"^\|[-| ]+\|$")
 
 PAGES = [
     path
     for path in (README, *(ROOT / "docs").rglob("*.md"))
-    if SESSION.search(path.read_text("utf-8"))
+    if EXAMPLES.search(path.read_text("utf-8"))
 ]
 
 
@@ -50,17 +50,17 @@ def table(page: Path, first: str) -> list[list[str]]:
 
 
 def replay(text: str) -> str:
-    """A page with every session as it is now."""
+    """A page with every example as it is now."""
     names: dict[str, object] = {}
 
     def rewrite(match: re.Match[str]) -> str:
         return f"```pycon\n{run(match['body'], names)}```"
 
-    return SESSION.sub(rewrite, text)
+    return EXAMPLES.sub(rewrite, text)
 
 
 def run(body: str, names: dict[str, object]) -> str:
-    """One session: its lines as they are, and what each prints now."""
+    """One block: its lines as they are, and what each prints now."""
     parts: list[str] = []
     for piece in doctest.DocTestParser().parse(body):
         if isinstance(piece, str):
@@ -68,14 +68,14 @@ def run(body: str, names: dict[str, object]) -> str:
             continue
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
-            exec(compile(piece.source, "<session>", "single"), names)
+            exec(compile(piece.source, "<example>", "single"), names)
         first, *more = piece.source.splitlines(keepends=True)
         parts += [f">>> {first}", *(f"... {line}" for line in more), shown.getvalue()]
     return "".join(parts)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_session(page: Path, update: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples(page: Path, update: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     settle(page, replay(page.read_text("utf-8")), update)
 

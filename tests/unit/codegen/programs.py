@@ -1,7 +1,8 @@
 """A program made by hand, for tests of what runs programs rather than of what makes them."""
 
 from ilang.core.ir.kernel import Buffer, For, Kernel, Program
-from ilang.core.ir.shaped import Size
+from ilang.core.ir.shaped import Place, Size
+from ilang.core.source import Source, whole
 
 ADD = """
 #include <stdint.h>
@@ -25,4 +26,11 @@ def adding(text: str = ADD) -> tuple[Program, str]:
         Buffer("c", "f32", (0,), "output"),
     )
     kernel = Kernel("k0", (For(0, 0, ()),), ("n",), (), ())
-    return Program("pair_sum", (Size("n", None, ()),), buffers, (0, 1), (2,), (kernel,)), text
+    return Program(
+        "pair_sum",
+        (Size("n", None, (Place(0, 0, whole(Source("<text>", ""))),)),),
+        buffers,
+        (0, 1),
+        (2,),
+        (kernel,),
+    ), text

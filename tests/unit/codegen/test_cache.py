@@ -1,11 +1,14 @@
 """The cache of compiled programs: what is in it can be trusted, and it never stands in the way."""
 
+import contextlib
+import errno
 import os
 import random
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -285,3 +288,47 @@ def test_killed_at_any_moment(fresh_cache: Path) -> None:
     process = start(*range(12))
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said.decode()
+
+
+FALLIBLE = (
+    *(
+        "builtins.open",
+        "io.open",
+        "os.chmod",
+        "os.fsync",
+        "os.mkdir",
+        "os.open",
+        "os.replace",
+        "os.rmdir",
+    ),
+    *("os.scandir", "os.stat", "os.unlink", "os.utime", "fcntl.flock", "subprocess.Popen"),
+)
+
+
+@pytest.mark.parametrize("name", FALLIBLE)
+def test_every_call_may_fail(
+    name: str, compiles: Compiles, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, attribute = name.rpartition(".")
+    working = getattr(sys.modules[module], attribute)
+    for failing in range(1, 20):
+        calls = 0
+
+        def fail(*given: Any, failing: int = failing, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == failing:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return working(*given, **named)
+
+        text = f"int answer(void) {{ return {failing}; }}\n"
+        with monkeypatch.context() as faulty:
+            faulty.setattr(name, fail)
+            with contextlib.suppress(ToolError):
+                cache.library(text, Variant(), str)
+        made = compiles()
+        assert loaded(text)
+        assert compiles() <= made + 1
+        assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
+        if calls < failing:
+            return

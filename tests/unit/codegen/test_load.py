@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen import load
-from ilang.codegen.load import Compiled, interruptible, open_library
+from ilang.codegen.concurrency import Turn, interruptible
+from ilang.codegen.load import Compiled, open_library
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from tests.unit.codegen.conftest import FakeCompiler
@@ -48,10 +49,9 @@ def test_workspace_is_kept_and_aligned(compiled: Compiled) -> None:
 
 
 def test_few_workspaces_are_kept(compiled: Compiled) -> None:
-    plan = compiled.plan((7,))
-    spaces = [plan._space() for _ in range(20)]
+    spaces = [compiled.take_space(640) for _ in range(20)]
     for space in spaces:
-        plan._give_back(space)
+        compiled.give_back(space)
     assert len(compiled.spaces) == load.MOST_SPACES
 
 
@@ -77,6 +77,17 @@ def test_one_text_is_loaded_once() -> None:
     one, other = (open_library(*adding(), Variant()) for _ in range(2))
     assert one is other
     assert open_library(*adding(ADD + "/* another */"), Variant()) is not one
+
+
+def test_few_libraries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "MOST_LIBRARIES", 2)
+    monkeypatch.setattr(load, "_loaded", {})
+    for n in range(4):
+        compiled = Compiled(*adding(f"{ADD}/* {n} */"))
+        a, b, c = vectors(5)
+        compiled.call((a, b), (c,), (5,))
+        np.testing.assert_array_equal(c, a + 1)
+        assert len(load._loaded) <= 2
 
 
 def test_a_library_without_the_function() -> None:
@@ -167,7 +178,7 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = load.Turn()
+    turn = Turn()
     held, over = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -183,6 +194,17 @@ def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -
         with turn.taken():
             pass
     over.set()
+
+
+def test_each_library_says_how_much_workspace_it_needs() -> None:
+    text = ADD.replace("640 : 0", "SPACE : 0").replace("k < 640", "k < SPACE")
+    text = "#ifdef _OPENMP\n#define SPACE 1000000\n#else\n#define SPACE 64\n#endif\n" + text
+    compiled = Compiled(*adding(text))
+    a, b, c = vectors(7)
+    for threads in (1, 2, 1, 2):
+        c[...] = 0
+        compiled.call((a, b), (c,), (7,), threads)
+        np.testing.assert_array_equal(c, a + 1)
 
 
 def test_out_of_memory() -> None:

@@ -218,6 +218,17 @@ def test_our_bug_is_one_coded_line() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_the_version_costs_nothing() -> None:
+    code = (
+        "import sys; from ilang.icli.main import main; main(['--version'])\n"
+        "sys.exit(' '.join(n for n in sys.modules if n.startswith(('ilang.core', 'ilang.codegen'))) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_importing_little() -> None:
     code = (
         "import sys; from ilang.icli.main import main; main(['explain', 'ik*kj~ijk >> +ijk~ij'])\n"

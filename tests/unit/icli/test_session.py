@@ -170,6 +170,8 @@ def test_leaving_and_noise() -> None:
     assert Session().feed(":q").leaves
     assert Session().feed("  # a comment").parts == ()
     assert code(Session().feed(":lops")) == "E0817"
+    assert code(Session().feed(":lo")) == "E0817"
+    assert text(Session().feed(":nam")) == "nothing is named yet"
     assert text(Session().feed(":help")).count("\n") > 10
 
 

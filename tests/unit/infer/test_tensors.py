@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from ilang import Error, ShapeError, tensor
+from ilang import Error, ShapeError, einsum, tensor
 
 
 def arange(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -80,6 +80,17 @@ def test_windows_read_zero_outside_and_maxima_skip() -> None:
 def test_results_add_up_where_windows_of_the_result_meet() -> None:
     x, k = tensor.data(arange(3) + 1), tensor.data(np.array([1.0, 10.0]))
     assert tensor.einsum("i; k => i+k", x, k).value().tolist() == [1, 12, 23, 30]
+
+
+def test_einsum_of_arrays() -> None:
+    x, y = arange(2, 3), arange(3, 4)
+    assert np.allclose(einsum("ij; jk => ik", x, y), x @ y)
+    assert np.allclose(einsum("... => 0", arange(2, 3, 4)), [276])
+    assert einsum("..v..|ijk => ..v..kji", arange(5, 2, 3, 4), target="numpy").shape == (5, 4, 3, 2)
+    for spec, code in (("...|... => 0", "E0744"), ("ijk => i", "E0512"), ("i; i => i", "E0150")):
+        with pytest.raises(Error) as caught:
+            einsum(spec, arange(2, 3))
+        assert caught.value.code == code
 
 
 def test_literals() -> None:

@@ -1,4 +1,4 @@
-# i explain samples/17_schedule.i
+# i explain samples/20_schedule.i
 #
 # After an expression may stand a schedule, `| splits | order | roles`: how its loops run, never what
 # they compute. Here the loop over i is split in steps of 2, and the sum computes the products inside

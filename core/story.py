@@ -1,0 +1,79 @@
+"""The story of an inference: what fixed each axis and each element type, and what each result is written with.
+
+axis k    one extent: dimension 1 of in0, dimension 0 of in1
+axis y    follows from the index (y+u-1): yu + 2 - (u - 1) - 1 + 1
+out       f32: k is reduced, so elements are written more than once: they start from 0, in f64
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.shaped import Assignment, Derivation, Shaped, Size
+from ilang.core.listing import number_text, size_text
+from ilang.core.ops import OPS
+from ilang.core.record import record
+
+
+@record
+class StoryRow:
+    """One thing that was inferred: of what (an axis, an input, a result), and why."""
+
+    subject: str
+    says: str
+
+
+def tell(shaped: Shaped) -> tuple[StoryRow, ...]:
+    """The story of a shaped program: axes, then results in the order in which they are computed."""
+    rows = [
+        StoryRow(f"axis {size.name}", _axis(shaped, n, size)) for n, size in enumerate(shaped.sizes)
+    ]
+    for value, node in enumerate(shaped.nodes):
+        if isinstance(node, Assignment):
+            rows.append(StoryRow(shaped.tensors[value].name, _result(shaped, value, node)))
+    return tuple(rows)
+
+
+def _axis(shaped: Shaped, number: int, size: Size) -> str:
+    """What fixes an extent."""
+    names = [shaped.tensors[value].name for value in shaped.inputs]
+    places = [f"dimension {place.dim} of {names[place.number]}" for place in size.places]
+    reasons = []
+    if places:
+        one = "one extent: " if len(places) > 1 else ""
+        reasons.append(one + ", ".join(places))
+    if size.fixed is not None:
+        reasons.append(f"{'it is' if places else 'written as'} {size.fixed}")
+    reasons += [_derived(shaped, d) for d in shaped.derived if d.size == number]
+    reasons += [
+        f"read at {b.position}, so more than that" for b in shaped.bounds if b.size == number
+    ]
+    return "; ".join(reasons)
+
+
+def _derived(shaped: Shaped, derived: Derivation) -> str:
+    """The formula of a derived extent, in the names of sizes."""
+    text = size_text(shaped.sizes[derived.base])
+    if derived.pad:
+        text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
+    for step, window in derived.windows:
+        reach = f"({size_text(shaped.sizes[window])} - 1)"
+        text += f" - {reach if step == 1 else f'{step}·{reach}'}"
+    text += " - 1"
+    stride = f"⌊({text}) / {derived.stride}⌋" if derived.stride > 1 else text
+    return f"follows from the index {derived.span.text()}: {stride} + 1"
+
+
+def _result(shaped: Shaped, value: int, node: Assignment) -> str:
+    """How a result is written: once, or from the neutral element on."""
+    reduced = [node.axes[axis].name for axis in node.reduced_axes()]
+    dtype = shaped.tensors[value].dtype
+    if node.acc is None or not reduced:
+        return f"{dtype}: every element is written once, and all of them are"
+    op = OPS[node.acc]
+    assert op.identity is not None
+    neutral = number_text(op.identity)
+    inner = f", in {node.acc_dtype}" if node.acc_dtype != dtype else ""
+    plural = "are" if len(reduced) > 1 else "is"
+    return (
+        f"{dtype}: {' '.join(reduced)} {plural} reduced, so elements are written more than once: "
+        f"they start from {neutral}{inner}"
+    )

@@ -1,0 +1,121 @@
+"""Random programs, fresh ones every time the suite grows, and every program that once failed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen import toolchain
+from ilang.core.diagnostic import ToolError
+from tests.property import checking, fuzz, programs, trial, writer
+from tests.property.checking import Failure, Tally, check
+from tests.property.shrinking import shrink
+
+PROGRAMS, BATCH, SEED = 300, 50, 1
+
+
+def _has_compiler() -> bool:
+    try:
+        return bool(toolchain.find_compiler())
+    except ToolError:
+        return False
+
+
+needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
+
+
+def none_failed(failures: list[Failure]) -> None:
+    if failures:
+        told = [f"{f.step} ({f.mode}):\n{f.trial.written.text}\n{f.message}" for f in failures]
+        pytest.fail("\n\n".join(told), pytrace=False)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(PROGRAMS // BATCH))
+def test_random_programs(number: int) -> None:
+    jobs = list(fuzz.jobs(SEED, PROGRAMS, BATCH, ("sanitized",)))
+    tally = fuzz.work(jobs[number])
+    none_failed(tally.failures)
+    assert tally.programs == BATCH
+    assert tally.open_elements < 0.05 * tally.elements
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fast", "threads"])
+def test_random_programs_otherwise_compiled(mode: str) -> None:
+    none_failed(fuzz.work((SEED + PROGRAMS, 20, mode, False)).failures)
+
+
+@needs_compiler
+@pytest.mark.parametrize("path", sorted(fuzz.CASES.glob("*.json")), ids=lambda path: path.stem)
+def test_what_once_failed(path: Path) -> None:
+    kept = trial.load(path)
+    for mode in ("sanitized", "fast"):
+        none_failed(check([kept], mode).failures)
+
+
+def test_programs_are_those_of_their_seed() -> None:
+    assert trial.draw(7).written == trial.draw(7).written
+    assert trial.draw(7).written != trial.draw(8).written
+
+
+def test_programs_use_the_whole_language() -> None:
+    """Operators, types, sharing, diagonals, combinators: what the generator is there for does occur."""
+    trials = [trial.draw(seed) for seed in range(400)]
+    text = "\n".join(t.written.text for t in trials)
+    nodes = [node for t in trials for node in t.program.nodes]
+    expressions = [node for node in nodes if isinstance(node, programs.Expression)]
+    assert {e.op for e in expressions} >= {*programs.COMPARISONS, *programs.LOGIC, "!!", ""}
+    assert {e.op for e in expressions if e.reduces()} == {"", *programs.REDUCIBLE}
+    assert {len(e.reads) for e in expressions} == {1, 2}
+    assert any(len(set(p)) < len(p) for e in expressions for p in e.patterns)
+    assert {d for t in trials for d in t.program.dtypes()} == {*programs.DTYPES, None}
+    assert {r for t in trials for r in t.program.ranks()} == set(range(7))
+    assert all(symbol in text for symbol in (">> ", "<< ", " & ", " | ", "~(", "i(", " = "))
+    assert any(count > 1 for t in trials for count in t.program.uses().values())
+    assert any(len(set(t.program.outputs)) < len(t.program.outputs) for t in trials)
+    assert {n for t in trials for run in t.runs for a in run for n in a.shape} >= {0, 1, 2, 3, 65}
+
+
+def test_trials_are_kept_whole(tmp_path: Path) -> None:
+    for seed in range(20):
+        one = trial.draw(seed)
+        again = trial.load(trial.save(one, tmp_path, {"step": "none"}))
+        assert again.written == one.written
+        assert again.fixed == one.fixed
+        for run, other in zip(one.runs, again.runs, strict=True):
+            for a, b in zip(run, other, strict=True):
+                assert a.dtype == b.dtype
+                assert a.tobytes() == b.tobytes() or a.dtype.kind == "f"
+
+
+def test_plain_text_means_the_same() -> None:
+    """However a program is written, it is the same graph: inference agrees with the generator."""
+    for seed in range(60):
+        one = trial.draw(seed)
+        plain = writer.write(one.program, random.Random(0), plain=True)
+        assert set(plain.program.outputs) == set(one.program.outputs)
+        assert sorted(plain.program.inputs) == sorted(one.program.inputs)
+        other = trial.Trial(seed, plain, False, ())
+        checking._lowered(other, "p", Tally())
+
+
+def test_shrinking_keeps_what_fails() -> None:
+    """A trial that fails for one operator shrinks to little more than that operator."""
+
+    def fails(candidate: trial.Trial) -> bool:
+        return any(
+            isinstance(node, programs.Expression) and node.op == ">" and node.reduces()
+            for node in candidate.program.nodes
+        )
+
+    seed = next(seed for seed in range(1000) if fails(trial.draw(seed)))
+    small = shrink(trial.draw(seed), fails)
+    assert fails(small)
+    assert len(small.program.nodes) == 2
+    assert len(small.runs) == 1
+    assert all(array.size <= 1 for array in small.runs[0])

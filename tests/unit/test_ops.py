@@ -1,0 +1,180 @@
+"""The op table, the oracle's meanings and the spellings in C: every operator and primitive has each, and they agree."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang.codegen import toolchain
+from ilang.codegen.targets import c, cfamily
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.core.dtype import DTYPES, FLOATS, INTEGERS
+from ilang.core.ir.kernel import Buffer, Program
+from ilang.core.ir.scalar import Apply, Load
+from ilang.core.ops import OPS, PRIMITIVES, SYMBOLS, Primitive
+from ilang.core.reference import MEANING, NUMPY_TYPES
+
+Array = npt.NDArray[Any]
+
+CONTRACT = {
+    "+": ("add", "add", "copy", 0),
+    "*": ("mul", "mul", "copy", 1),
+    "-": ("sub", "sub", "neg", None),
+    "/": ("div", "div", "recip", None),
+    ">": ("max", "max", "max", -np.inf),
+    "<": ("min", "min", "min", np.inf),
+    "^": ("pow", "pow", "exp", None),
+    "$": ("log", "log", "ln", None),
+    ">>": ("gt", "gt", "gt", None),
+    ">=": ("gte", "gte", "gte", None),
+    "<<": ("lt", "lt", "lt", None),
+    "<=": ("lte", "lte", "lte", None),
+    "==": ("eq", "eq", "eq", None),
+    "!=": ("neq", "neq", "neq", None),
+    "&&": ("and", "and", "truth", 1),
+    "||": ("or", "or", "truth", 0),
+    "^^": ("xor", "xor", "truth", 0),
+    "!!": ("not", None, "not", None),
+}
+"""Symbol, name, binary and unary primitive, identity: the table of LANGUAGE.md section 1."""
+
+
+def test_the_table_is_that_of_the_contract() -> None:
+    found = {s: (op.name, op.binary, op.unary, op.identity) for s, op in OPS.items()}
+    assert found == CONTRACT
+    assert all(symbol == op.symbol for symbol, op in OPS.items())
+
+
+def test_longer_symbols_are_tried_first() -> None:
+    assert sorted(SYMBOLS) == sorted(OPS)
+    for one, other in itertools.combinations(SYMBOLS, 2):
+        assert not other.startswith(one)
+
+
+def test_forms_use_primitives_of_their_arity() -> None:
+    for op in OPS.values():
+        if op.binary is not None:
+            assert PRIMITIVES[op.binary].arity == 2
+        filled = (op.unary_left is not None) + (op.unary_right is not None)
+        assert PRIMITIVES[op.unary].arity == 1 + filled
+
+
+def test_every_primitive_is_used() -> None:
+    used = {op.unary for op in OPS.values()} | {op.binary for op in OPS.values()}
+    assert set(PRIMITIVES) - used == {"sqrt", "square"}  # what powers by a literal become
+
+
+def test_the_oracle_knows_every_primitive() -> None:
+    assert set(MEANING) == set(PRIMITIVES)
+
+
+@pytest.mark.parametrize("symbol", [s for s, op in OPS.items() if op.identity is not None])
+def test_identities_are_neutral(symbol: str) -> None:
+    op = OPS[symbol]
+    assert op.binary is not None
+    assert op.identity is not None
+    logic = PRIMITIVES[op.binary].kind == "logic"
+    x = np.asarray([False, True]) if logic else np.asarray([-np.inf, -1.0, 0.0, 2.0, np.inf])
+    identity = x.dtype.type(op.identity)
+    np.testing.assert_array_equal(MEANING[op.binary](identity, x), x)
+    np.testing.assert_array_equal(MEANING[op.binary](x, identity), x)
+
+
+def types_of(primitive: Primitive) -> tuple[str, ...]:
+    """The types that the operands of a primitive may have in a kernel."""
+    match primitive.kind:
+        case "float":
+            return FLOATS
+        case "arithmetic":
+            return (*FLOATS, *INTEGERS)
+        case _:
+            return DTYPES
+
+
+CASES = [(p.name, dtype) for p in PRIMITIVES.values() if p.kind != "move" for dtype in types_of(p)]
+
+SAMPLES: dict[str, list[float]] = {
+    "f32": [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.5, 1e-40, 3e38, np.inf, -np.inf, np.nan],
+    "f64": [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -2.5, 5e-324, 1e308, np.inf, -np.inf, np.nan],
+    "i32": [0, 1, -1, 2, 46341, 2**31 - 1, -(2**31)],
+    "i64": [0, 1, -1, 2, 3037000500, 2**63 - 1, -(2**63)],
+    "bool": [0, 1],
+}
+
+
+def scalar_of(name: str, dtype: str) -> tuple[Apply, Program]:
+    """A primitive on elements of two arrays, and a program that holds them."""
+    primitive = PRIMITIVES[name]
+    arguments = tuple(Load(n, (), dtype) for n in range(primitive.arity))
+    result = "bool" if primitive.kind in ("compare", "logic") else dtype
+    buffers = tuple(Buffer(f"x{n}", dtype, (), "temporary") for n in range(primitive.arity))
+    return Apply(name, arguments, result), Program("f", (), buffers, (), (), ())
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_primitive_has_a_spelling(name: str, dtype: str) -> None:
+    scalar, program = scalar_of(name, dtype)
+    text = Spelling(program, None).value(scalar)
+    assert all(f"x{n}[0]" in text for n in range(len(scalar.arguments)))
+    known = {"INT64_C", *(f"{helper}_{dtype}" for helper in cfamily.HELPERS)}
+    known |= {spelling for row in cfamily.LIBM.values() for spelling in row.values()}
+    assert set(re.findall(r"\b(\w+)\(", text)) <= known
+
+
+def c_functions() -> Iterator[str]:
+    """A C function per primitive and type that applies it to arrays."""
+    helpers = {f"{n}_{t}" for n, t in CASES if n in cfamily.HELPERS}
+    yield "#include <math.h>\n#include <stdint.h>\n"
+    for helper in sorted(helpers):
+        yield from c._helper(helper)
+    for name, dtype in CASES:
+        scalar, program = scalar_of(name, dtype)
+        assert scalar.dtype is not None
+        value = Spelling(program, None).value(scalar).replace("[0]", "[n]")
+        given = C_TYPES[dtype]
+        yield f"void {name}_of_{dtype}(int count, const {given} *x0, const {given} *x1, {C_TYPES[scalar.dtype]} *out)"
+        yield f"{{ (void)x1; for (int n = 0; n < count; ++n) out[n] = {value}; }}\n"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The functions, compiled as programs are."""
+    import cffi
+
+    folder: Path = tmp_path_factory.mktemp("primitives")
+    (folder / "all.c").write_text("\n".join(c_functions()), "utf-8")
+    command = [*toolchain.find_compiler().command, *toolchain.STANDARD, "-O2", "-Wall", "-Werror"]
+    subprocess.run([*command, "all.c", "-o", "all.so", "-lm"], cwd=folder, check=True)
+    ffi = cffi.FFI()
+    for name, dtype in CASES:
+        ffi.cdef(f"void {name}_of_{dtype}(int, const void *, const void *, void *);")
+    return ffi, ffi.dlopen(str(folder / "all.so"))
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> None:
+    """Every primitive on all pairs of special values gives NumPy's answer; of two zeros max may give either."""
+    ffi, functions = library
+    arity = PRIMITIVES[name].arity
+    pairs = np.array(list(itertools.product(SAMPLES[dtype], repeat=arity)), dtype=object)
+    columns = [np.asarray(list(column), dtype=NUMPY_TYPES[dtype]) for column in pairs.T]
+    with np.errstate(all="ignore"):
+        want: Array = np.asarray(MEANING[name](*columns))
+    got = np.empty(len(pairs), dtype=want.dtype)
+    inputs = [ffi.from_buffer(column) for column in (*columns, columns[0])[:2]]
+    getattr(functions, f"{name}_of_{dtype}")(len(pairs), *inputs, ffi.from_buffer(got))
+    if want.dtype.kind != "f" or name not in ("exp", "ln", "log", "pow"):
+        np.testing.assert_array_equal(got, want)
+    else:
+        np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "f32" else 1e-14, atol=1e-44)
+    if want.dtype.kind == "f" and name not in ("max", "min", "log"):
+        settled = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(got)[settled], np.signbit(want)[settled])
