@@ -6,12 +6,14 @@ Used by ``explain``, by golden files and by ``Component.loops``; nothing is pars
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
 
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
 from ilang.core.ir.nest import Scheduled, schedule_text
+from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Shaped, Size
 
@@ -91,6 +93,12 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
             reduced = " ".join(name for axis, name in enumerate(letters) if axis not in kept)
             over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
             return f"{fold}{reduced}{': ' if fold else ''}{text}   for {over or '.'}"
+        case Terminal():
+            return f"{node.kind} {node.name}"
+        case Operation():
+            return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
+        case _:
+            assert_never(node)
 
 
 def _subscript(index: Sequence[Affine], letters: Sequence[str]) -> str:

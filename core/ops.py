@@ -16,6 +16,7 @@ class Primitive:
 
     ``kind`` fixes its element types: ``arithmetic`` (operands brought to one type, that is the result),
     ``float`` (the same, and the type must be f32 or f64), ``compare`` (operands brought to one type, bool result),
+    ``select`` (the first operand taken as a truth value, the others brought to one type, that is the result),
     ``logic`` (each operand taken as a truth value, bool result), ``move`` (the operand's own type).
     """
 
@@ -43,6 +44,10 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("square", 1, "float", "square"),
         Primitive("log", 2, "float", "logarithm of the right to the base of the left"),
         Primitive("ln", 1, "float", "natural logarithm"),
+        Primitive("sin", 1, "float", "sine"),
+        Primitive("cos", 1, "float", "cosine"),
+        Primitive("tanh", 1, "float", "hyperbolic tangent"),
+        Primitive("where", 3, "select", "the second where the first is true, else the third"),
         Primitive("gt", 2, "compare", "whether greater than"),
         Primitive("gte", 2, "compare", "whether at least"),
         Primitive("lt", 2, "compare", "whether less than"),

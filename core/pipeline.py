@@ -16,6 +16,7 @@ from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
 from ilang.core.explanation import Explanation
 from ilang.core.infer.fit import fit_shaped
+from ilang.core.infer.operations import Inferred
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
@@ -26,6 +27,7 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
 from ilang.core.passes.kernel_to_lanes import kernel_to_lanes
 from ilang.core.passes.nest_to_kernel import nest_to_kernel
+from ilang.core.passes.operations_to_shaped import operations_to_shaped
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
 from ilang.core.record import record
@@ -38,11 +40,13 @@ __all__ = [
     "graph_of",
     "graph_text",
     "infer",
+    "infer_rows",
     "landings",
     "loops_text",
     "lower",
     "module_graph",
     "shapes_text",
+    "tensors_shaped",
     "text_component",
 ]
 
@@ -94,6 +98,19 @@ def infer(
 ) -> Shaped:
     """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
     shaped = graph_to_shaped(graph, dtypes, ranks, shapes)
+    shaped_check.verify(shaped)
+    return shaped
+
+
+def infer_rows(graph: Graph) -> Inferred:
+    """The rows of every value of a graph of operations between tensors."""
+    graph_check.verify(graph)
+    return Inferred(graph)
+
+
+def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
+    """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
+    shaped = operations_to_shaped(inferred, dtypes, outputs)
     shaped_check.verify(shaped)
     return shaped
 

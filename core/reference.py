@@ -44,6 +44,10 @@ MEANING: dict[str, Callable[..., Any]] = {
     "square": np.square,
     "log": lambda base, x: np.divide(np.log(x), np.log(base)),
     "ln": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "where": lambda test, x, y: np.where(np.not_equal(test, 0), x, y),
     "gt": np.greater,
     "gte": np.greater_equal,
     "lt": np.less,
@@ -75,7 +79,8 @@ def evaluate(
         for number, node in enumerate(shaped.nodes):
             dtype = types[shaped.tensors[number].dtype]
             if isinstance(node, Assignment):
-                values.append(_assign(node, values, extents, types).astype(dtype))
+                dims = tuple(extents[size] for size in shaped.tensors[number].dims)
+                values.append(_assign(node, values, dims, extents, types).astype(dtype))
             else:
                 values.append(np.asarray(arrays[node.number]).astype(dtype))
     return [values[number] for number in shaped.outputs]
@@ -88,7 +93,11 @@ def _types(exact: bool) -> dict[str, np.dtype[Any]]:
 
 
 def _assign(
-    node: Assignment, values: list[Array], extents: Sequence[int], types: dict[str, np.dtype[Any]]
+    node: Assignment,
+    values: list[Array],
+    dims: tuple[int, ...],
+    extents: Sequence[int],
+    types: dict[str, np.dtype[Any]],
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
     positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
@@ -101,11 +110,31 @@ def _assign(
         counted = counted & inside if read.outside == "skip" else counted
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
+    if node.base is not None:
+        return _onto(node, values[node.base], full, positions, np.broadcast_to(counted, domain))
     if node.acc is not None:
         full = _fold(
             node, full.astype(types[node.acc_dtype]), np.broadcast_to(counted, domain), types
         )
-    return _arranged(node, full)
+    return _arranged(node, full).reshape(dims)
+
+
+def _onto(
+    node: Assignment, base: Array, full: Array, positions: list[Array], counted: Array
+) -> Array:
+    """A copy of the base with elements stored, or accumulated into, where that counts."""
+    result = base.copy()
+    at = tuple(
+        np.broadcast_to(_index(part, positions), full.shape)[counted] for part in node.target
+    )
+    if node.acc is None:
+        result[at] = full[counted]
+        return result
+    primitive = OPS[node.acc].binary
+    assert primitive is not None
+    ufunc: Any = MEANING[primitive]
+    ufunc.at(result, at, full[counted].astype(result.dtype))
+    return result
 
 
 def _along(axis: int, extent: int, rank: int) -> Array:

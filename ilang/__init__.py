@@ -104,7 +104,23 @@ class _Later:
         return f"<{self._name}: not in this version>"
 
 
-einsum = _Later("einsum")
+def einsum(spec: str, *arrays: Any, target: str = "c") -> Any:
+    """An extended einsum of arrays: ``einsum("ij; jk => ik", x, y)``.
+
+    Shapes in a specification are ``batch|input->output``; the axes of an array stand in memory order: batch, output,
+    input. For parameters and other tensors whose shapes are inferred, see ``ilang.tensor``.
+
+    Raises:
+        Error: NotationError (the specification), ShapeError (it does not fit), DataError.
+    """
+    from ilang.codegen.component import no_such_notation
+    from ilang.tensor import einsum_of_arrays
+
+    if not arrays:
+        raise no_such_notation("einsum(...) as a component")
+    return einsum_of_arrays(spec, arrays, target)
+
+
 einx = _Later("einx")
 elementwise = _Later("elementwise")
 

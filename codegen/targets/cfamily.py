@@ -260,6 +260,9 @@ class Spelling:
             return f"-{self._atom(scalar.arguments[0])}"
         if scalar.primitive == "recip":
             return f"{literal(1.0, scalar.dtype)} / {self._atom(scalar.arguments[0])}"
+        if scalar.primitive == "where":
+            test, yes, no = scalar.arguments
+            return f"{self._truth(test)} ? {self._atom(yes)} : {self._atom(no)}"
         words = [self.expression(a) for a in scalar.arguments]
         if scalar.primitive == "log":
             name = LIBM["ln"][scalar.dtype]
@@ -313,6 +316,9 @@ LIBM = {
     "ln": {"f32": "logf", "f64": "log"},
     "pow": {"f32": "powf", "f64": "pow"},
     "sqrt": {"f32": "sqrtf", "f64": "sqrt"},
+    "sin": {"f32": "sinf", "f64": "sin"},
+    "cos": {"f32": "cosf", "f64": "cos"},
+    "tanh": {"f32": "tanhf", "f64": "tanh"},
 }
 HELPERS = frozenset({"max", "min", "square"})
 CALLS = HELPERS | LIBM.keys()

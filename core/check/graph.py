@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.ir.scalar import Operand, walk
 
 
 def verify(graph: Graph) -> None:
@@ -16,6 +18,16 @@ def verify(graph: Graph) -> None:
                 _demand(value < len(graph.inputs), "inputs come first", value)
             case Elementwise():
                 reads = (node.value,)
+            case Terminal():
+                _demand(
+                    (node.kind != "number") == (value < len(graph.inputs)),
+                    "leaves with arrays are inputs",
+                    value,
+                )
+            case Operation():
+                reads = node.operands
+                used = {p.number for p in walk(node.scalar) if isinstance(p, Operand)}
+                _demand(used <= set(range(len(reads))), "a scalar uses operands", value)
             case Assignment():
                 reads = tuple(read.value for read in node.reads)
                 _assignment(node, value)

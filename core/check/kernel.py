@@ -78,7 +78,19 @@ class _Verifier:
         for size, part in zip(dims, index, strict=True):
             self._demand(all(v in self.sizes for _, v in part.terms), "an index uses open loops")
             axis = part.axis()
-            self._demand(axis is None or self.sizes[axis] == size, "a loop has the extent it walks")
+            walked = axis is None or self.sizes[axis] == size
+            self._demand(walked or self._stays(part, size), "a loop has the extent it walks")
+            self._demand(bool(part.terms) or self._stays(part, size), "a fixed index is inside")
+
+    def _stays(self, part: Affine, size: int) -> bool:
+        """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""
+        extents = [self.program.sizes[self.sizes[v]].fixed for _, v in part.terms]
+        extent = self.program.sizes[size].fixed
+        if extent is None or None in extents:
+            return not part.terms or part.axis() is None
+        reach = [c * ((n or 1) - 1) for (c, _), n in zip(part.terms, extents, strict=True)]
+        least = part.offset + sum(min(0, end) for end in reach)
+        return 0 in extents or (0 <= least and part.offset + sum(max(0, e) for e in reach) < extent)
 
     def _conditions(self, within: tuple[Within, ...]) -> None:
         used = (v for condition in within for _, v in condition.index.terms)

@@ -17,6 +17,7 @@ def verify(shaped: Shaped) -> None:
     _demand(
         len({size.name for size in shaped.sizes}) == len(shaped.sizes), "size names are distinct", 0
     )
+    _bases(shaped)
     for value, node in enumerate(shaped.nodes):
         _demand(
             all(0 <= s < len(shaped.sizes) for s in shaped.tensors[value].dims),
@@ -29,10 +30,39 @@ def verify(shaped: Shaped) -> None:
             _demand(value not in shaped.outputs, "an input is no output", value)
 
 
+def _bases(shaped: Shaped) -> None:
+    """A value that another one takes the place of is used for nothing else."""
+    nodes = [(v, node) for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)]
+    bases = [node.base for _, node in nodes if node.base is not None]
+    read = {read.value for _, node in nodes for read in node.reads} | set(shaped.outputs)
+    _demand(len(set(bases)) == len(bases), "a base has one successor", 0)
+    _demand(not read & set(bases), "a base is not read", 0)
+    for value, node in nodes:
+        if node.base is not None:
+            old, new = shaped.tensors[node.base], shaped.tensors[value]
+            _demand(isinstance(shaped.nodes[node.base], Assignment), "a base is computed", value)
+            _demand(node.base < value, "a base comes before", value)
+            _demand((old.dtype, old.dims) == (new.dtype, new.dims), "a base has the type", value)
+
+
+def _whole(shaped: Shaped, value: int, node: Assignment) -> None:
+    """Without a base every element is written."""
+    for index, size in zip(node.target, shaped.tensors[value].dims, strict=True):
+        axis = index.axis()
+        unit = not index.terms and not index.offset and shaped.sizes[size].fixed == 1
+        _demand(
+            unit or (axis is not None and node.sizes[axis] == size), "the target is whole", value
+        )
+    kept = node.output_axes()
+    _demand(len(set(kept)) == len(kept), "the target walks distinct axes", value)
+
+
 def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
     tensor = shaped.tensors[value]
     _demand(len(node.sizes) == len(node.axes), "every axis has a size", value)
     _demand(len(node.target) == len(tensor.dims), "the target has the tensor's rank", value)
+    if node.base is None:
+        _whole(shaped, value, node)
     for read in node.reads:
         source = shaped.tensors[read.value]
         _demand(read.value < value, "a node reads smaller numbers", value)
@@ -40,7 +70,11 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
         for index, size in zip(read.index, source.dims, strict=True):
             axis = index.axis()
             _demand(
-                axis is None or node.sizes[axis] == size, "an axis has the size it walks", value
+                axis is None
+                or node.sizes[axis] == size
+                or _is_part(shaped, node.sizes[axis], size),
+                "an axis has the size it walks",
+                value,
             )
     for part in walk(node.scalar):
         _demand(part.dtype in DTYPES, "every scalar is typed", value)
@@ -51,7 +85,14 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
                 value,
             )
         if isinstance(part, Apply) and PRIMITIVES[part.primitive].kind not in ("logic", "move"):
-            _demand(len({a.dtype for a in part.arguments}) == 1, "arguments have one type", value)
+            alike = part.arguments[PRIMITIVES[part.primitive].kind == "select" :]
+            _demand(len({a.dtype for a in alike}) == 1, "arguments have one type", value)
+
+
+def _is_part(shaped: Shaped, part: int, size: int) -> bool:
+    """Whether an axis of known extent walks the first elements of a dimension."""
+    inner, outer = shaped.sizes[part].fixed, shaped.sizes[size].fixed
+    return inner is not None and outer is not None and inner <= outer
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

@@ -78,6 +78,11 @@ def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scala
         return arguments[0]
     if kind == "logic":
         return Apply(primitive, tuple(_settle(a, span) for a in arguments), "bool")
+    if kind == "select":
+        test, *others = arguments
+        dtype = _common(tuple(others), span)
+        chosen = tuple(_brought(a, dtype, span) for a in others)
+        return Apply(primitive, (_settle(test, span), *chosen), dtype)
     dtype = _common(arguments, span)
     if kind != "compare":
         dtype = arithmetic(dtype)

@@ -6,8 +6,8 @@ Produced by ``passes/syntax_to_graph.py`` (and every later notation), consumed b
 
 Invariants:
     - ``nodes`` is flat and ordered: a node reads only values of smaller number; the value of node n is n.
-    - The inputs come first: the value of input n is n. ``outputs`` lists values; a value
-      may stand there twice and may be an input.
+    - The inputs come first: the value of input n is n; a leaf of a tensor expression that holds an array is one.
+      ``outputs`` lists values; a value may stand there twice and may be an input.
     - Each assignment owns its axes: axis numbers mean nothing outside it. ``axes`` holds every axis that any index
       names.
     - A read whose index leaves the dimension gives 0, or skips the iteration: ``skips``. A fixed index never leaves it.
@@ -18,6 +18,7 @@ Invariants:
 from __future__ import annotations
 
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.operation import Demand, Operation, Terminal
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
@@ -95,7 +96,7 @@ class Elementwise:
     span: Span
 
 
-Node = Input | Assignment | Elementwise
+Node = Input | Assignment | Elementwise | Terminal | Operation
 
 
 @record
@@ -107,8 +108,9 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     claims: tuple[Claim, ...] = ()
+    demands: tuple[Demand, ...] = ()
 
     def input_name(self, number: int) -> str:
         """What messages call input ``number``: its written name, or ``in0``, ``in1``, ..."""
         node = self.nodes[self.inputs[number]]
-        return node.name if isinstance(node, Input) and node.name else f"in{number}"
+        return node.name if isinstance(node, Input | Terminal) and node.name else f"in{number}"

@@ -3,12 +3,16 @@
 Produced by ``passes/graph_to_shaped.py``, consumed by the evaluator, the schedule and ``explain``.
 
 Invariants:
-    - An extent is a ``Size``: a number, or a name that a run-time argument fills. Two dimensions have the same size
-      number iff the program forces them to be equal.
+    - An extent is a ``Size``: a number, or a name that a run-time argument fills. Dimensions of one size number have
+      equal extents.
     - Constants are folded into the scalars that use them; every scalar is typed, its conversions explicit.
     - ``derived`` is in the order in which extents can be computed; a derived size that an argument also gives must
       agree.
     - Each output is a value of its own: an assignment, never an input, never listed twice.
+    - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
+      the whole dimension, or 0 where the dimension has size 1.
+    - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
+      output: the new value takes its place in memory.
     - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
 """
 
@@ -104,7 +108,11 @@ class Input:
 
 @record
 class Assignment:
-    """An accumulating assignment; ``sizes`` gives the size number of each axis."""
+    """An accumulating assignment; ``sizes`` gives the size number of each axis.
+
+    With a ``base``, the tensor is that value with the elements at ``target`` stored anew, or accumulated into where
+    there is an ``acc``: what one assignment cannot write alone (diagonals, parts of a concatenation).
+    """
 
     axes: tuple[Axis, ...]
     sizes: tuple[int, ...]
@@ -116,6 +124,7 @@ class Assignment:
     schedule: Schedule | None
     text: str
     span: Span
+    base: int | None = None
 
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""
@@ -125,6 +134,10 @@ class Assignment:
         """The axes that the target does not have, in order."""
         kept = set(self.output_axes())
         return tuple(axis for axis in range(len(self.axes)) if axis not in kept)
+
+    def disjoint_axes(self) -> frozenset[int]:
+        """The axes whose iterations write disjoint elements: each alone walks a dimension of the target."""
+        return frozenset(index.terms[0][1] for index in self.target if len(index.terms) == 1)
 
 
 Node = Input | Assignment

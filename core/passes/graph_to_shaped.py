@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import ElementTypeError, Label, ShapeError
+from ilang.core.diagnostic import ElementTypeError, InternalError, Label, ShapeError
 from ilang.core.dtype import accumulator, arithmetic
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.extents import Extents
@@ -21,6 +21,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
+from ilang.core.source import Span
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
@@ -77,7 +78,7 @@ class _Shaping:
         for value, node in enumerate(self.program.nodes):
             self._node(value, node)
         outputs = self._outputs()
-        names = _names(self.program, outputs, self.number, len(self.nodes))
+        names = name_tensors(self.program, outputs, self.number, len(self.nodes))
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),
@@ -112,6 +113,10 @@ class _Shaping:
                     self.constants[value] = folded
                     return
                 self._assignment(value, self._spread(value, node))
+            case _:
+                raise InternalError(
+                    "E9901", "an operation over rows reached the inference of letters"
+                )
 
     def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:
         """An elementwise node as the assignment it is, now that its rank is known."""
@@ -133,7 +138,7 @@ class _Shaping:
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
             outside = self.extents.outside(value, read)
             reads.append(shaped.Read(source, read.index, outside))
-        scalar, dtype = _reduced(node, delivered)
+        scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
         result = shaped.Assignment(
             node.axes,
             tuple(self.extents.of_axis(value, axis) for axis in range(len(node.axes))),
@@ -221,12 +226,14 @@ def _input_dtypes(program: graph.Graph, given: Sequence[str | None]) -> list[str
     ]
 
 
-def _reduced(node: graph.Assignment, delivered: list[Scalar]) -> tuple[Scalar, str]:
+def reduced_scalar(
+    written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
+) -> tuple[Scalar, str]:
     """The typed scalar of an assignment, and the type of its result."""
-    scalar = type_scalar(node.scalar, delivered, node.span)
+    scalar = type_scalar(written, delivered, span)
     assert scalar.dtype is not None
-    if node.acc is not None:
-        primitive = OPS[node.acc].binary
+    if acc is not None:
+        primitive = OPS[acc].binary
         assert primitive is not None
         if PRIMITIVES[primitive].kind == "logic":
             scalar = Apply("truth", (scalar,), "bool")
@@ -237,13 +244,14 @@ def _reduced(node: graph.Assignment, delivered: list[Scalar]) -> tuple[Scalar, s
     return scalar, dtype
 
 
-def _names(
+def name_tensors(
     program: graph.Graph, outputs: list[int], number: dict[int, int], count: int
 ) -> list[str]:
     """Names of tensors in loops and messages: inputs by their name, ``out``, and ``t1``, ``t2``, ... between."""
     names = [""] * count
     for position, value in enumerate(program.inputs):
-        names[number[value]] = program.input_name(position)
+        if value in number:
+            names[number[value]] = program.input_name(position)
     unique = Names(frozenset(names))
     for position, value in enumerate(outputs):
         names[value] = unique.fresh("out" if len(outputs) == 1 else f"out{position}")

@@ -79,11 +79,18 @@ class _Storage:
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
         self.unique = Names(self.names)
+        self.successor = {
+            node.base: value
+            for value, node in enumerate(shaped.nodes)
+            if isinstance(node, Assignment) and node.base is not None
+        }
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
 
     def whole(self, value: int) -> int:
-        """The buffer that holds all of a value."""
+        """The buffer that holds all of a value; one that takes another's place has its buffer."""
+        while value in self.successor:
+            value = self.successor[value]
         if value not in self.of_value:
             tensor = self.shaped.tensors[value]
             role = "temporary"
@@ -174,9 +181,9 @@ class _Lowering:
         rank = len(self.shaped.tensors[value].dims)
         place = _Place(None, self.storage.whole(value), tuple(range(rank)))
         frame = self._frame(value, place)
-        # Iterations of the outermost loop write disjoint elements if it is an output loop.
+        # Iterations of the outermost loop write disjoint elements if it alone walks a dimension.
         self.root = frame
-        self.parallel = any(axis in frame.node.output_axes() for axis in frame.nest.order[:1])
+        self.parallel = any(axis in frame.node.disjoint_axes() for axis in frame.nest.order[:1])
         _drive(self._assignment(frame))
         if self.parallel:
             root = self.top[-1]
@@ -199,7 +206,7 @@ class _Lowering:
     def _assignment(self, frame: _Frame) -> Steps:
         """Lower one assignment: its open loops come from the reader, the others are opened here."""
         order, node = frame.nest.order, frame.node
-        reduced = set(node.reduced_axes())
+        reduced = set(node.reduced_axes()) if node.base is None else set()
         leading = next((n for n, axis in enumerate(order) if axis in reduced), len(order))
         yield from self._stage(frame, 0)
         opened = []
@@ -210,11 +217,21 @@ class _Lowering:
         block = self._block(frame, leading)
         if reduced:
             yield from self._reduction(frame, block, leading)
-        else:
+        elif node.base is None or node.acc is None:
             self._write(frame, block, self._value(frame))
+        else:
+            self._accumulate(frame, block)
         for loop in reversed(opened):
             self._leave(loop)
         self._comment(frame)
+
+    def _accumulate(self, frame: _Frame, block: Block) -> None:
+        """Accumulate into an element of the base: several iterations may meet there."""
+        assert frame.place.buffer is not None
+        index = tuple(frame.indexed(part) for part in frame.node.target)
+        held = Load(frame.place.buffer, index, frame.node.acc_dtype)
+        value = self._accumulated(frame, held)
+        self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: _Frame) -> None:
         self.comments.append(f"{frame.node.text}   {schedule_text(frame.node, frame.nest)}")

@@ -1,8 +1,9 @@
 """The schedule of everything unscheduled, as the same value a person's schedule is.
 
 Rules, from access patterns only:
-    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index, it is no
-       output, and no element would be computed twice; else it is computed whole, in a kernel of its own.
+    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index,
+       it is no output, has no base, and no element would be computed twice; else it is computed whole, in a kernel
+       of its own.
     2. A pointwise value that its reader reads once an iteration is computed in the reader's innermost loop: a chain
        of pointwise expressions is one nest, a matrix multiply stores no product.
     3. Any other staged value is computed inside the longest run of the reader's outer loops that are also its own
@@ -62,7 +63,9 @@ class _Choice:
             return False
         reader, read = found
         renamed = mapping(node, read)
-        return len(renamed) == len(node.target) and len(set(renamed.values())) == len(reader.axes)
+        return len(renamed) == len(node.output_axes()) and len(set(renamed.values())) == len(
+            reader.axes
+        )
 
     def _accesses(self) -> list[dict[Access, float]]:
         """The memory accesses of each assignment, those of what is computed in its innermost loop included."""
@@ -130,13 +133,15 @@ class _Choice:
 
 
 def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
-    """For each value the one assignment and index that reads it, or None: several, an output, or an input."""
+    """For each value the one assignment and index that reads it; None if it cannot be staged there (rule 1)."""
     found: list[tuple[int, Assignment, Read] | None] = [None] * len(shaped.nodes)
     shared = set(shaped.outputs)
     for reader, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment):
             shared.add(reader)
             continue
+        if node.base is not None:
+            shared |= {reader, node.base}
         for read in node.reads:
             known = found[read.value]
             if known is not None and (known[0] != reader or known[2] != read):

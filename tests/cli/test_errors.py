@@ -91,7 +91,7 @@ def indented(block: str) -> str:
 
 def test_every_code_that_is_raised_has_a_section() -> None:
     raised = set()
-    for folder in ("core", "codegen", "icli"):
+    for folder in ("core", "codegen", "icli", "ilang"):
         for path in (ROOT / folder).rglob("*.py"):
             raised |= set(RAISED.findall(path.read_text(encoding="utf-8")))
     assert raised - BUGS == set(sections()) - BUGS

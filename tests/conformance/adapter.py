@@ -6,10 +6,219 @@ The scorer runs this file by its path and calls the functions by name; it knows 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ilang import I, i
+from ilang import tensor as t
+from ilang.core.infer.solver import solve
+from ilang.core.ir.rows import (
+    KINDS,
+    Dim,
+    DimBelow,
+    DimEqual,
+    Known,
+    Leaf,
+    Origin,
+    Row,
+    RowBelow,
+    RowEqual,
+    Var,
+    closed,
+    opened,
+    weighted,
+    window,
+)
+from ilang.core.notation.einsum import parse_shape
+from ilang.core.source import Source
 
 
 def index(program: str, inputs: Sequence[Any], target: str) -> Any:
     """Run ``(i("ij~ji") & I) >> i("ij+ij~ij")``, a program in the Python spelling, on arrays."""
     component = eval(program, {"__builtins__": {}, "i": i, "I": I})
     return component(*inputs, target=target)
+
+
+# -- tensor ----------------------------------------------------------------------------------------------------------
+
+
+def tensor(notation: dict[str, Any]) -> dict[str, Any]:
+    """Solve and run a tensor expression, a set of constraints, or read a shape specification."""
+    if "vars" in notation:
+        return _solved(notation)
+    if "parse_shape_spec" in notation:
+        shape, named = parse_shape(Source("<spec>", notation["parse_shape_spec"]))
+        counts = {kind: len(row.axes()) for kind, row in zip(KINDS, shape.rows, strict=True)}
+        return {"axis_counts": counts, "multichar": named}
+    found = _Let(notation)
+    result = found.shapes()
+    if "of" in notation:
+        result |= found.projection(notation["of"])
+    return result | {"values": found.values()}
+
+
+def _where(spec: str, test: Any, x: Any, y: Any) -> Any:
+    return t.where(test, x, y, spec)
+
+
+UNARY: dict[str, Any] = {
+    "neg": lambda x: -x, "relu": t.relu, "exp": t.exp, "log": t.log, "sin": t.sin, "cos": t.cos, "tanh": t.tanh,
+    "sqrt": t.sqrt, "id": lambda x: x + 0, "recip": t.recip, "recip_sqrt": t.recip_sqrt, "not": t.not_,
+    "transpose": t.transpose,
+}  # fmt: skip
+BINARY: dict[str, Any] = {
+    "add": lambda x, y: x + y, "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
+    "pow": lambda x, y: x ** y, "lt": t.lt, "eq": t.eq, "matmul": t.matmul, "interleave": t.interleave,
+    "fma": t.fma, "fma_compose": lambda x, y, z: t.matmul(x, y) + z, "where": t.where,
+}  # fmt: skip
+SPECIFIED: dict[str, Any] = {
+    "einsum": t.einsum, "einsum1": t.einsum, "einsum3": t.einsum, "einmax1": t.einmax, "tropical": t.tropical,
+    "outer_sum": t.outer_sum, "concat": t.concat, "where": _where,
+}  # fmt: skip
+
+
+class _Let:
+    """The tensors of a notation by name, solved together."""
+
+    def __init__(self, notation: dict[str, Any]) -> None:
+        self.named: dict[str, Any] = {}
+        for name, node in notation["let"]:
+            self.named[name] = self.tensor(node, name)
+        demands, fits = [], []
+        for kind, *arguments in notation.get("constraints", ()):
+            if kind == "le":
+                fits.append(tuple(self.named[name] for name in arguments))
+            else:
+                demand: dict[str, Any] = {
+                    "set_dim": t.SetSize,
+                    "set_equal": t.SameSize,
+                    "set_scale": t.Scaled,
+                }
+                demands.append(demand[kind](*arguments))
+        self.program = t.solve(*self.named.values(), demands=demands, fits=fits)
+
+    def tensor(self, node: Any, name: str | None = None) -> Any:
+        if isinstance(node, str):
+            return self.named[node]
+        if "leaf" in node:
+            return self.leaf(node, name)
+        if "literal" in node:
+            return t.literal(node["literal"], name)
+        op: str = node["op"]
+        args: list[Any] = [self.tensor(arg) for arg in node["args"]]
+        if op == "slice":
+            return t.slice_(args[0], node["index"], node.get("static_range"))
+        if op == "stack":
+            return t.stack(*args, row=node.get("row", "output"))
+        if "spec" in node:
+            return SPECIFIED[op](node["spec"], *args)
+        return (UNARY.get(op) or BINARY[op])(*args)
+
+    @staticmethod
+    def leaf(node: dict[str, Any], name: str | None) -> Any:
+        if node["leaf"] == "number":
+            return t.number(node["value"])
+        rows: list[Any] = [
+            None
+            if axes is None
+            else [(a["d"], a.get("basis")) if isinstance(a, dict) else a for a in axes]
+            for axes in (node["shape"].get(kind) for kind in KINDS)
+        ]
+        values = node.get("values")
+        if values == "range":
+            sizes = [axis[0] if isinstance(axis, tuple) else axis for row in rows for axis in row]
+            values = np.arange(int(np.prod(sizes)))
+        values = None if values is None else np.asarray(values, np.float64)
+        if node["leaf"] == "param":
+            value = values if values is not None else node.get("value")
+            return t.param(name or "w", rows[1], rows[2], value)
+        if node["leaf"] == "fill":
+            return t.fill(values, rows[0], rows[1], rows[2], name)
+        return t.data(values, rows[0], rows[1], rows[2], name)
+
+    def shapes(self) -> dict[str, Any]:
+        shapes, basis = {}, {}
+        for name, tensor in self.named.items():
+            shape = self.program.shape(tensor)
+            shapes[name] = {kind: list(getattr(shape, kind)) for kind in KINDS}
+            basis[name] = list(self.program.labels(tensor))
+        return {"shapes": shapes, "basis": basis, "captured": self.program.sizes()}
+
+    def values(self) -> dict[str, Any]:
+        """The values of every tensor that needs no leaf without values."""
+        known = [name for name, tensor in self.named.items() if _has_values(tensor)]
+        if not known:
+            return {}
+        arrays = self.program.values([self.named[name] for name in known])
+        return dict(zip(known, arrays, strict=True))
+
+    def projection(self, name: str) -> dict[str, Any]:
+        tensor = self.named[name]
+        (found,) = self.program.projections(tensor)
+        sizes = self.program.shape(tensor).memory()
+
+        def index(part: Any) -> Any:
+            if part.axis() is not None:
+                return found.loops[part.axis()].name
+            if not part.terms:
+                return {"fixed": part.offset}
+            terms = [[c, found.loops[axis].name] for c, axis in part.terms]
+            return {"affine": terms, "offset": part.offset}
+
+        return {
+            "product": {loop.name: loop.extent for loop in found.loops},
+            "lhs": [index(part) for part in found.target],
+            "rhs": [[index(part) for part in read] for _, read in found.reads],
+            "lhs_surjective": found.is_surjective(sizes),
+            "lhs_injective": found.is_injective(),
+        }
+
+
+def _has_values(tensor: Any) -> bool:
+    todo = [tensor]
+    while todo:
+        here = todo.pop()
+        if not here.operands and getattr(here.made, "values", 0) is None:
+            return False
+        todo.extend(here.operands)
+    return True
+
+
+def _solved(notation: dict[str, Any]) -> dict[str, Any]:
+    """The variables of a set of constraints."""
+    names = notation["vars"]
+    dims = {name: number for number, name in enumerate(names.get("dim", ()))}
+    rows = {name: number for number, name in enumerate(names.get("row", ()))}
+    at = Origin("a constraint", None)
+
+    def dim(d: Any) -> Dim:
+        if isinstance(d, int):
+            return Known(d, False, None, Origin("an axis", None))
+        if isinstance(d, str):
+            return Var(dims[d])
+        if "d" in d:
+            return Known(d["d"], False, d.get("basis"), Origin("an axis", None))
+        if "concat" in d:
+            return weighted([(1, dim(part)) for part in d["concat"]], 0, at)
+        w = d["affine"]
+        kernel = None if "kernel" not in w or w.get("padded") else dim(w["kernel"])
+        return window(w["stride"], dim(w["over"]), w.get("dilation", 1), kernel, at)
+
+    def row(r: Any) -> Row:
+        variable = None if r["var"] is None else rows[r["var"]]
+        return Row(tuple(map(dim, r["beg"])), variable, tuple(map(dim, r["dims"])))
+
+    make: dict[str, Any] = {
+        "dim_eq": lambda a, b: DimEqual(dim(a), dim(b), at),
+        "dim_le": lambda a, b: DimBelow(dim(a), dim(b), at),
+        "row_eq": lambda a, b: RowEqual(row(a), row(b), at),
+        "row_le": lambda a, b: RowBelow(row(a), row(b), at),
+        "terminal_dim": lambda a: Leaf(closed((dim(a),)), False, False, at),
+    }
+    constraints = [make[kind](*rest) for kind, *rest in notation["constraints"] if kind in make]
+    solution = solve(len(dims), len(rows), constraints)
+    axes = {name: solution.row(opened(number)).axes() for name, number in rows.items()}
+    return {
+        "dims": {name: solution.size(Var(number)) for name, number in dims.items()},
+        "rows": {name: [solution.size(axis) for axis in row] for name, row in axes.items()},
+    }

@@ -1,0 +1,139 @@
+"""What the uses of an operand's row ask of it: the axes that all of them agree on.
+
+Every result that an operand flows into bounds it from below: the operand may have fewer axes, and where two results
+differ in size, the stretchable 1. Bounds come through any number of results in between, so they are collected along
+the whole chain before any row is closed.
+"""
+
+from __future__ import annotations
+
+from ilang.core.infer.cycles import components
+from ilang.core.infer.dims import Dims
+from ilang.core.infer.rowvars import RowVars
+from ilang.core.ir.rows import Dim, DimBelow, Known, Origin, Row, Sum, Var
+from ilang.core.record import record
+
+Axis = tuple[Dim, ...]
+"""What several results have at one place: one size, several unknown axes, or the stretchable 1."""
+
+
+@record
+class Cap:
+    """The axes that all results agree on, leading and trailing."""
+
+    leading: tuple[Axis, ...]
+    trailing: tuple[Axis, ...]
+
+
+class Caps:
+    """The caps of row variables at one moment, each computed once."""
+
+    def __init__(self, dims: Dims, rows: RowVars) -> None:
+        """Nothing computed yet."""
+        self.dims = dims
+        self.rows = rows
+        self.known: dict[int, Cap | None] = {}
+        self.circle = self._circles()
+
+    def row(self, variable: int, origin: Origin) -> Row | None:
+        """The row that a variable's results ask for; unknown axes are new ones above all that are asked."""
+        cap = self._cap(variable)
+        if cap is None:
+            return None
+        leading, trailing = (
+            tuple(self._axis(axis, origin) for axis in axes) for axes in (cap.leading, cap.trailing)
+        )
+        return Row(leading, None, trailing)
+
+    def _axis(self, axis: Axis, origin: Origin) -> Dim:
+        if len(axis) == 1 and isinstance(axis[0], Known):
+            return axis[0]
+        above = self.dims.fresh()
+        self.dims.queue.extend(DimBelow(part, above, origin) for part in axis)
+        return above
+
+    def _cap(self, variable: int) -> Cap | None:
+        """Bounds of results come first, by a walk with a stack of its own."""
+        todo = [(variable, False)]
+        while todo:
+            here, ready = todo.pop()
+            if here in self.known:
+                continue
+            rows = [self.rows.resolve(c.result) for c in self.rows.results[here].values()]
+            if ready:
+                self.known[here] = self._merged(here, rows)
+                continue
+            todo.append((here, True))
+            todo.extend(
+                (row.variable, False)
+                for row in rows
+                if row.variable is not None and not self._is_circular(here, row.variable)
+            )
+        return self.known[variable]
+
+    def _circles(self) -> dict[int, int]:
+        """Variables that bound each other in a circle, by circle: there, none gives the other a bound."""
+        edges: dict[int, list[int]] = {}
+        for variable, results in enumerate(self.rows.results):
+            found = [self.rows.resolve(c.result).variable for c in results.values()]
+            edges[variable] = [v for v in found if v is not None]
+        return {
+            variable: number
+            for number, members in enumerate(components(list(edges), edges))
+            for variable in members
+        }
+
+    def _is_circular(self, one: int, other: int) -> bool:
+        return one == other or (one in self.circle and self.circle[one] == self.circle.get(other))
+
+    def _merged(self, variable: int, rows: list[Row]) -> Cap | None:
+        found: Cap | None = None
+        for row in rows:
+            cap = self._one(variable, row)
+            if cap is not None:
+                found = cap if found is None else self._met(found, cap)
+        return found
+
+    def _one(self, variable: int, row: Row) -> Cap | None:
+        """The bound that one result gives."""
+        inner = None
+        if row.variable is not None and not self._is_circular(variable, row.variable):
+            inner = self.known[row.variable]
+        if row.variable is not None and inner is None and not row.count():
+            return None
+        leading = tuple((self.dims.resolve(axis),) for axis in row.leading)
+        trailing = tuple((self.dims.resolve(axis),) for axis in row.trailing)
+        if inner is None:
+            return Cap(leading, trailing)
+        return Cap(leading + inner.leading, inner.trailing + trailing)
+
+    def _met(self, one: Cap, other: Cap) -> Cap:
+        """The axes of two bounds, as far as both have them."""
+        first = min(len(one.leading), len(other.leading))
+        last = min(len(one.trailing), len(other.trailing))
+        return Cap(
+            tuple(map(self._joined, one.leading[:first], other.leading[:first])),
+            tuple(
+                map(
+                    self._joined,
+                    one.trailing[len(one.trailing) - last :],
+                    other.trailing[len(other.trailing) - last :],
+                )
+            ),
+        )
+
+    def _joined(self, one: Axis, other: Axis) -> Axis:
+        parts = {self._key(part): part for part in (*one, *other)}
+        known = [part for part in parts.values() if isinstance(part, Known)]
+        if len(known) > 1 or any(self.dims.stretches(part) for part in known):
+            return (Known(1, True, None, known[0].origin),)
+        return tuple(part for _, part in sorted(parts.items(), key=lambda item: item[0]))
+
+    def _key(self, part: Dim) -> tuple[int, str]:
+        match part:
+            case Known():
+                return 0, f"{part.size} {self.dims.label(part)} {self.dims.stretches(part)}"
+            case Var():
+                return 1, str(part.number)
+            case Sum():
+                return 2, repr(part)

@@ -1,0 +1,135 @@
+"""Failures of shape inference: every message names the axis or the rows, both values and where both come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import Label, ShapeError
+from ilang.core.ir.rows import Known, Origin, Row
+
+
+def refusal(
+    code: str, message: str, places: Sequence[tuple[Origin, str]], help_line: str
+) -> ShapeError:
+    """An error that points at every place that has one in the text; the first is underlined."""
+    labels = [Label(origin.span, text) for origin, text in places if origin.span is not None]
+    return ShapeError(code, message, labels[0].span if labels else None, help_line, labels)
+
+
+def sizes_differ(one: Known, other: Known, origin: Origin, relation: str) -> ShapeError:
+    """Two known sizes that must agree and do not."""
+    message = (
+        f"{one.origin.says} is {one.size} and {other.origin.says} is {other.size}, "
+        f"but {origin.says} {relation}"
+    )
+    places = [(one.origin, f"{one.size} here"), (other.origin, f"{other.size} here")]
+    places.append((origin, "meets both here"))
+    help_line = "give both the same size; only a literal, a kept unit axis or a guessed axis of size 1 stretches"
+    return refusal("E0510", message, places, help_line)
+
+
+def labels_differ(one: tuple[str, Origin], other: tuple[str, Origin], origin: Origin) -> ShapeError:
+    """Two axes of one size and two units."""
+    message = (
+        f"{one[1].says} is labelled {one[0]} and {other[1].says} is labelled {other[0]}, "
+        f"but {origin.says} makes them one axis"
+    )
+    places = [
+        (one[1], f"{one[0]} here"),
+        (other[1], f"{other[0]} here"),
+        (origin, "both meet here"),
+    ]
+    return refusal("E0511", message, places, "give both axes one label, or leave one unlabelled")
+
+
+def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -> ShapeError:
+    """Two rows that must have the same number of axes and do not."""
+    message = (
+        f"{origin.says}: {one} has {axes(counts[0])} and {other} has {axes(counts[1])}, "
+        "and here the rows have the same axes"
+    )
+    help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
+    return refusal("E0512", message, [(origin, "here")], help_line)
+
+
+def too_many(result: str, operand: str, counts: tuple[int, int], origin: Origin) -> ShapeError:
+    """An operand with more axes than its closed result row."""
+    message = (
+        f"{origin.says}: the operand row {operand} has {axes(counts[1])}, "
+        f"more than the {counts[0]} of {result} that it must fit"
+    )
+    help_line = "an operand may lack axes of the result, never have more: reduce it first, or contract fewer axes"
+    return refusal("E0513", message, [(origin, "here")], help_line)
+
+
+def infinite(row: str, origin: Origin) -> ShapeError:
+    """Rows that would have to be longer than themselves."""
+    message = f"{origin.says}: the row {row} would need more axes than it has, without end"
+    help_line = "a tensor flows into a place that adds axes to it; name the axes, or give its shape"
+    return refusal("E0514", message, [(origin, "here")], help_line)
+
+
+def contains_itself(axis: str, origin: Origin) -> ShapeError:
+    """An axis that is a part of itself."""
+    message = f"{origin.says}: axis {axis} would have to be longer than itself"
+    return refusal("E0515", message, [(origin, "here")], "use another name for one of the two axes")
+
+
+def out_of_range(known: Known, size: int, origin: Origin) -> ShapeError:
+    """A fixed index past the end of its axis."""
+    message = f"{origin.says} reads index {size - 1}, but {known.origin.says} has size {known.size}"
+    places = [(origin, f"index {size - 1} here"), (known.origin, f"size {known.size} here")]
+    return refusal("E0516", message, places, f"indices of this axis are 0 to {known.size - 1}")
+
+
+def not_whole(axis: str, total: int, divisor: int, origin: Origin) -> ShapeError:
+    """An affine axis whose size leaves a remainder."""
+    message = f"{origin.says}: axis {axis} would be {total}/{divisor}, which is no whole number"
+    help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
+    return refusal("E0517", message, [(origin, "here")], help_line)
+
+
+def too_short(axis: str, size: int, least: int, origin: Origin) -> ShapeError:
+    """A part of an affine or concatenated axis that nothing is left for."""
+    message = f"{origin.says}: {size} elements would be left for {axis}, which has at least {least}"
+    help_line = "the parts of a concatenation, or the window, are larger than the axis they share"
+    return refusal("E0518", message, [(origin, "here")], help_line)
+
+
+def counts_differ(left: int, right: int, origin: Origin) -> ShapeError:
+    """Rows whose number of elements is known to be another."""
+    message = f"{origin.says}: {left} elements on one side and {right} on the other"
+    return refusal(
+        "E0519", message, [(origin, "here")], "give sizes whose product is the number of elements"
+    )
+
+
+def undetermined(what: str, origin: Origin) -> ShapeError:
+    """A parameter whose sizes nothing gives."""
+    message = f"nothing determines {what}, and sizes of parameters are never guessed"
+    help_line = "give the hidden sizes: in the parameter's shape, or in that of what it is added to"
+    return refusal("E0520", message, [(origin, "used here")], help_line)
+
+
+def never_given(name: str, origin: Origin) -> ShapeError:
+    """A window label whose size nothing gives."""
+    message = f"{origin.says}: the size of {name} is never given"
+    return refusal(
+        "E0521",
+        message,
+        [(origin, "here")],
+        f"give {name} a size: set_dim, or an operand that has it",
+    )
+
+
+def axes(count: int) -> str:
+    """A number of axes in words."""
+    return f"{count or 'no'} ax{'is' if count == 1 else 'es'}"
+
+
+def row_text(row: Row) -> str:
+    """A row as a user would write it: ``[3, .., 5]``, unknown axes as ``?``."""
+    words = [str(axis.size) if isinstance(axis, Known) else "?" for axis in row.leading]
+    words += [".."] if row.variable is not None else []
+    words += [str(axis.size) if isinstance(axis, Known) else "?" for axis in row.trailing]
+    return f"[{', '.join(words)}]"

@@ -1,0 +1,147 @@
+"""Cycles among variables: rows that would grow without end, and variables that bound each other.
+
+The number of axes of a row variable is bounded from below by those of others (a result has at least the axes of its
+operands). A cycle that demands more axes than itself has no solution; it is refused before solving, which is what
+makes growing end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ilang.core.infer import conflicts
+from ilang.core.ir.rows import Constraint, Origin, Row, RowBelow, RowEqual
+
+Edges = Mapping[int, Sequence[int]]
+
+
+def components(nodes: Iterable[int], edges: Edges) -> Iterator[list[int]]:
+    """Strongly connected components with more than one member (Tarjan, without recursion)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    for start in nodes:
+        if start in index:
+            continue
+        todo = [(start, iter(edges.get(start, ())))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        while todo:
+            node, rest = todo[-1]
+            step = next(rest, None)
+            if step is None:
+                todo.pop()
+                if todo:
+                    low[todo[-1][0]] = min(low[todo[-1][0]], low[node])
+                if low[node] == index[node]:
+                    found = _popped(stack, node, low)
+                    if len(found) > 1:
+                        yield found
+            elif step not in index:
+                index[step] = low[step] = len(index)
+                stack.append(step)
+                todo.append((step, iter(edges.get(step, ()))))
+            elif low[step] != _DONE:
+                low[node] = min(low[node], index[step])
+
+
+_DONE = 1 << 62
+
+
+def _popped(stack: list[int], root: int, low: dict[int, int]) -> list[int]:
+    """The component of ``root``, taken off the stack."""
+    found = []
+    while True:
+        node = stack.pop()
+        low[node] = _DONE
+        found.append(node)
+        if node == root:
+            return sorted(found)
+
+
+def check_ranks(count: int, constraints: Iterable[Constraint]) -> None:
+    """Refuse rows that would need more axes than they have.
+
+    Raises:
+        ShapeError: E0514.
+    """
+    ranks = _Ranks(count)
+    rows = [c for c in constraints if isinstance(c, RowEqual | RowBelow)]
+    for c in rows:
+        if isinstance(c, RowEqual):
+            ranks.equate(c)
+    ranks.check([c for c in rows if isinstance(c, RowBelow)])
+
+
+class _Ranks:
+    """Numbers of axes of row variables: equal ones by union-find with differences."""
+
+    def __init__(self, count: int) -> None:
+        self.parent = list(range(count))
+        self.more = [0] * count  # axes of the variable over those of its parent
+
+    def find(self, variable: int) -> tuple[int, int]:
+        """The variable that stands for a set, and how many axes more this one has."""
+        more = 0
+        path = []
+        while self.parent[variable] != variable:
+            path.append((variable, more))
+            more += self.more[variable]
+            variable = self.parent[variable]
+        for step, before in path:
+            self.parent[step] = variable
+            self.more[step] = more - before
+        return variable, more
+
+    def equate(self, c: RowEqual) -> None:
+        if c.one.variable is None or c.other.variable is None:
+            return
+        (one, mine), (other, its) = self.find(c.one.variable), self.find(c.other.variable)
+        difference = c.other.count() + its - c.one.count() - mine
+        if one == other and difference:
+            raise conflicts.infinite(conflicts.row_text(c.one), c.origin)
+        if one != other:
+            self.parent[one] = other
+            self.more[one] = difference
+
+    def check(self, rows: list[RowBelow]) -> None:
+        """No cycle of inequalities asks for more axes than itself."""
+        edges: dict[int, list[int]] = {}
+        weights: list[tuple[int, int, int, Row, Origin]] = []
+        for c in rows:
+            if c.result.variable is None or c.operand.variable is None:
+                continue
+            (result, mine), (operand, its) = (
+                self.find(c.result.variable),
+                self.find(c.operand.variable),
+            )
+            weight = c.operand.count() + its - c.result.count() - mine
+            if result == operand and weight > 0:
+                raise conflicts.infinite(conflicts.row_text(c.result), c.origin)
+            edges.setdefault(result, []).append(operand)
+            weights.append((result, operand, weight, c.result, c.origin))
+        home = {
+            node: number
+            for number, found in enumerate(components(list(edges), edges))
+            for node in found
+        }
+        inside: dict[int, list[tuple[int, int, int, Row, Origin]]] = {}
+        for edge in weights:
+            if edge[0] in home and home[edge[0]] == home.get(edge[1]):
+                inside.setdefault(home[edge[0]], []).append(edge)
+        for cyclic in inside.values():
+            _check_component(cyclic)
+
+
+def _check_component(edges: list[tuple[int, int, int, Row, Origin]]) -> None:
+    """Lengths of longest paths settle within as many rounds as there are nodes, or never."""
+    length = {node: 0 for edge in edges for node in edge[:2]}
+    last = edges[0]
+    for _ in range(len(length) + 1):
+        longer = [edge for edge in edges if length[edge[0]] < length[edge[1]] + edge[2]]
+        if not longer:
+            return
+        for result, operand, weight, _, _ in longer:
+            length[result] = max(length[result], length[operand] + weight)
+        last = longer[0]
+    raise conflicts.infinite(conflicts.row_text(last[3]), last[4])

@@ -1,0 +1,419 @@
+"""Axes under inference: what is known of each dimension variable, and how its constraints simplify.
+
+Known of a variable: its value once it has one; else its cap (the one size a result above it in the program demands;
+two different ones make it the stretchable 1), its neighbours (results below it, operands above it), the index it is
+read at, and the constraints that wait for it.
+
+Sizes that were written down stand in cells: axes that are made equal share one. A cell holds the unit of its axes, and
+whether it may stretch; a cell that turns out rigid wakes every comparison that had relied on its stretching, so the
+answer does not depend on the order of the constraints.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ilang.core.infer import conflicts
+from ilang.core.ir.rows import (
+    AtLeast,
+    Constraint,
+    Determined,
+    Dim,
+    DimBelow,
+    DimEqual,
+    Filled,
+    Known,
+    Origin,
+    Sum,
+    Var,
+    weighted,
+)
+
+EQUALS = "makes them equal"
+FITS = "compares them, and neither stretches"
+
+
+class Dims:
+    """The dimension variables of one run of the solver."""
+
+    def __init__(self, count: int, queue: deque[Constraint]) -> None:
+        """``count`` unknown variables; constraints that come up are added to ``queue``."""
+        self.queue = queue
+        self.value: list[Dim | None] = []
+        self.cap: list[Known | None] = []
+        self.operands: list[dict[int, Origin]] = []
+        self.results: list[dict[int, Origin]] = []
+        self.fed: list[bool] = []  # whether some operand bounds it, or did
+        self.index: list[AtLeast | None] = []
+        self.waiting: list[list[Constraint]] = []
+        self.names: dict[int, str] = {}
+        self._cell_of: dict[int, int] = {}
+        self._kept: list[Known] = []  # an id stays one object's as long as the object lives
+        self._cells: list[int] = []
+        self._kin: list[int] = []
+        self._labels: list[tuple[str, Origin] | None] = []
+        self._rigid: list[bool] = []
+        self._asleep: list[list[DimBelow]] = []
+        for _ in range(count):
+            self.fresh()
+
+    def fresh(self) -> Var:
+        """A new variable."""
+        self.value.append(None)
+        self.cap.append(None)
+        self.operands.append({})
+        self.results.append({})
+        self.fed.append(False)
+        self.index.append(None)
+        self.waiting.append([])
+        return Var(len(self.value) - 1)
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+
+    def resolve(self, dim: Dim) -> Dim:
+        """A dimension with every value put in."""
+        match dim:
+            case Known():
+                return dim
+            case Var():
+                return self._found(dim)
+            case Sum():
+                return self._expanded(dim)
+
+    def _expanded(self, total: Sum) -> Dim:
+        """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
+        todo = self._unsettled(total)
+        while todo:
+            held = self.value[todo[-1]]
+            inner = self._unsettled(held) if isinstance(held, Sum) else []
+            if inner:
+                todo.extend(inner)
+                continue
+            here = todo.pop()
+            if isinstance(held, Sum):
+                self.value[here] = self._substituted(held)
+        return self._substituted(total)
+
+    def _unsettled(self, total: Sum) -> list[int]:
+        """The variables of a sum that are bound to sums with bound variables."""
+        ends = [self._end(v) for _, v in total.terms if self.value[v] is not None]
+        return [v for v in ends if isinstance(held := self.value[v], Sum) and self._is_bound(held)]
+
+    def _is_bound(self, total: Sum) -> bool:
+        return any(self.value[variable] is not None for _, variable in total.terms)
+
+    def _substituted(self, total: Sum) -> Dim:
+        """A sum with the values of its variables put in, one level deep."""
+        if not self._is_bound(total):
+            return total
+        parts = [(c, self._followed(Var(variable))) for c, variable in total.terms]
+        known = [part.origin for _, part in parts if isinstance(part, Known)]
+        return weighted(parts, total.offset, _computed(known))
+
+    def _found(self, var: Var) -> Dim:
+        """The value of a variable, or the variable that stands for it."""
+        found = self._followed(var)
+        if not isinstance(found, Sum):
+            return found
+        whole = self._expanded(found)
+        if whole is not found:
+            self.value[self._end(var.number)] = whole
+        return whole
+
+    def _end(self, number: int) -> int:
+        """The last variable of a path."""
+        while isinstance(value := self.value[number], Var):
+            number = value.number
+        return number
+
+    def _followed(self, var: Var) -> Dim:
+        """What a path of variables ends in; paths are shortened."""
+        path, number = [], var.number
+        value = self.value[number]
+        while isinstance(value, Var):
+            path.append(number)
+            number = value.number
+            value = self.value[number]
+        for step in path:
+            self.value[step] = Var(number)
+        return Var(number) if value is None else value
+
+    def is_open(self, number: int) -> bool:
+        """Whether nothing is bound to a variable."""
+        return self.value[number] is None
+
+    def says(self, dim: Dim) -> str:
+        """What messages call a dimension."""
+        match dim:
+            case Known():
+                return dim.origin.says
+            case Var():
+                return self.names.get(dim.number, "an axis")
+            case Sum():
+                return " and ".join(self.names.get(v, "an axis") for _, v in dim.terms)
+
+    def label(self, dim: Dim) -> str | None:
+        """The unit of a solved axis."""
+        found = self.resolve(dim)
+        if not isinstance(found, Known):
+            return None
+        held = self._unit(self._cell(found))
+        return None if held is None else held[0]
+
+    def _unit(self, cell: int) -> tuple[str, Origin] | None:
+        """The unit of a cell and who gave it."""
+        return self._labels[_top(self._kin, cell)]
+
+    # -- cells -------------------------------------------------------------------------------------------------------
+
+    def _cell(self, known: Known) -> int:
+        number = self._cell_of.get(id(known))
+        if number is None:
+            number = len(self._cells)
+            self._cell_of[id(known)] = number
+            self._kept.append(known)
+            self._cells.append(number)
+            self._kin.append(number)
+            self._labels.append(None if known.label is None else (known.label, known.origin))
+            self._rigid.append(not known.stretch)
+            self._asleep.append([])
+        return _top(self._cells, number)
+
+    def stretches(self, known: Known) -> bool:
+        """Whether an axis, as far as is known, is the stretchable 1."""
+        return not self._rigid[self._cell(known)]
+
+    def _related(self, one: int, other: int, origin: Origin) -> None:
+        """Two cells have one unit: one without a unit adopts the other's, now or later."""
+        a, b = sorted((_top(self._kin, one), _top(self._kin, other)))
+        left, right = self._labels[a], self._labels[b]
+        if left is not None and right is not None and left[0] != right[0]:
+            raise conflicts.labels_differ(left, right, origin)
+        self._kin[b] = a
+        self._labels[a] = left or right
+
+    def _merge(self, one: Known, other: Known, origin: Origin) -> None:
+        """Two known axes become one."""
+        a, b = sorted((self._cell(one), self._cell(other)))
+        if a == b:
+            return
+        self._related(a, b, origin)
+        rigid = self._rigid[a] or self._rigid[b]
+        self._cells[b] = a
+        self._asleep[a] += self._asleep[b]
+        self._rigid[a] = rigid
+        if rigid:
+            self.queue.extend(self._asleep[a])
+            self._asleep[a] = []
+
+    # -- constraints -------------------------------------------------------------------------------------------------
+
+    def equal(self, c: DimEqual) -> None:
+        """Solve an equation as far as it goes."""
+        one, other = self.resolve(c.one), self.resolve(c.other)
+        if isinstance(one, Known) and isinstance(other, Known):
+            if one.size != other.size:
+                raise conflicts.sizes_differ(one, other, c.origin, EQUALS)
+            self._merge(one, other, c.origin)
+        elif isinstance(one, Var) and isinstance(other, Var):
+            if one != other:
+                self.bind(
+                    max(one.number, other.number), Var(min(one.number, other.number)), c.origin
+                )
+        elif isinstance(one, Var) and isinstance(other, Known):
+            self.bind(one.number, other, c.origin)
+        elif isinstance(other, Var) and isinstance(one, Known):
+            self.bind(other.number, one, c.origin)
+        else:
+            self._linear(one, other, c)
+
+    def _linear(self, one: Dim, other: Dim, c: DimEqual) -> None:
+        """An equation with a sum: one unknown is solved for, more wait."""
+        rest = weighted([(1, one), (-1, other)], 0, c.origin)
+        if isinstance(rest, Known):
+            if rest.size:
+                raise conflicts.contains_itself(self.says(one), c.origin)
+            return
+        terms, offset = (
+            (((1, rest.number),), 0) if isinstance(rest, Var) else (rest.terms, rest.offset)
+        )
+        if len(terms) == 1:
+            self._solve(terms[0], offset, c)
+            return
+        if not offset and [t[0] for t in terms] in ([1, -1], [-1, 1]):
+            self.equal(DimEqual(Var(terms[0][1]), Var(terms[1][1]), c.origin))
+            return
+        for side, sum_ in ((one, other), (other, one)):
+            if not isinstance(side, Var) or not isinstance(sum_, Sum):
+                continue
+            if all(variable != side.number for _, variable in sum_.terms):
+                self.bind(side.number, sum_, c.origin)
+                return
+        self.wait(c, terms)
+
+    def _solve(self, term: tuple[int, int], offset: int, c: DimEqual) -> None:
+        """``coefficient * variable + offset = 0``."""
+        coefficient, variable = term
+        if offset % coefficient:
+            total = -offset if coefficient > 0 else offset
+            raise conflicts.not_whole(self.says(Var(variable)), total, abs(coefficient), c.origin)
+        size = -offset // coefficient
+        if size < 0:
+            raise conflicts.too_short(self.says(Var(variable)), size, 0, c.origin)
+        origin = Origin(f"{self.says(Var(variable))}, from {c.origin.says},", c.origin.span)
+        self.bind(variable, Known(size, False, None, origin), c.origin)
+
+    def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
+        """Look at a constraint again when any of these variables is bound."""
+        for _, variable in terms:
+            self.waiting[variable].append(c)
+
+    def bind(self, number: int, dim: Dim, origin: Origin) -> None:
+        """Give a variable its value and send on everything that was known of it."""
+        assert self.value[number] is None
+        if isinstance(dim, Var) and number in self.names:
+            self.names.setdefault(dim.number, self.names[number])
+        for operand, why in self.operands[number].items():
+            self.queue.append(DimBelow(dim, Var(operand), why))
+        for result, why in self.results[number].items():
+            self.queue.append(DimBelow(Var(result), dim, why))
+        cap, index = self.cap[number], self.index[number]
+        if cap is not None:
+            self.queue.append(DimBelow(cap, dim, origin))
+        if index is not None:
+            self.queue.append(AtLeast(dim, index.size, index.origin))
+        if isinstance(dim, Var) and self.fed[number]:
+            self.fed[dim.number] = True
+        self.queue.extend(self.waiting[number])
+        self.operands[number], self.results[number], self.waiting[number] = {}, {}, []
+        self.value[number] = dim
+
+    def below(self, c: DimBelow) -> None:
+        """Solve an inequality as far as it goes."""
+        result, operand = self.resolve(c.result), self.resolve(c.operand)
+        if result == operand and result is operand:
+            return
+        match operand:
+            case Known():
+                self._below_known(result, operand, c)
+            case Var():
+                self._below_variable(result, operand, c)
+            case Sum():
+                self.equal(DimEqual(result, operand, c.origin))
+
+    def _below_known(self, result: Dim, operand: Known, c: DimBelow) -> None:
+        cell = self._cell(operand)
+        if not self._rigid[cell]:
+            self._asleep[cell].append(c)
+            if isinstance(result, Var):
+                self.fed[result.number] = True
+        elif isinstance(result, Known):
+            if result.size != operand.size:
+                raise conflicts.sizes_differ(result, operand, c.origin, FITS)
+            self._related(self._cell(result), cell, c.origin)
+        else:
+            self.equal(DimEqual(result, operand, c.origin))
+
+    def _below_variable(self, result: Dim, operand: Var, c: DimBelow) -> None:
+        match result:
+            case Known():
+                if self.stretches(result):
+                    self.unit(operand.number, result.origin, c.origin)
+                else:
+                    self._capped(operand.number, result, c.origin)
+            case Sum():
+                self.wait(c, (*result.terms, (1, operand.number)))
+            case Var():
+                self._adjacent(result.number, operand.number, c.origin)
+
+    def unit(self, number: int, source: Origin, origin: Origin) -> None:
+        """Make a variable the stretchable 1."""
+        self.bind(number, Known(1, True, None, source), origin)
+
+    def _adjacent(self, result: int, operand: int, origin: Origin) -> None:
+        if result == operand or operand in self.operands[result]:
+            return
+        if result in self.operands[operand]:
+            self.equal(DimEqual(Var(result), Var(operand), origin))
+            return
+        self.operands[result][operand] = origin
+        self.results[operand][result] = origin
+        cap = self.cap[result]
+        if cap is not None:
+            self._capped(operand, cap, origin)
+
+    def _capped(self, number: int, cap: Known, origin: Origin) -> None:
+        """A result of known size reads this variable: pass it on to every operand above."""
+        todo = [number]
+        while todo:
+            here = todo.pop()
+            if self.value[here] is not None:
+                self.queue.append(DimBelow(cap, Var(here), origin))
+                continue
+            held = self.cap[here]
+            if held is None:
+                self.cap[here] = cap
+                todo.extend(map(self.root, self.operands[here]))
+            elif held.size != cap.size or self._differ(held, cap):
+                self.unit(here, cap.origin, origin)
+
+    def _differ(self, one: Known, other: Known) -> bool:
+        """Whether two known axes have different units."""
+        a, b = self._unit(self._cell(one)), self._unit(self._cell(other))
+        return a is not None and b is not None and a[0] != b[0]
+
+    def root(self, number: int) -> int:
+        """The variable that stands for one (itself, if it is bound)."""
+        found = self._found(Var(number))
+        return found.number if isinstance(found, Var) else number
+
+    def at_least(self, c: AtLeast) -> None:
+        """An index is read: the axis has that many elements."""
+        match self.resolve(c.dim):
+            case Known() as known:
+                if known.size < c.size:
+                    raise conflicts.out_of_range(known, c.size, c.origin)
+            case Var() as var:
+                held = self.index[var.number]
+                if held is None or held.size < c.size:
+                    self.index[var.number] = c
+            case Sum() as total:
+                self.wait(c, total.terms)
+
+    def filled(self, c: Filled) -> None:
+        """A part of an affine axis is not empty."""
+        match self.resolve(c.dim):
+            case Known() as known:
+                if known.size < 1:
+                    raise conflicts.too_short(known.origin.says, known.size, 1, c.origin)
+            case Var() as var:
+                self.waiting[var.number].append(c)
+            case Sum() as total:
+                self.wait(c, total.terms)
+
+    def determined(self, c: Determined) -> None:
+        """Refuse an axis that would have to be guessed."""
+        if not isinstance(self.resolve(c.dim), Known):
+            raise conflicts.never_given(c.name, c.origin)
+
+    def is_fed(self, number: int) -> bool:
+        """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
+        others = (self._end(operand) for operand in self.operands[number])
+        return self.fed[number] or any(end != number and self.is_open(end) for end in others)
+
+
+def _computed(sources: list[Origin]) -> Origin:
+    """Where a computed size comes from: what it was computed from, named once and not over and over."""
+    if not sources:
+        return Origin("a computed size", None)
+    if len(sources) == 1 or any(origin.says.startswith("what ") for origin in sources[:2]):
+        return sources[0]
+    return Origin(f"what {sources[0].says} and {sources[1].says} give", sources[0].span)
+
+
+def _top(parents: list[int], number: int) -> int:
+    """The member that stands for a set of a union-find forest."""
+    while parents[number] != number:
+        parents[number] = parents[parents[number]]
+        number = parents[number]
+    return number

@@ -1,0 +1,369 @@
+"""Operations to constraints: what each operation of a graph demands of the rows of its operands and its result.
+
+C is the result, A and B the operands; ⊑ an inequality (the operand may be repeated), = an equation:
+
+    pointwise    C ⊑ X in every row, for every operand X
+    compose      A.input ⊑ B.output;  C.batch ⊑ A.batch, B.batch;  C.input ⊑ B.input;  C.output ⊑ A.output
+    transpose    C.batch ⊑ A.batch;  C.input ⊑ A.output;  C.output ⊑ A.input
+    slice        A.batch = [s, ..C.batch..];  the other rows equal
+    einsum       each row of the specification = that of its tensor
+    stack        C = A with one more first axis in one row
+    interleave   C = A with the last output axis twice as long
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ilang.core.diagnostic import ShapeError
+from ilang.core.infer.solver import Solution, solve
+from ilang.core.ir import spec as notation
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.operation import (
+    Compose,
+    Demand,
+    Einsum,
+    Fits,
+    Interleave,
+    Operation,
+    Pointwise,
+    SameSize,
+    Scaled,
+    SetSize,
+    Slice,
+    Stack,
+    Terminal,
+    Transpose,
+)
+from ilang.core.ir.rows import (
+    KINDS,
+    AtLeast,
+    Constraint,
+    Determined,
+    Dim,
+    DimEqual,
+    Filled,
+    Known,
+    Leaf,
+    Origin,
+    Product,
+    Row,
+    RowBelow,
+    RowEqual,
+    Var,
+    closed,
+    opened,
+    weighted,
+    window,
+)
+
+Shape = tuple[Row, Row, Row]
+BATCH, INPUT, OUTPUT = range(3)
+
+
+class Labels:
+    """The names of one specification: axes by dimension variable, row variables by number."""
+
+    def __init__(self) -> None:
+        """No names yet."""
+        self.dims: dict[str, Var] = {}
+        self.rows: dict[str, int] = {}
+
+
+class Inferred:
+    """The rows of every value of a graph, and the sizes of the labels of every specification."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Solve a graph.
+
+        Raises:
+            ShapeError: E0510 to E0532.
+        """
+        self.graph = graph
+        found = _Collecting(graph)
+        self._solution = solve(found.dims, found.rows, found.constraints, found.names)
+        self._labels = found.labels
+        self.shapes: list[Shape] = []
+        for shape in found.shapes:
+            batch, inner, output = (self._solution.row(row) for row in shape)
+            self.shapes.append((batch, inner, output))
+
+    def size(self, node: int, label: str) -> int:
+        """The size of an axis label of the specification of a node."""
+        return self._solution.size(self._labels[node].dims[label])
+
+    def captured(self) -> dict[str, int]:
+        """The size of every label, of row labels the product; the last specification that uses one counts."""
+        found: dict[str, int] = {}
+        for labels in self._labels.values():
+            for name, dim in labels.dims.items():
+                found[name] = self._solution.size(dim)
+            for name, row in labels.rows.items():
+                found[name] = _product(self._solution, row)
+        return found
+
+    def units(self, value: int) -> tuple[str | None, ...]:
+        """The units of the axes of a value, in memory order."""
+        batch, inner, output = self.shapes[value]
+        return tuple(
+            self._solution.label(axis) for row in (batch, output, inner) for axis in row.axes()
+        )
+
+
+def _product(solution: Solution, row: int) -> int:
+    total = 1
+    for axis in solution.row(opened(row)).axes():
+        total *= solution.size(axis)
+    return total
+
+
+class _Collecting:
+    """The constraints of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.dims = 0
+        self.rows = 0
+        self.constraints: list[Constraint] = []
+        self.names: dict[int, str] = {}
+        self.shapes: list[Shape] = []
+        self.labels: dict[int, Labels] = {}
+        self.latest: dict[str, Labels] = {}
+        self.used, self.bound = _uses(graph)
+        for value, node in enumerate(graph.nodes):
+            match node:
+                case Terminal():
+                    self.shapes.append(self._terminal(value, node))
+                case Operation():
+                    shape = (self._open(), self._open(), self._open())
+                    self.shapes.append(shape)
+                    self._operation(value, node, shape)
+                case _:
+                    raise AssertionError(f"not of a tensor expression: {node}")
+        for demand in graph.demands:
+            self._demand(demand)
+
+    def _fresh(self, name: str | None = None) -> Var:
+        self.dims += 1
+        if name is not None:
+            self.names[self.dims - 1] = name
+        return Var(self.dims - 1)
+
+    def _open(self) -> Row:
+        self.rows += 1
+        return opened(self.rows - 1)
+
+    # -- leaves ------------------------------------------------------------------------------------------------------
+
+    def _terminal(self, value: int, node: Terminal) -> Shape:
+        if node.kind == "number":
+            unit = Known(1, True, None, Origin(f"the number {node.value}", node.span))
+            return closed(()), closed(()), closed((unit,))
+        rows = [self._open() if axes is None else closed(axes) for axes in node.rows]
+        required = node.kind == "parameter" and value in self.bound
+        for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
+            origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span)
+            if axes is None:
+                self.constraints.append(Leaf(row, required, kind == OUTPUT, origin))
+        if value not in self.used and node.rows[OUTPUT] is None and node.count is None:
+            guess = Known(1, True, None, Origin(f"the output of {node.name}", node.span))
+            unused = Origin(f"{node.name}, which nothing uses,", node.span)
+            self.constraints.append(RowEqual(rows[OUTPUT], closed((guess,)), unused))
+        if node.count is not None:
+            origin = Origin(f"{node.name} has {node.count} values", node.span)
+            total = closed((Known(node.count, False, None, origin),))
+            self.constraints.append(Product(tuple(rows), (total,), origin))
+        return rows[0], rows[1], rows[2]
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def _operation(self, value: int, node: Operation, shape: Shape) -> None:
+        origin = Origin(f"`{node.text}`", node.span)
+        operands = [self.shapes[operand] for operand in node.operands]
+        match node.logic:
+            case Pointwise():
+                for operand in operands:
+                    for row, its in zip(shape, operand, strict=True):
+                        self._below(row, its, origin)
+            case Compose():
+                self._compose(shape, operands[0], operands[1], origin)
+            case Transpose():
+                batch, inner, output = operands[0]
+                for row, its in zip(shape, (batch, output, inner), strict=True):
+                    self._below(row, its, origin)
+            case Slice():
+                self._slice(node.logic, shape, operands[0], origin)
+            case Einsum():
+                self._einsum(value, node.logic.spec, [*operands, shape], origin)
+            case Stack():
+                self._stack(node.logic.kind, shape, operands, origin)
+            case Interleave():
+                self._interleave(shape, operands, origin)
+            case _:
+                assert_never(node.logic)
+
+    def _below(self, result: Row, operand: Row, origin: Origin) -> None:
+        self.constraints.append(RowBelow(result, operand, origin))
+
+    def _equal(self, one: Row, other: Row, origin: Origin) -> None:
+        self.constraints.append(RowEqual(one, other, origin))
+
+    def _compose(self, c: Shape, a: Shape, b: Shape, origin: Origin) -> None:
+        self._below(a[INPUT], b[OUTPUT], origin)
+        self._below(c[BATCH], a[BATCH], origin)
+        self._below(c[BATCH], b[BATCH], origin)
+        self._below(c[INPUT], b[INPUT], origin)
+        self._below(c[OUTPUT], a[OUTPUT], origin)
+
+    def _slice(self, logic: Slice, c: Shape, a: Shape, origin: Origin) -> None:
+        axis = self._fresh("the first batch axis")
+        rest = self._open()
+        self._equal(a[BATCH], Row((axis,), rest.variable, ()), origin)
+        self._equal(c[BATCH], rest, origin)
+        self._equal(c[INPUT], a[INPUT], origin)
+        self._equal(c[OUTPUT], a[OUTPUT], origin)
+        self.constraints.append(AtLeast(axis, logic.position + 1, origin))
+        if logic.extent is not None:
+            extent = Known(logic.extent, False, None, Origin("the declared range", origin.span))
+            self.constraints.append(DimEqual(axis, extent, origin))
+
+    def _stack(self, kind: int, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
+        count = Known(len(operands), False, None, origin)
+        for row in range(3):
+            rest = self._open()
+            for operand in operands:
+                self._equal(operand[row], rest, origin)
+            stacked = Row((count,), rest.variable, ()) if row == kind else rest
+            self._equal(c[row], stacked, origin)
+
+    def _interleave(self, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
+        half, rest = self._fresh("the last output axis"), self._open()
+        for operand in operands:
+            self._equal(operand[OUTPUT], Row((), rest.variable, (half,)), origin)
+            for row in (BATCH, INPUT):
+                self._equal(c[row], operand[row], origin)
+        double = weighted([(2, half)], 0, origin)
+        self._equal(c[OUTPUT], Row((), rest.variable, (double,)), origin)
+
+    # -- specifications ----------------------------------------------------------------------------------------------
+
+    def _einsum(self, value: int, spec: notation.Spec, shapes: list[Shape], origin: Origin) -> None:
+        labels = self.labels[value] = Labels()
+        for shape, tensor in zip(spec.shapes(), shapes, strict=True):
+            here = Origin(f"`{shape.span.text().strip()}` in {origin.says}", shape.span)
+            for row, its in zip(shape.rows, tensor, strict=True):
+                self._equal(self._row(labels, row, origin), its, here)
+        for name in (*labels.dims, *labels.rows):
+            self.latest[name] = labels
+
+    def _row(self, labels: Labels, row: notation.SpecRow, origin: Origin) -> Row:
+        leading = tuple(self._axis(labels, axis, origin) for axis in row.leading)
+        trailing = tuple(self._axis(labels, axis, origin) for axis in row.trailing)
+        if row.variable is None:
+            return Row(leading, None, trailing)
+        if row.variable not in labels.rows:
+            variable = self._open().variable
+            assert variable is not None
+            labels.rows[row.variable] = variable
+        return Row(leading, labels.rows[row.variable], trailing)
+
+    def _label(self, labels: Labels, name: str, origin: Origin) -> Var:
+        if name not in labels.dims:
+            labels.dims[name] = self._fresh(f"axis {name} of {origin.says}")
+        return labels.dims[name]
+
+    def _axis(self, labels: Labels, axis: notation.Axis, origin: Origin) -> Dim:
+        here = Origin(f"`{axis.span.text()}` in {origin.says}", axis.span)
+        match axis:
+            case notation.Label():
+                return self._label(labels, axis.name, origin)
+            case notation.Blank():
+                return self._fresh(f"axis _ of {origin.says}")
+            case notation.Fixed():
+                dim = self._fresh(f"axis {axis.position} of {origin.says}")
+                self.constraints.append(AtLeast(dim, axis.position + 1, here))
+                return dim
+            case notation.Window():
+                return self._window(labels, axis, here, origin)
+            case notation.Joined():
+                parts = [(1, self._label(labels, name, origin)) for name in axis.parts]
+                return weighted([*parts], 0, here)
+            case _:
+                assert_never(axis)
+
+    def _window(self, labels: Labels, axis: notation.Window, here: Origin, origin: Origin) -> Dim:
+        over = self._label(labels, axis.over, origin)
+        if axis.kernel is None:
+            return window(axis.stride, over, 1, None, here)
+        kernel = self._label(labels, axis.kernel, origin)
+        self.constraints += [Filled(over, here), Filled(kernel, here)]
+        self.constraints.append(Determined(kernel, axis.kernel, here))
+        return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, here)
+
+    # -- demands -----------------------------------------------------------------------------------------------------
+
+    def _demand(self, demand: Demand) -> None:
+        match demand:
+            case SetSize():
+                origin = Origin(f"the size {demand.size} set for {demand.label}", None)
+                if demand.size < 0:
+                    message = f"the size set for {demand.label} is {demand.size}"
+                    raise ShapeError("E0531", message, help="a size is 0 or more")
+                self._same(
+                    self._named(demand.label), Known(demand.size, False, None, origin), origin
+                )
+            case SameSize():
+                origin = Origin(f"{demand.one} and {demand.other}, set equal,", None)
+                self._same(self._named(demand.one), self._named(demand.other), origin)
+            case Scaled():
+                self._scaled(demand)
+            case Fits():
+                origin = Origin("the demand that one tensor fits another", None)
+                for row, its in zip(
+                    self.shapes[demand.result], self.shapes[demand.operand], strict=True
+                ):
+                    self._below(row, its, origin)
+            case _:
+                assert_never(demand)
+
+    def _named(self, label: str) -> Dim | int:
+        """What a label means: an axis, or the number of a row variable."""
+        labels = self.latest.get(label)
+        if labels is None:
+            known = ", ".join(name for name in self.latest if not name.startswith(".")) or "none"
+            message = f"no specification has a label {label}"
+            raise ShapeError("E0530", message, help=f"the labels are: {known}")
+        return labels.rows[label] if label in labels.rows else labels.dims[label]
+
+    def _same(self, one: Dim | int, other: Dim | int, origin: Origin) -> None:
+        if isinstance(one, int) or isinstance(other, int):
+            sides = [opened(s) if isinstance(s, int) else closed((s,)) for s in (one, other)]
+            self.constraints.append(Product((sides[0],), (sides[1],), origin))
+        else:
+            self.constraints.append(DimEqual(one, other, origin))
+
+    def _scaled(self, demand: Scaled) -> None:
+        big, small = self._named(demand.big), self._named(demand.small)
+        if isinstance(big, int) or isinstance(small, int) or demand.factor < 1:
+            message = f"{demand.big} cannot be {demand.factor} times {demand.small}"
+            help_line = "a scale is at least 1, between axes and not rows"
+            raise ShapeError("E0532", message, help=help_line)
+        origin = Origin(f"{demand.big} set to {demand.factor} times {demand.small}", None)
+        total = weighted([(demand.factor, small)], 0, origin)
+        self.constraints.append(DimEqual(big, total, origin))
+
+
+def _uses(graph: Graph) -> tuple[set[int], set[int]]:
+    """The values that something uses, and those whose axes are named or contracted somewhere."""
+    used: set[int] = set()
+    bound: set[int] = set()
+    for node in graph.nodes:
+        if isinstance(node, Operation):
+            used.update(node.operands)
+            if not isinstance(node.logic, Pointwise):
+                bound.update(node.operands)
+    for demand in graph.demands:
+        if isinstance(demand, Fits):
+            used |= {demand.result, demand.operand}
+    return used, bound

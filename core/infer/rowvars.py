@@ -1,0 +1,285 @@
+"""Rows under inference: what is known of each row variable, and how its constraints simplify.
+
+Rows align from the outside: leading axes from the left, trailing axes from the right; what is left in the middle is
+the business of the row variables. A result that has too few axes for its operand grows by new axes, the trailing ones
+first; that ends, because rows that would grow without end are refused beforehand (``infer/cycles.py``). Where the
+axes of one side meet the row variable of the other, the constraint waits until that variable is known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ilang.core.infer import conflicts
+from ilang.core.infer.dims import Dims
+from ilang.core.ir.rows import (
+    Constraint,
+    Dim,
+    DimBelow,
+    DimEqual,
+    Origin,
+    Row,
+    RowBelow,
+    RowEqual,
+    closed,
+    opened,
+)
+
+
+class RowVars:
+    """The row variables of one run of the solver."""
+
+    def __init__(self, count: int, dims: Dims, queue: deque[Constraint]) -> None:
+        """``count`` unknown variables; constraints that come up are added to ``queue``."""
+        self.dims = dims
+        self.queue = queue
+        self.value: list[Row | None] = []
+        self.waiting: list[dict[int, Constraint]] = []
+        self.results: list[
+            dict[int, RowBelow]
+        ] = []  # rows that the variable must fit as an operand
+        self.fed: list[bool] = []
+        for _ in range(count):
+            self.fresh()
+
+    def fresh(self) -> int:
+        """A new variable."""
+        self.value.append(None)
+        self.waiting.append({})
+        self.results.append({})
+        self.fed.append(False)
+        return len(self.value) - 1
+
+    def resolve(self, row: Row) -> Row:
+        """A row with the values of its row variables put in (not those of its axes)."""
+        if row.variable is None:
+            return row
+        first = self.value[row.variable]
+        if first is None:
+            return row
+        bare = not row.leading and not row.trailing
+        if bare and (first.variable is None or self.value[first.variable] is None):
+            return first
+        leading, trailing = [row.leading], [row.trailing]
+        variable: int | None = row.variable
+        while variable is not None and (value := self.value[variable]) is not None:
+            leading.append(value.leading)
+            trailing.append(value.trailing)
+            variable = value.variable
+        found = Row(
+            tuple(dim for part in leading for dim in part),
+            variable,
+            tuple(dim for part in reversed(trailing) for dim in part),
+        )
+        if first.variable != variable:
+            start, end = len(row.leading), len(found.trailing) - len(row.trailing)
+            self.value[row.variable] = Row(found.leading[start:], variable, found.trailing[:end])
+        return found
+
+    def text(self, row: Row) -> str:
+        """A row as messages show it."""
+        found = self.resolve(row)
+        return conflicts.row_text(
+            Row(
+                tuple(map(self.dims.resolve, found.leading)),
+                found.variable,
+                tuple(map(self.dims.resolve, found.trailing)),
+            )
+        )
+
+    def bind(self, variable: int, row: Row, origin: Origin) -> None:
+        """Give a variable its value and wake what waits for it."""
+        row = self.resolve(row)
+        if row.variable == variable:
+            if row.count():
+                raise conflicts.infinite(self.text(opened(variable)), origin)
+            return
+        self.value[variable] = row
+        if row.variable is not None and self.fed[variable]:
+            self.fed[row.variable] = True
+        self.queue.extend(self.waiting[variable].values())
+        self.queue.extend(self.results[variable].values())
+        self.waiting[variable], self.results[variable] = {}, {}
+
+    def _wait(self, c: Constraint, *variables: int | None) -> None:
+        for variable in variables:
+            if variable is not None:
+                self.waiting[variable][id(c)] = c
+
+    # -- equations ---------------------------------------------------------------------------------------------------
+
+    def equal(self, c: RowEqual) -> None:
+        """Solve an equation as far as it goes."""
+        one, other = self.resolve(c.one), self.resolve(c.other)
+        if one.variable is None and other.variable is None:
+            self._same_axes(one, other, c.origin)
+        elif one.variable is None:
+            self._fitted(other, one, c.origin)
+        elif other.variable is None:
+            self._fitted(one, other, c.origin)
+        else:
+            self._open_equal(one, other, c.origin)
+
+    def _equate(self, ones: tuple[Dim, ...], others: tuple[Dim, ...], origin: Origin) -> None:
+        for one, other in zip(ones, others, strict=True):
+            self.queue.append(DimEqual(one, other, origin))
+
+    def _same_axes(self, one: Row, other: Row, origin: Origin) -> None:
+        if one.count() != other.count():
+            counts = (one.count(), other.count())
+            raise conflicts.axes_differ(self.text(one), self.text(other), counts, origin)
+        self._equate(one.axes(), other.axes(), origin)
+
+    def _fitted(self, row: Row, whole: Row, origin: Origin) -> None:
+        """An open row against a closed one: the variable is the middle."""
+        if whole.count() < row.count():
+            counts = (row.count(), whole.count())
+            raise conflicts.axes_differ(self.text(row), self.text(whole), counts, origin)
+        assert row.variable is not None
+        middle = self._paired(whole, row, origin)
+        self.bind(row.variable, middle, origin)
+
+    def _paired(self, whole: Row, row: Row, origin: Origin, equate: bool = True) -> Row:
+        """Pair the explicit axes of ``row`` with a closed row from the outside; the middle of the closed row."""
+        if not row.leading and not row.trailing:
+            return whole
+        axes, first, last = whole.axes(), len(row.leading), whole.count() - len(row.trailing)
+        pairs = list(zip(axes[:first], row.leading, strict=True))
+        pairs += zip(axes[last:], row.trailing, strict=True)
+        for mine, its in pairs:
+            pair = DimEqual(mine, its, origin) if equate else DimBelow(mine, its, origin)
+            self.queue.append(pair)
+        split = min(max(first, len(whole.leading)), last)
+        return Row(axes[first:split], None, axes[split:last])
+
+    def _open_equal(self, one: Row, other: Row, origin: Origin) -> None:
+        same = one.variable == other.variable
+        if same and one.count() != other.count():
+            raise conflicts.infinite(self.text(one), origin)
+        first = min(len(one.leading), len(other.leading))
+        last = min(len(one.trailing), len(other.trailing))
+        self._equate(one.leading[:first], other.leading[:first], origin)
+        self._equate(_tail(one.trailing, last), _tail(other.trailing, last), origin)
+        one, other = _stripped(one, first, last), _stripped(other, first, last)
+        assert one.variable is not None
+        assert other.variable is not None
+        if same:
+            if one.count():
+                self._wait(RowEqual(one, other, origin), one.variable)
+        elif not one.count():
+            self.bind(one.variable, other, origin)
+        elif not other.count():
+            self.bind(other.variable, one, origin)
+        else:
+            self._wait(RowEqual(one, other, origin), one.variable, other.variable)
+
+    # -- inequalities ------------------------------------------------------------------------------------------------
+
+    def below(self, c: RowBelow) -> None:
+        """Solve an inequality as far as it goes."""
+        result, operand = self.resolve(c.result), self.resolve(c.operand)
+        if operand.variable is not None:
+            self.results[operand.variable].pop(id(c), None)
+        if result.variable is None:
+            self._below_closed(result, operand, c.origin)
+            return
+        deficit = operand.count() - result.count()
+        if deficit > 0:
+            if result.variable == operand.variable:
+                raise conflicts.infinite(self.text(result), c.origin)
+            self._grow(result, operand, deficit)
+            result = self.resolve(result)
+        self._below_open(result, operand, c)
+
+    def _below_closed(self, result: Row, operand: Row, origin: Origin) -> None:
+        """A closed result: the operand's axes are its outer ones, the middle bounds the operand's variable."""
+        if result.count() < operand.count():
+            counts = (result.count(), operand.count())
+            raise conflicts.too_many(self.text(result), self.text(operand), counts, origin)
+        middle = self._paired(result, operand, origin, equate=False)
+        if operand.variable is None:
+            return
+        if not middle.count():
+            self.bind(operand.variable, middle, origin)
+        else:
+            self._bounded(operand.variable, RowBelow(middle, opened(operand.variable), origin))
+
+    def _bounded(self, variable: int, c: RowBelow) -> None:
+        self.results[variable][id(c)] = c
+
+    def _grow(self, result: Row, operand: Row, deficit: int) -> None:
+        """Give an open result the axes it lacks, trailing ones first."""
+        assert result.variable is not None
+        trailing = min(deficit, max(0, len(operand.trailing) - len(result.trailing)))
+        leading = deficit - trailing
+        rest = self.fresh()
+        self.fed[rest] = True
+        row = Row(
+            tuple(self.dims.fresh() for _ in range(leading)),
+            rest,
+            tuple(self.dims.fresh() for _ in range(trailing)),
+        )
+        self.bind(result.variable, row, Origin("", None))
+
+    def _below_open(self, result: Row, operand: Row, c: RowBelow) -> None:
+        """An open result with enough axes: pair what is covered from the outside."""
+        first = min(len(result.leading), len(operand.leading))
+        last = min(len(result.trailing), len(operand.trailing))
+        pairs = list(zip(result.leading[:first], operand.leading[:first], strict=True))
+        pairs += zip(_tail(result.trailing, last), _tail(operand.trailing, last), strict=True)
+        for mine, its in pairs:
+            self.queue.append(DimBelow(mine, its, c.origin))
+        rest = c
+        if first or last or result is not c.result or operand is not c.operand:
+            result, operand = _stripped(result, first, last), _stripped(operand, first, last)
+            rest = RowBelow(result, operand, c.origin)
+        assert result.variable is not None
+        if result.variable == operand.variable:
+            if result.count() or operand.count():
+                self._wait(rest, result.variable)
+        elif operand.count():
+            self._wait(rest, result.variable, operand.variable)
+        elif operand.variable is None:
+            self.fed[result.variable] = True
+        else:
+            self._wait(rest, result.variable)
+            self._bounded(operand.variable, rest)
+
+    def has_open_operand(self, variable: int) -> bool:
+        """Whether a variable is the middle of a result whose operand's row is not known yet."""
+        return any(
+            isinstance(c, RowBelow)
+            and self.resolve(c.result).variable == variable
+            and self.resolve(c.operand).variable not in (None, variable)
+            for c in self.waiting[variable].values()
+        )
+
+    def is_fed(self, variable: int) -> bool:
+        """Whether a variable is the middle of a result that has operands: these alone may give it axes."""
+        return self.fed[variable] or self.has_open_operand(variable)
+
+    def crossing(self) -> list[tuple[int, Origin]]:
+        """Variables of waiting equations to be closed first: those of the side with more explicit axes."""
+        found: dict[int, Origin] = {}
+        for variable, waiting in enumerate(self.waiting):
+            for c in waiting.values() if self.value[variable] is None else ():
+                if isinstance(c, RowEqual):
+                    one, other = self.resolve(c.one), self.resolve(c.other)
+                    more = one if one.count() >= other.count() else other
+                    if more.variable is not None:
+                        found[more.variable] = c.origin
+        return list(found.items())
+
+
+def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
+    return axes[len(axes) - count :]
+
+
+def _stripped(row: Row, first: int, last: int) -> Row:
+    """A row without its ``first`` leading and ``last`` trailing axes."""
+    if not first and not last:
+        return row
+    return Row(row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last])
+
+
+EMPTY = closed(())

@@ -1,0 +1,368 @@
+"""The solver: constraints over rows and axes in, the axes of every row out.
+
+First everything that follows from the constraints is drawn, in any order, until nothing changes. Then what is still
+open is closed, stage by stage, each stage at once for all it concerns and followed by all that follows from it:
+
+    1. rows, then axes, of leaves take the size that their uses ask for
+    2. rows counted by their elements get one axis of what is left
+    3. rows of leaves that no use reaches get no further axes; of a parameter, they are refused
+    4. rows of results: those without operands take what their uses ask for, the others get no further axes
+    5. axes of leaves that no use reaches stretch; of a parameter, and sizes of windows, they are refused
+    6. axes of results: a written index decides, then uses where there are no operands, else they stretch
+
+Every stage is decided by what is true at its start, so the answer does not depend on the order of the constraints.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from ilang.core.infer import conflicts
+from ilang.core.infer.caps import Caps
+from ilang.core.infer.cycles import check_ranks, components
+from ilang.core.infer.dims import Dims
+from ilang.core.infer.rowvars import EMPTY, RowVars
+from ilang.core.ir.rows import (
+    AtLeast,
+    Constraint,
+    Determined,
+    Dim,
+    DimBelow,
+    DimEqual,
+    Filled,
+    Known,
+    Leaf,
+    Origin,
+    Product,
+    Row,
+    RowBelow,
+    RowEqual,
+    Sum,
+    Var,
+    closed,
+    opened,
+)
+
+GUESS = Origin("what is left open", None)
+
+
+def solve(
+    dims: int, rows: int, constraints: Sequence[Constraint], names: dict[int, str] | None = None
+) -> Solution:
+    """Solve constraints over ``dims`` dimension variables and ``rows`` row variables.
+
+    Args:
+        dims: how many dimension variables there are.
+        rows: how many row variables there are.
+        constraints: in any order.
+        names: what messages call dimension variables.
+
+    Raises:
+        ShapeError: E0510 to E0521.
+    """
+    check_ranks(rows, constraints)
+    solver = Solver(dims, rows, names or {})
+    solver.submit(constraints)
+    solver.close()
+    return Solution(solver.dims, solver.rows)
+
+
+class Solution:
+    """Every axis known: ``row`` gives the axes of a row, ``size`` the size of an axis."""
+
+    def __init__(self, dims: Dims, rows: RowVars) -> None:
+        """What a finished run found."""
+        self._dims = dims
+        self._rows = rows
+
+    def size(self, dim: Dim) -> int:
+        """The size of an axis."""
+        return self.known(dim).size
+
+    def known(self, dim: Dim) -> Known:
+        """The axis itself."""
+        found = self._dims.resolve(dim)
+        assert isinstance(found, Known)
+        return found
+
+    def row(self, row: Row) -> Row:
+        """A closed row of known axes, split where its row variable was."""
+        found = self._rows.resolve(row)
+        assert found.variable is None
+        return Row(
+            tuple(map(self.known, found.leading)), None, tuple(map(self.known, found.trailing))
+        )
+
+    def label(self, dim: Dim) -> str | None:
+        """The unit of an axis, or None."""
+        return self._dims.label(dim)
+
+
+class Solver:
+    """One run: the variables, the constraints to look at, and those kept for the closing stages."""
+
+    def __init__(self, dims: int, rows: int, names: dict[int, str]) -> None:
+        """Nothing known yet."""
+        self.queue: deque[Constraint] = deque()
+        self.dims = Dims(dims, self.queue)
+        self.dims.names.update(names)
+        self.rows = RowVars(rows, self.dims, self.queue)
+        self.leaves: list[Leaf] = []
+        self.products: list[Product] = []
+        self.windows: list[Determined] = []
+
+    def submit(self, constraints: Iterable[Constraint]) -> None:
+        """Take constraints and draw what follows from them."""
+        self.queue.extend(constraints)
+        self._settle()
+
+    def _settle(self) -> None:
+        while self.queue:
+            while self.queue:
+                self._step(self.queue.popleft())
+            self.products = [c for c in self.products if not self._counted(c)]
+
+    def _step(self, c: Constraint) -> None:
+        match c:
+            case DimEqual():
+                self.dims.equal(c)
+            case DimBelow():
+                self.dims.below(c)
+            case RowEqual():
+                self.rows.equal(c)
+            case RowBelow():
+                self.rows.below(c)
+            case AtLeast():
+                self.dims.at_least(c)
+            case Filled():
+                self.dims.filled(c)
+            case Determined():
+                self.windows.append(c)
+            case Product():
+                self.products.append(c)
+            case Leaf():
+                self.leaves.append(c)
+            case _:
+                assert_never(c)
+
+    # -- closing -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close whatever the constraints leave open."""
+        self._join_cycles()
+        self._leaves_take_caps()
+        self._close_counted()
+        self._close_leaf_rows()
+        self._close_result_rows()
+        self._leaves_take_caps()
+        for window in self.windows:
+            self.dims.determined(window)
+        self._close_leaf_axes()
+        self._close_result_axes()
+        for c in self.products:
+            self._check_product(c)
+
+    def _join_cycles(self) -> None:
+        """Variables that bound each other in a circle are equal."""
+        open_rows = [v for v, value in enumerate(self.rows.value) if value is None]
+        edges: dict[int, list[int]] = {}
+        for operand in open_rows:
+            for c in self.rows.results[operand].values():
+                row = self.rows.resolve(c.result)
+                if row.variable is not None and not row.count():
+                    edges.setdefault(row.variable, []).append(operand)
+        for found in components(open_rows, edges):
+            self.queue.extend(RowEqual(opened(found[0]), opened(v), GUESS) for v in found[1:])
+        self._settle()
+        open_dims = self._open_dims()
+        above = {v: [self.dims.root(u) for u in self.dims.operands[v]] for v in open_dims}
+        for found in components(open_dims, above):
+            self.queue.extend(DimEqual(Var(found[0]), Var(v), GUESS) for v in found[1:])
+        self._settle()
+
+    def _open_dims(self) -> list[int]:
+        return [v for v, value in enumerate(self.dims.value) if value is None]
+
+    def _open_leaves(self) -> Iterator[tuple[Leaf, Row]]:
+        for leaf in self.leaves:
+            yield leaf, self.rows.resolve(leaf.row)
+
+    def _leaves_take_caps(self) -> None:
+        """Rows first; then axes, all at once; until neither changes."""
+        while self._leaf_rows_take_caps() or self._leaf_axes_take_caps():
+            self._settle()
+
+    def _leaf_rows_take_caps(self) -> bool:
+        caps = Caps(self.dims, self.rows)
+        found: dict[int, Row] = {}
+        for leaf, row in self._open_leaves():
+            if row.variable is not None and row.variable not in found:
+                cap = caps.row(row.variable, leaf.origin)
+                if cap is not None:
+                    found[row.variable] = cap
+        for variable, cap in found.items():
+            self.queue.append(RowEqual(opened(variable), cap, GUESS))
+        return bool(found)
+
+    def _leaf_axes(self) -> Iterator[tuple[Leaf, int]]:
+        """Open axes of leaves."""
+        for leaf, row in self._open_leaves():
+            for axis in row.axes():
+                found = self.dims.resolve(axis)
+                if isinstance(found, Var):
+                    yield leaf, found.number
+
+    def _leaf_axes_take_caps(self) -> bool:
+        found = {number: cap for _, number in self._leaf_axes() if (cap := self.dims.cap[number])}
+        for number, cap in found.items():
+            self.queue.append(DimEqual(Var(number), cap, GUESS))
+        return bool(found)
+
+    def _close_leaf_rows(self) -> None:
+        found: dict[int, None] = {}
+        for leaf, row in self._open_leaves():
+            if row.variable is None:
+                continue
+            unknown = leaf.whole or self.rows.has_open_operand(row.variable)
+            if leaf.required and not row.count() and unknown:
+                raise conflicts.undetermined(leaf.origin.says, leaf.origin)
+            found[row.variable] = None
+        self.queue.extend(RowEqual(opened(variable), EMPTY, GUESS) for variable in found)
+        self._settle()
+
+    def _close_result_rows(self) -> None:
+        while crossing := self.rows.crossing():
+            self.queue.extend(RowEqual(opened(v), EMPTY, origin) for v, origin in crossing)
+            self._settle()
+        caps = Caps(self.dims, self.rows)
+        for variable, value in enumerate(self.rows.value[:]):
+            if value is None and not self.rows.is_fed(variable):
+                cap = caps.row(variable, GUESS)
+                if cap is not None:
+                    self.queue.append(RowEqual(opened(variable), cap, GUESS))
+        self._settle()
+        for variable, value in enumerate(self.rows.value):
+            if value is None:
+                self.queue.append(RowEqual(opened(variable), EMPTY, GUESS))
+        self._settle()
+
+    def _close_leaf_axes(self) -> None:
+        found: dict[int, Origin] = {}
+        for leaf, number in self._leaf_axes():
+            if leaf.required:
+                raise conflicts.undetermined(f"an axis of {leaf.origin.says}", leaf.origin)
+            if self.dims.index[number] is None:
+                found[number] = leaf.origin
+        for number, origin in found.items():
+            self.queue.append(DimEqual(Var(number), Known(1, True, None, origin), GUESS))
+        self._settle()
+
+    def _close_result_axes(self) -> None:
+        for number in self._open_dims():
+            if not self._is_shared(number) and not self.dims.is_fed(number):
+                self._close_axis(number, self.dims.cap[number])
+        self._settle()
+        for number in self._open_dims():
+            if not self._is_shared(number):
+                self._close_axis(number, None)
+        self._settle()
+        for number in range(len(self.dims.value)):
+            if self.dims.is_open(number):
+                self._close_axis(number, self.dims.cap[number])
+                self._settle()
+
+    def _is_shared(self, number: int) -> bool:
+        """Whether a variable is a part of a sum with other open parts: those close one by one."""
+        return any(
+            isinstance(c, DimEqual)
+            and any(isinstance(self.dims.resolve(side), Sum) for side in (c.one, c.other))
+            for c in self.dims.waiting[number]
+        )
+
+    def _close_axis(self, number: int, cap: Known | None) -> None:
+        index = self.dims.index[number]
+        origin = Origin(self.dims.says(Var(number)), None)
+        known = cap or Known(1, True, None, origin)
+        if index is not None and index.size == 1:
+            known = Known(1, True, None, index.origin)
+        elif index is not None:
+            known = self.dims.cap[number] or Known(index.size, False, None, index.origin)
+        self.queue.append(DimEqual(Var(number), known, GUESS))
+
+    # -- numbers of elements -----------------------------------------------------------------------------------------
+
+    def _side(self, rows: tuple[Row, ...]) -> tuple[int, list[Dim], list[int]]:
+        """The product of the known axes of some rows, their other axes, and their row variables."""
+        total = 1
+        unknown: list[Dim] = []
+        variables: list[int] = []
+        for row in map(self.rows.resolve, rows):
+            for axis in map(self.dims.resolve, row.axes()):
+                if isinstance(axis, Known):
+                    total *= axis.size
+                else:
+                    unknown.append(axis)
+            variables += [] if row.variable is None else [row.variable]
+        return total, unknown, variables
+
+    def _counted(self, c: Product) -> bool:
+        """Whether a product is settled: with one unknown axis, that follows."""
+        (left, unknown, variables), (right, others, further) = (
+            self._side(c.left),
+            self._side(c.right),
+        )
+        if variables or further or len(unknown) + len(others) > 1:
+            return False
+        if others:
+            left, right, unknown = right, left, others
+        if not unknown:
+            if left != right:
+                raise conflicts.counts_differ(left, right, c.origin)
+        else:
+            if not left or right % left:
+                raise conflicts.not_whole(self.dims.says(unknown[0]), right, left, c.origin)
+            size = Known(right // left, False, None, c.origin)
+            self.queue.append(DimEqual(unknown[0], size, c.origin))
+        return True
+
+    def _close_counted(self) -> None:
+        """Rows counted by their elements: all but one get no axes, one an axis of what is left."""
+        for c in self.products:
+            (left, unknown, variables), (right, others, further) = map(
+                self._side, (c.left, c.right)
+            )
+            if further and not variables:
+                left, unknown, variables, right, others, further = (
+                    right,
+                    others,
+                    further,
+                    left,
+                    unknown,
+                    variables,
+                )
+            if variables and not further and not unknown and not others:
+                *empty, last = sorted(set(variables), key=lambda v: self._preference(v, c))
+                self.queue.extend(RowEqual(opened(v), EMPTY, c.origin) for v in empty)
+                self.queue.append(RowEqual(opened(last), self._rest(left, right, c), c.origin))
+            elif len(c.left) == len(c.right) == 1 and variables and further:
+                self.queue.append(RowEqual(c.left[0], c.right[0], c.origin))
+        self._settle()
+
+    def _preference(self, variable: int, c: Product) -> int:
+        """The last listed row of a leaf gets the axis."""
+        rows = [self.rows.resolve(row).variable for row in (*c.left, *c.right)]
+        return rows.index(variable)
+
+    def _rest(self, have: int, total: int, c: Product) -> Row:
+        if have and have == total:
+            return EMPTY
+        if not have or total % have:
+            raise conflicts.counts_differ(have, total, c.origin)
+        return closed((Known(total // have, False, None, c.origin),))
+
+    def _check_product(self, c: Product) -> None:
+        left, right = self._side(c.left)[0], self._side(c.right)[0]
+        if left != right:
+            raise conflicts.counts_differ(left, right, c.origin)

@@ -1,0 +1,129 @@
+"""Operations between tensors whose shapes are not known yet: leaves, and what an operation does with rows.
+
+Nodes of ``ir/graph.py``; ``infer/operations.py`` makes constraints of them, ``passes/operations_to_shaped.py``
+accumulating assignments.
+
+Invariants:
+    - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
+      ``Transpose`` and ``Slice``, one per shape for ``Einsum``.
+    - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar is one operand
+      alone: each part has its own.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.rows import Known
+from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.spec import Spec
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Terminal:
+    """A leaf.
+
+    ``kind``: data (all rows known), parameter, fill (a constant with ``count`` values), number (``value``). ``rows``
+    are batch, input and output; a row that is None is inferred.
+    """
+
+    name: str
+    kind: str
+    rows: tuple[tuple[Known, ...] | None, tuple[Known, ...] | None, tuple[Known, ...] | None]
+    count: int | None
+    value: float | int | None
+    span: Span
+
+
+@record
+class Pointwise:
+    """Rows of one kind aligned, operands repeated where they lack axes."""
+
+
+@record
+class Compose:
+    """The input row of the first operand is summed against the output row of the second."""
+
+
+@record
+class Transpose:
+    """Input and output rows exchanged."""
+
+
+@record
+class Slice:
+    """One position of the first batch axis; ``extent`` is its declared size, or None."""
+
+    position: int
+    extent: int | None
+
+
+@record
+class Einsum:
+    """An extended einsum specification."""
+
+    spec: Spec
+
+
+@record
+class Stack:
+    """Operands along a new first axis of row ``kind`` (0 batch, 1 input, 2 output)."""
+
+    kind: int
+
+
+@record
+class Interleave:
+    """The operands at even and odd positions of the last output axis."""
+
+
+Logic = Pointwise | Compose | Transpose | Slice | Einsum | Stack | Interleave
+
+
+@record
+class Operation:
+    """An operation: ``target (acc)= scalar(operands)``, its axes found by inference."""
+
+    operands: tuple[int, ...]
+    scalar: Scalar
+    acc: str
+    logic: Logic
+    text: str
+    span: Span
+
+
+@record
+class SetSize:
+    """A label has a size (of a row label: the product of its axes)."""
+
+    label: str
+    size: int
+
+
+@record
+class SameSize:
+    """Two labels have one size."""
+
+    one: str
+    other: str
+
+
+@record
+class Scaled:
+    """``big`` is ``factor`` times ``small``."""
+
+    factor: int
+    big: str
+    small: str
+
+
+@record
+class Fits:
+    """The rows of value ``result`` stand below those of value ``operand``, as if it were assigned from it."""
+
+    result: int
+    operand: int
+
+
+Demand = SetSize | SameSize | Scaled | Fits
+"""A further constraint on a graph; a label means that of the last specification that uses it."""

@@ -1,0 +1,208 @@
+"""Rows of axes, and what can be demanded of them: the vocabulary of shape inference.
+
+A shape is three rows: batch, input, output; a tensor is stored batch axes first, then output, then input axes. A row
+has leading axes, at most one row variable, and trailing axes: what a row lacks is inserted at the variable. An
+inequality ``result`` below ``operand`` says that the operand may be repeated: it may lack axes, and a stretchable
+axis of size 1 may be met by any size.
+
+Produced by ``infer/operations.py`` from the operations of a graph, solved by ``infer/solver.py``.
+
+Invariants:
+    - Dimension variables and row variables are numbered from 0, each kind by itself.
+    - Only an axis of size 1 stretches.
+    - A ``Sum`` has no variable twice and no coefficient 0: it is an affine axis (``stride*over + dilation*kernel``) or
+      a concatenated one.
+    - Every constraint carries the place in the program that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.record import record
+from ilang.core.source import Span
+
+KINDS = ("batch", "input", "output")
+MEMORY_ORDER = (0, 2, 1)
+"""The rows of a tensor in the order in which it is stored: batch, output, input."""
+
+
+@record
+class Origin:
+    """A place in the program: what messages call it, and where the text has it (None outside any text)."""
+
+    says: str
+    span: Span | None
+
+
+@record
+class Known:
+    """An axis of known size; ``label`` is its unit, if it has one. ``origin`` says who gave the size."""
+
+    size: int
+    stretch: bool
+    label: str | None
+    origin: Origin
+
+
+@record
+class Var:
+    """An axis not yet known."""
+
+    number: int
+
+
+@record
+class Sum:
+    """An axis whose size is ``offset`` plus the sum of coefficient * variable."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+
+
+Dim = Known | Var | Sum
+
+
+@record
+class Row:
+    """Axes of one kind; ``variable`` is the row variable between the leading and the trailing ones, or None."""
+
+    leading: tuple[Dim, ...]
+    variable: int | None
+    trailing: tuple[Dim, ...]
+
+    def axes(self) -> tuple[Dim, ...]:
+        """The explicit axes, left to right."""
+        return self.leading + self.trailing
+
+    def count(self) -> int:
+        """How many explicit axes there are."""
+        return len(self.leading) + len(self.trailing)
+
+
+def closed(axes: Sequence[Dim]) -> Row:
+    """A row with exactly these axes."""
+    return Row((), None, tuple(axes))
+
+
+def opened(variable: int) -> Row:
+    """The row that is one row variable."""
+    return Row((), variable, ())
+
+
+@record
+class DimEqual:
+    """Two axes are one size and one unit."""
+
+    one: Dim
+    other: Dim
+    origin: Origin
+
+
+@record
+class DimBelow:
+    """The axis of a result below that of an operand: equal, or the operand's stretches."""
+
+    result: Dim
+    operand: Dim
+    origin: Origin
+
+
+@record
+class RowEqual:
+    """Two rows have the same axes."""
+
+    one: Row
+    other: Row
+    origin: Origin
+
+
+@record
+class RowBelow:
+    """The row of a result below that of an operand, which may lack axes."""
+
+    result: Row
+    operand: Row
+    origin: Origin
+
+
+@record
+class AtLeast:
+    """An axis is indexed at ``size - 1``."""
+
+    dim: Dim
+    size: int
+    origin: Origin
+
+
+@record
+class Filled:
+    """An axis of an affine index has at least one element."""
+
+    dim: Dim
+    origin: Origin
+
+
+@record
+class Determined:
+    """An axis must not be guessed: the size of a window that only the program can give."""
+
+    dim: Dim
+    name: str
+    origin: Origin
+
+
+@record
+class Product:
+    """The axes of some rows have as many elements as those of others."""
+
+    left: tuple[Row, ...]
+    right: tuple[Row, ...]
+    origin: Origin
+
+
+@record
+class Leaf:
+    """A row of a leaf: it takes its size from use.
+
+    ``required``: it is a parameter's, whose sizes must not be guessed; ``whole`` asks that such a row as a whole is
+    found, not only the axes it is known to have.
+    """
+
+    row: Row
+    required: bool
+    whole: bool
+    origin: Origin
+
+
+Constraint = (
+    DimEqual | DimBelow | RowEqual | RowBelow | AtLeast | Filled | Determined | Product | Leaf
+)
+
+
+def weighted(parts: Sequence[tuple[int, Dim]], offset: int, origin: Origin) -> Dim:
+    """The axis of size ``offset`` plus the sum of coefficient * axis."""
+    terms: dict[int, int] = {}
+    for coefficient, part in parts:
+        match part:
+            case Known():
+                offset += coefficient * part.size
+            case Var():
+                terms[part.number] = terms.get(part.number, 0) + coefficient
+            case Sum():
+                offset += coefficient * part.offset
+                for inner, variable in part.terms:
+                    terms[variable] = terms.get(variable, 0) + coefficient * inner
+    kept = tuple((c, variable) for variable, c in sorted(terms.items()) if c)
+    if not kept:
+        return Known(offset, False, None, origin)
+    if kept == ((1, kept[0][1]),) and not offset:
+        return Var(kept[0][1])
+    return Sum(kept, offset)
+
+
+def window(stride: int, over: Dim, dilation: int, kernel: Dim | None, origin: Origin) -> Dim:
+    """The axis that ``stride*over + dilation*kernel`` walks exactly; without a kernel, ``stride*over``."""
+    if kernel is None:
+        return weighted([(stride, over)], 0, origin)
+    return weighted([(stride, over), (dilation, kernel)], 1 - stride - dilation, origin)

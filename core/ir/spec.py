@@ -1,0 +1,100 @@
+"""Extended einsum specifications as data: one shape per operand and one for the result (LANGUAGE.md section 4).
+
+Produced by ``notation/einsum.py``, used by ``ir/operation.py``.
+
+Invariants:
+    - A label names one axis wherever it stands in a specification; no label is also the name of a row variable.
+    - The row variable of ``...`` is called after its row, with dots before it.
+"""
+
+from __future__ import annotations
+
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Label:
+    """An axis by its name."""
+
+    name: str
+    span: Span
+
+
+@record
+class Blank:
+    """``_``: an axis that ties nothing."""
+
+    span: Span
+
+
+@record
+class Fixed:
+    """A number: one position of the axis."""
+
+    position: int
+    span: Span
+
+
+@record
+class Window:
+    """``2*o<+k``: the axis at ``stride*over + dilation*kernel + offset``; ``padded`` keeps the size of stride*over."""
+
+    stride: int
+    over: str
+    dilation: int
+    kernel: str | None
+    padded: bool
+    offset: int
+    span: Span
+
+
+@record
+class Joined:
+    """``a^b``: axes one after the other."""
+
+    parts: tuple[str, ...]
+    span: Span
+
+
+Axis = Label | Blank | Fixed | Window | Joined
+
+
+@record
+class SpecRow:
+    """The axes of one row; ``variable`` names the row variable between them, or None."""
+
+    leading: tuple[Axis, ...]
+    variable: str | None
+    trailing: tuple[Axis, ...]
+
+    def axes(self) -> tuple[Axis, ...]:
+        """The explicit axes, left to right."""
+        return self.leading + self.trailing
+
+
+@record
+class ShapeSpec:
+    """Batch, input and output rows; an omitted row has no axes."""
+
+    rows: tuple[SpecRow, SpecRow, SpecRow]
+    span: Span
+
+    def axes(self) -> tuple[Axis, ...]:
+        """Every explicit axis."""
+        return tuple(axis for row in self.rows for axis in row.axes())
+
+
+@record
+class Spec:
+    """``operand; operand => result``; ``named`` says whether axes have names of several characters."""
+
+    operands: tuple[ShapeSpec, ...]
+    result: ShapeSpec
+    named: bool
+    text: str
+    span: Span
+
+    def shapes(self) -> tuple[ShapeSpec, ...]:
+        """The operands' shapes, then the result's."""
+        return (*self.operands, self.result)

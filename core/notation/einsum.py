@@ -1,0 +1,286 @@
+"""The reader of extended einsum specifications: ``"..v..|ijk => ..v..kji"``.
+
+    spec   = shape { ";" shape } "=>" shape
+    shape  = [ row "|" ] [ row "->" ] row              batch, input, output
+    row    = { axis } [ variable { axis } ]            variable: "..." or ".." name ".."
+    axis   = name | "_" | number | window | name { "^" name }
+    window = [ number "*" ] name [ ( "<" | "=" )? "+" [ number "*" ] name ] [ "+" number ]
+
+Without any of ``, * + ^ & <`` (or ``=`` outside ``=>``) every letter and every digit is an axis of its own; with one,
+axes are names. White space is free.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.ir.spec import Axis, Blank, Fixed, Joined, Label, ShapeSpec, Spec, SpecRow, Window
+from ilang.core.source import Source, Span
+
+NAMED = re.compile(r"[,*+^&<]|=(?!>)")
+TOKEN = re.compile(
+    r"\s+|(?P<variable>\.\.[A-Za-z_][A-Za-z0-9_]*\.\.)|(?P<ellipsis>\.\.\.)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<number>[0-9]+)|(?P<sign>=>|->|[|;,*+^<=-])"
+)
+SINGLE = re.compile(
+    r"\s+|(?P<variable>\.\.[A-Za-z_][A-Za-z0-9_]*\.\.)|(?P<ellipsis>\.\.\.)|(?P<word>[A-Za-z_])"
+    r"|(?P<number>[0-9])|(?P<sign>=>|->|[|;-])"
+)
+ROWS = ("batch", "input", "output")
+LARGEST = 2**31
+"""Numbers in a specification stay below this."""
+
+
+def parse_spec(source: Source, span: Span | None = None) -> Spec:
+    """A whole specification; ``span`` is the part of the source that it is (default: all).
+
+    Raises:
+        NotationError: E0140 to E0147.
+    """
+    whole = span or Span(source, 0, len(source.text))
+    reader = _Reader(source, whole)
+    operands = [reader.shape()]
+    while reader.take(";"):
+        operands.append(reader.shape())
+    if not reader.take("=>"):
+        raise reader.unexpected("`;` or `=>`")
+    result = reader.shape()
+    reader.end()
+    spec = Spec(tuple(operands), result, reader.named, whole.text(), whole)
+    _check_names(spec)
+    return spec
+
+
+def parse_shape(source: Source) -> tuple[ShapeSpec, bool]:
+    """One shape, and whether its axes are names of several characters.
+
+    Raises:
+        NotationError: E0140 to E0145.
+    """
+    reader = _Reader(source, Span(source, 0, len(source.text)))
+    shape = reader.shape()
+    reader.end()
+    return shape, reader.named
+
+
+class _Reader:
+    """Tokens of a specification, taken from the left."""
+
+    def __init__(self, source: Source, whole: Span) -> None:
+        self.source = source
+        self.named = NAMED.search(whole.text()) is not None
+        self.tokens: list[tuple[str, str, Span]] = []
+        self.at = 0
+        pattern, position = (TOKEN if self.named else SINGLE), whole.start
+        while position < whole.end:
+            found = pattern.match(source.text, position, whole.end)
+            if found is None:
+                here = Span(source, position, position + 1)
+                raise NotationError(
+                    "E0140",
+                    f"`{here.text()}` is no part of an einsum specification",
+                    here,
+                    "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`",
+                )
+            if found.lastgroup is not None:
+                span = Span(source, found.start(), found.end())
+                self.tokens.append((found.lastgroup, found.group(), span))
+            position = found.end()
+        self.last = Span(source, whole.end, whole.end)
+
+    def peek(self) -> tuple[str, str, Span]:
+        """The next token: its kind, its text, its place."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "", self.last)
+
+    def take(self, text: str) -> Span | None:
+        """Take a sign if it stands here."""
+        kind, found, span = self.peek()
+        if kind != "sign" or found != text:
+            return None
+        self.at += 1
+        return span
+
+    def unexpected(self, wanted: str) -> NotationError:
+        """The error for whatever stands here."""
+        _, text, span = self.peek()
+        said = f"`{text}`" if text else "the end"
+        message = f"expected {wanted} in the einsum specification, found {said}"
+        return NotationError(
+            "E0141", message, span, "for example: `ij; jk => ik`, `...|i->o => ...|o`"
+        )
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.at < len(self.tokens):
+            raise self.unexpected("the end")
+
+    def shape(self) -> ShapeSpec:
+        """Up to three rows."""
+        start = self.peek()[2]
+        rows: dict[str, list[Axis | str]] = {"output": self._row()}
+        while (span := self.take("|") or self.take("->")) is not None:
+            bar = span.text() == "|"
+            kind = "batch" if bar else "input"
+            if kind in rows or (bar and "input" in rows):
+                sign = "|" if bar else "->"
+                message = f"`{sign}` stands a second time, or too late, in one shape"
+                help_line = "a shape is batch|input->output, each at most once"
+                raise NotationError("E0142", message, span, help_line)
+            rows[kind] = rows["output"]
+            rows["output"] = self._row()
+        end = self.tokens[self.at - 1][2] if self.at else self.last
+        batch, inner, output = (self._split(rows.get(kind, []), kind) for kind in ROWS)
+        return ShapeSpec((batch, inner, output), start.to(end))
+
+    def _row(self) -> list[Axis | str]:
+        """Axes and row variables as they stand; a row variable is its name."""
+        items: list[Axis | str] = []
+        variables, comma = 0, -1
+        while True:
+            kind, text, span = self.peek()
+            if kind in ("variable", "ellipsis"):
+                self.at += 1
+                items.append(text.strip("."))
+                variables += 1
+                if variables > 1:
+                    message = "two row variables stand in one row"
+                    help_line = "one row has one place where axes are inserted"
+                    raise NotationError("E0143", message, span, help_line)
+            elif kind in ("word", "number"):
+                items.append(self._axis())
+            elif not items or comma == self.at or not self.take(","):
+                return items
+            else:
+                comma = self.at
+
+    @staticmethod
+    def _split(items: list[Axis | str], kind: str) -> SpecRow:
+        """The axes before and after the row variable; that of ``...`` is named after its row."""
+        place = next((n for n, item in enumerate(items) if isinstance(item, str)), None)
+        axes = [item for item in items if not isinstance(item, str)]
+        if place is None:
+            return SpecRow((), None, tuple(axes))
+        return SpecRow(tuple(axes[:place]), str(items[place]) or f"...{kind}", tuple(axes[place:]))
+
+    def _number(self) -> int:
+        _, text, span = self.peek()
+        self.at += 1
+        if len(text) > 10 or LARGEST <= int(text):
+            raise NotationError(
+                "E0144", f"the number {text} is too large", span, "it must be below 2^31"
+            )
+        return int(text)
+
+    def _axis(self) -> Axis:
+        kind, text, span = self.peek()
+        if kind == "number":
+            number = self._number()
+            if self.named and self.take("*"):
+                return self._window(number, span)
+            return Fixed(number, span)
+        if text == "_":
+            self.at += 1
+            return Blank(span)
+        if not self.named:
+            self.at += 1
+            return Label(text, span)
+        return self._window(None, span)
+
+    def _name(self) -> tuple[str, Span]:
+        kind, text, span = self.peek()
+        if kind != "word" or text == "_":
+            raise self.unexpected("the name of an axis")
+        self.at += 1
+        return text, span
+
+    def _window(self, stride: int | None, start: Span) -> Axis:
+        """What starts with a name: an axis, a window, or a concatenation."""
+        over, end = self._name()
+        if stride is None and self.take("^"):
+            parts = [over]
+            while True:
+                name, end = self._name()
+                parts.append(name)
+                if not self.take("^"):
+                    return self._joined(parts, start.to(end))
+        padded = self.take("=")
+        valid = None if padded else self.take("<")
+        dilation, kernel, offset = 1, None, 0
+        plus = self.take("+")
+        if plus is None and (padded or valid):
+            raise self.unexpected("`+` and the name of the window")
+        while plus or (kernel is None and not (padded or valid) and self._minus()):
+            sign = 1 if plus else -1
+            number = None
+            if self.peek()[0] == "number":
+                end = self.peek()[2]
+                number = self._number()
+            if number is not None and not (sign > 0 and kernel is None and self.take("*")):
+                offset += sign * number
+            elif sign > 0 and kernel is None:
+                dilation = 1 if number is None else number
+                kernel, end = self._name()
+            else:
+                raise self.unexpected("a number")
+            plus = self.take("+")
+        return self._checked(
+            Window(
+                1 if stride is None else stride,
+                over,
+                dilation,
+                kernel,
+                bool(padded),
+                offset,
+                start.to(end),
+            ),
+            stride is None,
+        )
+
+    def _minus(self) -> bool:
+        return self.take("-") is not None
+
+    @staticmethod
+    def _joined(parts: list[str], span: Span) -> Joined:
+        if len(set(parts)) < len(parts):
+            message = f"a part stands twice in the concatenation {span.text()}"
+            raise NotationError("E0146", message, span, "give each part a name of its own")
+        return Joined(tuple(parts), span)
+
+    @staticmethod
+    def _checked(window: Window, bare: bool) -> Axis:
+        if window.stride < 1 or window.dilation < 1:
+            message = "a stride and a dilation are at least 1"
+            raise NotationError("E0145", message, window.span, "for example `2*o<+k`")
+        if window.over == window.kernel:
+            message = f"{window.over} is both what {window.span.text()} walks and its window"
+            raise NotationError("E0145", message, window.span, "give the window another name")
+        if bare and window.kernel is None and not window.offset and not window.padded:
+            return Label(window.over, window.span)
+        return window
+
+
+def names_of(axis: Axis) -> tuple[str, ...]:
+    """The labels that an axis mentions."""
+    match axis:
+        case Label():
+            return (axis.name,)
+        case Window():
+            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
+        case Joined():
+            return axis.parts
+        case _:
+            return ()
+
+
+def _check_names(spec: Spec) -> None:
+    """No name is both an axis and a row variable."""
+    variables = {row.variable for shape in spec.shapes() for row in shape.rows}
+    for shape in spec.shapes():
+        for axis in shape.axes():
+            for name in names_of(axis):
+                if name in variables:
+                    message = f"{name} names both an axis and a row variable"
+                    raise NotationError(
+                        "E0147", message, axis.span, "give one of them another name"
+                    )

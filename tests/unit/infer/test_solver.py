@@ -1,0 +1,309 @@
+"""The solver: its rules, its closing stages, the traps named in their tests, and its indifference to order."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+
+from ilang import ShapeError, tensor
+from ilang.core.infer.solver import solve
+from ilang.core.ir.rows import (
+    AtLeast,
+    Constraint,
+    Dim,
+    DimBelow,
+    DimEqual,
+    Known,
+    Leaf,
+    Origin,
+    Product,
+    Row,
+    RowBelow,
+    RowEqual,
+    Var,
+    closed,
+    opened,
+    weighted,
+    window,
+)
+
+AT = Origin("the test", None)
+
+
+def size(n: int, label: str | None = None) -> Known:
+    return Known(n, False, label, Origin(f"an axis of {n}", None))
+
+
+def unit() -> Known:
+    return Known(1, True, None, Origin("a literal", None))
+
+
+def row(*axes: int | Dim) -> Row:
+    return closed([size(axis) if isinstance(axis, int) else axis for axis in axes])
+
+
+def around(leading: Sequence[int], variable: int, trailing: Sequence[int]) -> Row:
+    return Row(tuple(map(size, leading)), variable, tuple(map(size, trailing)))
+
+
+def below(result: Dim, operand: Dim) -> Constraint:
+    return DimBelow(result, operand, AT)
+
+
+def leaf(*dims: Dim, required: bool = False) -> Constraint:
+    return Leaf(closed(dims), required, False, AT)
+
+
+def dims(count: int, constraints: Sequence[Constraint]) -> list[int]:
+    solution = solve(count, 0, constraints)
+    return [solution.size(Var(n)) for n in range(count)]
+
+
+def rows(count: int, constraints: Sequence[Constraint], variables: int = 0) -> list[list[int]]:
+    solution = solve(variables, count, constraints)
+    return [[solution.size(axis) for axis in solution.row(opened(n)).axes()] for n in range(count)]
+
+
+def refused(code: str, work: Callable[[], object]) -> None:
+    with pytest.raises(ShapeError) as caught:
+        work()
+    assert caught.value.code == code
+    assert caught.value.help
+
+
+def test_a_result_is_pinned_by_its_operand() -> None:
+    assert dims(1, [below(Var(0), size(4))]) == [4]
+
+
+def test_an_operand_capped_twice_stretches() -> None:
+    a = [below(size(3), Var(0)), below(size(5), Var(0)), leaf(Var(0))]
+    assert dims(1, a) == [1]
+
+
+def test_caps_go_through_chains_before_any_leaf_closes() -> None:
+    a, b = Var(0), Var(1)
+    found = [below(size(3), a), below(a, b), below(size(5), b), leaf(a), leaf(b)]
+    for order in (found, found[::-1]):
+        assert dims(2, order) == [3, 1]
+
+
+def test_an_explicit_one_does_not_stretch() -> None:
+    refused("E0510", lambda: dims(0, [below(size(3), size(1))]))
+    assert dims(0, [below(size(3), unit())]) == []
+
+
+def test_a_stretchable_axis_made_rigid_later_wakes_what_relied_on_it() -> None:
+    relied = [DimEqual(Var(0), unit(), AT), below(size(3), Var(0))]
+    rigid = DimEqual(Var(0), size(1), AT)
+    for order in ([*relied, rigid], [rigid, *relied]):
+        refused("E0510", partial(dims, 1, order))
+
+
+def test_bounds_in_a_circle_are_equal() -> None:
+    a, b, c = Var(0), Var(1), Var(2)
+    assert dims(3, [below(a, b), below(b, c), below(c, a), below(size(6), b)]) == [6, 6, 6]
+
+
+def test_labels_are_adopted_through_what_is_between() -> None:
+    first, second = size(3, "rgb"), size(3)
+    solution = solve(1, 0, [DimEqual(Var(0), second, AT), below(second, first)])
+    assert solution.label(Var(0)) == "rgb"
+    refused("E0511", lambda: dims(0, [below(size(3, "a"), size(3, "b"))]))
+
+
+def test_affine_axes_solve_for_what_is_missing() -> None:
+    assert dims(1, [DimEqual(size(9), window(2, Var(0), 1, size(3), AT), AT)]) == [4]
+    assert dims(1, [DimEqual(size(9), window(2, size(4), 1, Var(0), AT), AT)]) == [3]
+    assert dims(1, [DimEqual(size(8), window(2, Var(0), 1, None, AT), AT)]) == [4]
+    refused("E0517", lambda: dims(1, [DimEqual(size(10), window(2, Var(0), 1, size(3), AT), AT)]))
+
+
+def test_concatenations_solve_for_the_rest() -> None:
+    joined = weighted([(1, size(2)), (1, Var(0))], 0, AT)
+    assert dims(1, [DimEqual(joined, size(5), AT)]) == [3]
+    refused("E0518", lambda: dims(1, [DimEqual(joined, size(1), AT)]))
+    itself = weighted([(1, Var(0)), (1, size(3))], 0, AT)
+    refused("E0515", lambda: dims(1, [DimEqual(Var(0), itself, AT)]))
+
+
+def test_a_long_chain_of_affine_axes_needs_no_recursion() -> None:
+    count = 5000
+    chain: list[Constraint] = [
+        DimEqual(Var(n), weighted([(1, Var(n + 1))], 1, AT), AT) for n in range(count - 1)
+    ]
+    assert dims(count, [*chain, DimEqual(Var(count - 1), size(1), AT)])[0] == count
+
+
+def test_an_index_decides_last_and_yields_to_no_cap() -> None:
+    kept = [AtLeast(Var(0), 1, AT), below(size(5), Var(0))]
+    assert dims(1, kept) == [1]
+    assert dims(1, [AtLeast(Var(0), 3, AT)]) == [3]
+    assert dims(1, [AtLeast(Var(0), 3, AT), below(size(5), Var(0))]) == [5]
+    refused("E0516", lambda: dims(1, [AtLeast(Var(0), 3, AT), below(Var(0), size(2))]))
+
+
+def test_growth_is_by_total_deficit_trailing_axes_first() -> None:
+    # [3, r] below [5]: the leading 3 may be the one axis, so nothing grows
+    refused("E0510", lambda: rows(1, [RowBelow(around([3], 0, []), row(5), AT)]))
+    assert rows(1, [RowBelow(around([5], 0, []), row(5), AT)]) == [[]]
+    assert rows(1, [RowBelow(opened(0), row(2, 3), AT)]) == [[2, 3]]
+
+
+def test_straddling_rows_wait_until_the_variable_is_known() -> None:
+    late = RowEqual(opened(0), row(5), AT)
+    assert rows(1, [RowBelow(around([3], 0, []), row(5), AT), late]) == [[5]]
+
+
+def test_shifted_rows_of_one_variable_close_to_nothing() -> None:
+    assert rows(1, [RowEqual(around([3], 0, []), around([], 0, [3]), AT)]) == [[]]
+    refused("E0510", lambda: rows(1, [RowEqual(around([3], 0, []), around([], 0, [4]), AT)]))
+    refused("E0514", lambda: rows(1, [RowEqual(around([3], 0, []), around([], 0, []), AT)]))
+
+
+def test_crossing_rows_close_the_longer_side_first() -> None:
+    assert rows(2, [RowEqual(around([5], 0, []), around([], 1, [5, 3]), AT)]) == [[3], []]
+
+
+def test_rank_cycles_are_refused_not_followed() -> None:
+    circle: list[Constraint] = [
+        RowBelow(opened(n), around([], (n + 1) % 3, [2]), AT) for n in range(3)
+    ]
+    refused("E0514", lambda: rows(3, circle))
+    refused("E0514", lambda: rows(1, [RowBelow(opened(0), around([], 0, [2]), AT)]))
+    fits: list[Constraint] = [
+        RowBelow(opened(0), around([], 1, [2]), AT),
+        RowBelow(around([], 1, [2]), opened(0), AT),
+    ]
+    assert rows(2, fits) == [[2], []]
+
+
+def test_substitution_puts_axes_in_the_middle() -> None:
+    solution = solve(0, 1, [RowEqual(opened(0), row(4), AT)])
+    assert [solution.size(axis) for axis in solution.row(around([3], 0, [7])).axes()] == [3, 4, 7]
+
+
+def test_caps_of_rows_merge_axis_by_axis_when_they_close() -> None:
+    leaf_row = Leaf(opened(0), False, False, AT)
+    capped: list[Constraint] = [
+        RowBelow(row(4, 3), opened(0), AT),
+        RowBelow(row(7, 6, 3), opened(0), AT),
+        leaf_row,
+    ]
+    for order in (capped, capped[::-1]):
+        assert rows(1, order) == [[1, 3]]
+
+
+def test_caps_with_unknown_axes_are_kept_until_these_are_known() -> None:
+    # two results, one of an axis found late: keeping only one of them would lose the other's cap
+    constraints: list[Constraint] = [
+        RowBelow(row(Var(0)), opened(0), AT),
+        RowBelow(row(5), opened(0), AT),
+        Leaf(opened(0), False, False, AT),
+        DimEqual(Var(0), size(3), AT),
+    ]
+    for seed in range(12):
+        random.Random(seed).shuffle(constraints)
+        assert rows(1, constraints, variables=1) == [[1]]
+
+
+def test_too_many_axes_in_an_operand() -> None:
+    refused("E0513", lambda: rows(0, [RowBelow(row(3), row(2, 3), AT)]))
+    refused("E0512", lambda: rows(0, [RowEqual(row(3), row(2, 3), AT)]))
+
+
+def test_counts_never_guess_two_axes() -> None:
+    total = closed((size(12),))
+    assert rows(1, [Product((opened(0), row(3)), (total,), AT)]) == [[4]]
+    counted = Product((opened(0),), (total,), AT)
+    used: list[Constraint] = [RowBelow(row(3, 4), opened(0), AT), Leaf(opened(0), False, False, AT)]
+    assert rows(1, [counted, *used]) == [[3, 4]]
+    wrong: list[Constraint] = [
+        RowBelow(row(3, 5), opened(0), AT),
+        Leaf(opened(0), False, False, AT),
+    ]
+    refused("E0519", lambda: rows(1, [counted, *wrong]))
+
+
+def test_a_known_incompleteness_leaves_close_first() -> None:
+    a, b, c = Var(0), Var(1), Var(2)
+    both = [below(size(3), a), below(size(5), b), below(c, a), below(c, b), leaf(a), leaf(b)]
+    refused("E0510", lambda: dims(3, both))
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+
+def drawn(rng: random.Random) -> tuple[int, int, list[Constraint]]:
+    """A set of constraints, most of which have a solution."""
+    variables, open_rows = rng.randint(1, 4), rng.randint(1, 4)
+
+    def dim() -> Dim:
+        known: list[Dim] = [size(rng.choice((2, 3))), unit(), size(1)]
+        return rng.choice([Var(rng.randrange(variables)), Var(rng.randrange(variables)), *known])
+
+    def axes() -> tuple[Dim, ...]:
+        return tuple(dim() for _ in range(rng.choice((0, 0, 1, 1, 2))))
+
+    def some_row() -> Row:
+        return Row(axes(), rng.choice((None, rng.randrange(open_rows))), axes())
+
+    made: list[Constraint] = []
+    for _ in range(rng.randint(2, 7)):
+        kind = rng.randrange(8)
+        if kind < 3:
+            made.append(RowBelow(some_row(), some_row(), AT))
+        elif kind == 3:
+            made.append(RowEqual(some_row(), some_row(), AT))
+        elif kind < 6:
+            made.append(DimBelow(dim(), dim(), AT))
+        elif kind == 6:
+            made.append(Leaf(some_row(), False, False, AT))
+        else:
+            made.append(AtLeast(Var(rng.randrange(variables)), rng.choice((1, 2)), AT))
+    return variables, open_rows, made
+
+
+def answer(variables: int, open_rows: int, constraints: Sequence[Constraint]) -> object:
+    try:
+        solution = solve(variables, open_rows, constraints)
+    except ShapeError:
+        return "refused"
+    found = [[solution.size(a) for a in solution.row(opened(n)).axes()] for n in range(open_rows)]
+    return [solution.size(Var(n)) for n in range(variables)], found
+
+
+def test_the_answer_does_not_depend_on_the_order() -> None:
+    rng = random.Random(20260101)
+    solved = 0
+    for trial in range(1500):
+        variables, open_rows, constraints = drawn(rng)
+        first = answer(variables, open_rows, constraints)
+        solved += first != "refused"
+        for _ in range(4):
+            shuffled = rng.sample(constraints, len(constraints))
+            assert answer(variables, open_rows, shuffled) == first, (trial, constraints)
+    assert 300 < solved
+
+
+# -- growth ----------------------------------------------------------------------------------------------------------
+
+
+def layers(count: int) -> tensor.Tensor:
+    h = tensor.data(None, (20,), (), (16,), "x")
+    for n in range(count // 3):
+        h = tensor.relu(tensor.param(f"w{n}") @ h + tensor.param(f"b{n}", output=(16,)))
+    return h
+
+
+@pytest.mark.slow
+def test_ten_thousand_operations_grow_about_linearly() -> None:
+    spent = []
+    for count in (2500, 5000, 10000):
+        net = layers(count)
+        start = time.process_time()
+        assert tensor.solve(net).shape(net).output == (16,)
+        spent.append(time.process_time() - start)
+    print("seconds for 2500, 5000, 10000 operations:", *(f"{s:.2f}" for s in spent))
+    assert spent[2] < 8 * max(spent[0], 0.1)
