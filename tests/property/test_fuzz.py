@@ -75,7 +75,6 @@ def test_programs_use_the_whole_language() -> None:
     assert {r for e in expressions if e.left for r in (e.reduces(), len(e.reads))} == {
         True,
         False,
-        1,
         2,
     }
     assert any(len(set(p)) < len(p) for e in expressions for p in e.patterns)
