@@ -69,7 +69,8 @@ def test_forms_use_primitives_of_their_arity() -> None:
 
 def test_every_primitive_is_used() -> None:
     used = {op.unary for op in OPS.values()} | {op.binary for op in OPS.values()}
-    assert set(PRIMITIVES) - used == {"sqrt", "square"}  # what powers by a literal become
+    powers = {"sqrt", "square"}  # what powers by a literal become
+    assert set(PRIMITIVES) - used - powers == {"sin", "cos", "tanh", "where"}  # of tensor operations
 
 
 def test_the_oracle_knows_every_primitive() -> None:
@@ -140,8 +141,9 @@ def c_functions() -> Iterator[str]:
         assert scalar.dtype is not None
         value = Spelling(program, None).value(scalar).replace("[0]", "[n]")
         given = C_TYPES[dtype]
-        yield f"void {name}_of_{dtype}(int count, const {given} *x0, const {given} *x1, {C_TYPES[scalar.dtype]} *out)"
-        yield f"{{ (void)x1; for (int n = 0; n < count; ++n) out[n] = {value}; }}\n"
+        inputs = ", ".join(f"const {given} *x{number}" for number in range(3))
+        yield f"void {name}_of_{dtype}(int count, {inputs}, {C_TYPES[scalar.dtype]} *out)"
+        yield f"{{ (void)x1; (void)x2; for (int n = 0; n < count; ++n) out[n] = {value}; }}\n"
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +157,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     subprocess.run([*command, "all.c", "-o", "all.so", "-lm"], cwd=folder, check=True)
     ffi = cffi.FFI()
     for name, dtype in CASES:
-        ffi.cdef(f"void {name}_of_{dtype}(int, const void *, const void *, void *);")
+        ffi.cdef(f"void {name}_of_{dtype}(int, const void *, const void *, const void *, void *);")
     return ffi, ffi.dlopen(str(folder / "all.so"))
 
 
@@ -169,9 +171,9 @@ def test_c_means_what_the_oracle_means(library: Any, name: str, dtype: str) -> N
     with np.errstate(all="ignore"):
         want: Array = np.asarray(MEANING[name](*columns))
     got = np.empty(len(pairs), dtype=want.dtype)
-    inputs = [ffi.from_buffer(column) for column in (*columns, columns[0])[:2]]
+    inputs = [ffi.from_buffer(column) for column in (*columns, columns[0], columns[0])[:3]]
     getattr(functions, f"{name}_of_{dtype}")(len(pairs), *inputs, ffi.from_buffer(got))
-    if want.dtype.kind != "f" or name not in ("exp", "ln", "log", "pow"):
+    if want.dtype.kind != "f" or name not in ("exp", "ln", "log", "pow", "sin", "cos", "tanh"):
         np.testing.assert_array_equal(got, want)
     else:
         np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "f32" else 1e-14, atol=1e-44)
