@@ -70,7 +70,12 @@ def test_forms_use_primitives_of_their_arity() -> None:
 def test_every_primitive_is_used() -> None:
     used = {op.unary for op in OPS.values()} | {op.binary for op in OPS.values()}
     powers = {"sqrt", "square"}  # what powers by a literal become
-    assert set(PRIMITIVES) - used - powers == {"sin", "cos", "tanh", "where"}  # of tensor operations
+    assert set(PRIMITIVES) - used - powers == {
+        "sin",
+        "cos",
+        "tanh",
+        "where",
+    }  # of tensor operations
 
 
 def test_the_oracle_knows_every_primitive() -> None:
