@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.composition import Wires, combined, merged, wires_of
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError, Error, NotationError, ToolError, shorten, visible
+from ilang.core.diagnostic import CommandError, DataError, Error, NotationError, shorten, visible
 from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
 from ilang.core.notation.printer import print_tree
 
@@ -295,7 +295,7 @@ def component_of(other: object) -> Component:
 
 def not_yet(what: str, instead: str) -> Error:
     """The error for what the language has and this version does not."""
-    return ToolError("E0910", f"{what} is not in this version", help=instead)
+    return CommandError("E0910", f"{what} is not in this version", help=instead)
 
 
 def no_such_notation(name: str) -> Error:

@@ -165,7 +165,7 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
 def refuse_cuda(target: str | None) -> None:
     """Refuse the target that this version does not have.
 
-    Raises: ToolError E0910.
+    Raises: CommandError E0910.
     """
     if target == "cuda":
         from ilang.codegen.component import not_yet

@@ -14,13 +14,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error, ModuleError, ShapeError
+from ilang.core.diagnostic import CommandError, Error, ModuleError, NotationError, ShapeError
 from ilang.core.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Name, postorder
-from ilang.core.notation.reader import COMBINATORS, RESERVED
+from ilang.core.notation.module import without_comments
+from ilang.core.notation.reader import BLANKS, COMBINATORS, KNOWN, RESERVED
 from ilang.core.record import record, replace
-from ilang.core.source import Source
+from ilang.core.source import Source, Span
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array
 from ilang.icli.programs import Subject, defined, expressed
@@ -38,6 +39,9 @@ LAST = "_"
 
 LONGEST_GLIMPSE = 400
 """Code points of a program that is inferred while it is typed."""
+
+POSSIBLE = KNOWN | frozenset("[]")
+"""Every character that a program or an array may hold."""
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -76,6 +80,7 @@ class Session:
             return Reply((as_error(failure),), failed=True)
 
     def _line(self, line: str) -> Reply:
+        _refuse_open(line)
         binds, defines = BINDS.match(line), DEFINES.match(line)
         if binds is not None:
             return self._bind(binds.group(1), binds.group(2).strip(), line)
@@ -299,5 +304,38 @@ def goes_on(text: str) -> bool:
     """Whether a line needs another one: an open bracket, or a combinator at its end."""
     if text.endswith("\n") or text.lstrip().startswith(":"):
         return False
-    depth = sum((c in "([") - (c in ")]") for c in text)
-    return 0 < depth or text.rstrip().endswith(COMBINATORS)
+    if not "".join(text.split()).isprintable():  # an error whatever follows
+        return False
+    code = without_comments(text)
+    if not POSSIBLE.issuperset(code):
+        return False
+    return open_bracket(code) >= 0 or code.rstrip().endswith(COMBINATORS)
+
+
+def open_bracket(code: str) -> int:
+    """Where the last bracket stands that is never closed, or -1; ``code`` has no comments."""
+    waiting: list[int] = []
+    quote, last = "", ""
+    for at, c in enumerate(code):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == '"' or (c == "'" and last == "("):
+            quote = c
+        elif c in "([":
+            waiting.append(at)
+        elif c in ")]":
+            if not waiting or code[waiting.pop()] + c not in ("()", "[]"):
+                return -1
+        last = c if c not in BLANKS else last
+    return waiting[-1] if waiting else -1
+
+
+def _refuse_open(line: str) -> None:
+    """Refuse a line that ended inside a bracket, unless a character in it is the first trouble."""
+    code = without_comments(line)
+    at = open_bracket(code)
+    if at >= 0 and POSSIBLE.issuperset(code):
+        span = Span(Source(WHERE, line), at, at + 1)
+        message = f"the `{line[at]}` on line {span.line_number()} is never closed"
+        help_line = "a line goes on until its brackets are closed, or a blank line ends it"
+        raise NotationError("E0110", message, span, help_line)

@@ -3,7 +3,7 @@
     expression = form "~" pattern [ schedule ]
     form       = op pattern | pattern op pattern | pattern
     pattern    = "." | index+                      no blanks between indices
-    index      = letter | number | "(" part { ("+" | "-") part } ")"
+    index      = letter | number | "(" [ "+" | "-" ] part { ("+" | "-") part } ")"
     part       = [ number ] letter [ ":" number ] | number
 
 Blanks between tokens are free. An operator is one token: ``> >`` is not ``>>``.
@@ -162,12 +162,17 @@ def _group(reader: Reader) -> Index:
         reader.take(reader.pos + 1)
     while True:
         reader.skip()
+        begin = reader.pos
         offset += sign * _part(reader, sign, terms)
+        number = reader.text[begin : reader.pos]
         c = reader.skip()
         if c == ")":
             break
         if c not in ("+", "-"):
-            raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index")
+            help_line = (
+                f"without blanks: `{number}{c}`" if number.isdigit() and c in LETTERS else None
+            )
+            raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index", help_line)
         sign = -1 if c == "-" else 1
         reader.take(reader.pos + 1)
     reader.take(reader.pos + 1)

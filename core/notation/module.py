@@ -289,13 +289,25 @@ def _dims(reader: Reader) -> tuple[str | int, ...]:
         if c and c in DIGITS:
             dims.append(_extent(reader))
         else:
-            dims.append(_word(reader, "the name or the size of a dimension").text())
+            dims.append(_dimension(_word(reader, "the name or the size of a dimension")))
         c = reader.skip()
         if c not in (",", "]"):
             raise _bad_list(reader, "`,` or `]`")
         reader.take(reader.pos + 1)
         if c == "]":
             return tuple(dims)
+
+
+def _dimension(span: Span) -> str:
+    """The name of a dimension: also `i`, which pages call the first axis of an input."""
+    name = span.text()
+    if name in TYPES:
+        message = f"`{name}` is a word of the language and cannot name anything"
+        help_line = f"an element type stands before the dimensions: `x: {name}[m]`"
+        raise ModuleError("E0404", message, span, help_line)
+    if name != "i":
+        _refuse_reserved(name, span)
+    return name
 
 
 def _extent(reader: Reader) -> int:

@@ -9,6 +9,8 @@ import pytest
 
 from ilang.codegen import toolchain
 from ilang.core.diagnostic import ToolError
+from ilang.core.ir.shaped import Assignment
+from ilang.core.schedule import auto
 from tests.property import checking, fuzz, programs, trial, writer
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
@@ -40,7 +42,7 @@ def test_random_programs(number: int) -> None:
     tally = fuzz.work(jobs[number])
     none_failed(tally.failures)
     assert tally.programs == BATCH
-    assert tally.open_elements < 0.05 * tally.elements
+    assert tally.open_elements < 0.2 * tally.elements
 
 
 @needs_compiler
@@ -48,6 +50,20 @@ def test_random_programs(number: int) -> None:
 @pytest.mark.parametrize("mode", ["fast", "threads"])
 def test_random_programs_otherwise_compiled(mode: str) -> None:
     none_failed(fuzz.work((SEED + PROGRAMS, 20, mode, False)).failures)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowering does not rest on the orders that the compiler prefers."""
+    chosen, rng = auto._Choice._order, random.Random(SEED)
+
+    def shuffled(self: auto._Choice, value: int, node: Assignment) -> tuple[int, ...]:
+        order = chosen(self, value, node)
+        return tuple(rng.sample(order, len(order)))
+
+    monkeypatch.setattr(auto._Choice, "_order", shuffled)
+    none_failed(fuzz.work((SEED + 2 * PROGRAMS, 30, "sanitized", False)).failures)
 
 
 @needs_compiler

@@ -218,7 +218,7 @@ def test_not_in_this_version() -> None:
         lambda: f.source("cuda"),
     ]
     for attempt in attempts:
-        with pytest.raises(ilang.ToolError) as caught:
+        with pytest.raises(ilang.CommandError) as caught:
             attempt()
         assert caught.value.code == "E0910"
     later: list[Callable[[], Any]] = [
