@@ -323,9 +323,8 @@ def open_bracket(code: str) -> int:
             quote = c
         elif c in "([":
             waiting.append(at)
-        elif c in ")]":
-            if not waiting or code[waiting.pop()] + c not in ("()", "[]"):
-                return -1
+        elif c in ")]" and (not waiting or code[waiting.pop()] + c not in ("()", "[]")):
+            return -1
         last = c if c not in BLANKS else last
     return waiting[-1] if waiting else -1
 

@@ -21,6 +21,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import same
 from ilang.core.notation.combinator import parse_program
+from ilang.core.notation.layout import format_module
 from ilang.core.notation.module import parse_module
 from ilang.core.notation.printer import print_definition, print_tree
 from ilang.core.record import replace
@@ -114,6 +115,9 @@ def graph_of(trial: Trial, name: str) -> Graph:
     pairs = zip(module.definitions, again.definitions, strict=True)
     if not all(a.parameters == b.parameters and same(a.body, b.body) for a, b in pairs):
         raise Wrong("text", f"printed, it reads otherwise: {printed}")
+    tidy = format_module(source)
+    if format_module(Source("<tidy>", tidy)) != tidy:
+        raise Wrong("text", f"its tidy layout is not tidy: {tidy}")
     return pipeline.module_graph(module, "main")
 
 
