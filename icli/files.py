@@ -34,6 +34,18 @@ def open_regular(path: str) -> IO[bytes]:
     raise DataError("E0726", f"{path} is {kind}, not a file", help="`-` reads standard input")
 
 
+def path_text(path: object) -> str:
+    """A path as text.
+
+    Raises: DataError E0725 if it is none.
+    """
+    if isinstance(path, str | bytes | os.PathLike):
+        return os.fsdecode(path)
+    import reprlib
+
+    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a file")
+
+
 def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
     """The error for a file that cannot be opened or read."""
     reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)

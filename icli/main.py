@@ -47,6 +47,10 @@ def _dispatch(tokens: list[str]) -> int:
 
         return complete()
     if first in ("--version", "-V"):
+        if len(tokens) > 1:
+            from ilang.icli.options import too_many
+
+            raise too_many(first, tokens[1])
         from ilang import __version__
 
         return _say(f"i {__version__}\n")

@@ -161,6 +161,11 @@ def _count(command: Command, operands: Sequence[str]) -> None:
         )
 
 
+def too_many(option: str, token: str) -> CommandError:
+    """The error for a token after an option of ``i`` itself."""
+    return CommandError("E0806", f"i {option} takes nothing more, and {token} is one too many")
+
+
 def _times(count: int) -> str:
     return "one operand" if count == 1 else f"{count} operands"
 

@@ -79,9 +79,10 @@ def load(path: str | os.PathLike[str]) -> Library:
         Error: DataError (the file cannot be read), ModuleError, NotationError (it is wrong, and where).
     """
     from ilang.codegen.library import library
+    from ilang.icli.files import path_text
     from ilang.icli.programs import open_module
 
-    return library(open_module(os.fspath(path)))
+    return library(open_module(path_text(path)))
 
 
 class _Later:

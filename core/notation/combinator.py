@@ -16,12 +16,14 @@ from ilang.core.ir.syntax import Combine, Conversion, Identity, Name, Number, Sw
 from ilang.core.notation.index import is_affine, matches_form, read_expression
 from ilang.core.notation.reader import (
     BLANKS,
+    DEFINITION_HELP,
     DIGITS,
     LATER,
     TYPES,
     WORD,
     WORD_START,
     Reader,
+    is_head,
 )
 from ilang.core.source import Source, Span
 
@@ -180,6 +182,9 @@ class _Program:
         if word in LATER and not operated:
             raise NotationError("E0115", f"`{word}` is not in this version", reader.here())
         alone = follows in ("", "(", ")") or bool(reader.combinator(after))
+        if follows == "=" and not operated and is_head(reader.text[:after]):
+            reader.pos = after
+            raise reader.unexpected("E0105", f"an operator or `~` after `{word}`")
         if operated or word == "i" or not alone:
             return read_expression(reader)  # which says what is missing
         raise self.unknown(word)
@@ -212,12 +217,19 @@ class _Program:
         close = self.close_to(word) or (nearest(word, TYPES) if len(word) > 2 else None)
         if close is not None:
             help_line = f"did you mean `{close}`?"
+        elif self._defines():
+            help_line = DEFINITION_HELP
         elif self.waiting and self.waiting[-1][0] == "|":
             help_line = "a schedule has two bars at least: `+ij~i || i j`"
         else:
             help_line = "an index expression has a `~` and an output: `+ij~i`"
         message = f"there is no definition named `{word}`"
         return ModuleError("E0401", message, self.reader.here(), help_line)
+
+    def _defines(self) -> bool:
+        """Whether the text begins like a definition with inputs: ``f(x) =``."""
+        head, equals, program = self.reader.text.partition("=")
+        return equals != "" and is_head(head) and not program.startswith("=")
 
     def quotation(self, bracket: int) -> Tree:
         """``i("...")``: the text inside has no names."""

@@ -22,6 +22,7 @@ TYPES = ("f32", "f64", "i32", "i64", "bool")
 LATER = ("einsum", "einx", "elementwise", "op", "cd")
 RESERVED = frozenset(("I", "i", *LATER, *TYPES))
 
+DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
 TILDE_HELP = "`~` stands between the inputs and the output: `+ij~i`"
 _ALIKE = (
     ("~", "∼～˜〜"),  # noqa: RUF001
@@ -165,6 +166,8 @@ class Reader:
             return f"the ASCII spelling is `{LOOKALIKES[c]}`"
         if not expression:
             return None
+        if c == "=" and is_head(self.text[: self.pos]):
+            return DEFINITION_HELP
         for spelling, help_line in HINTS:
             if self.at(spelling):
                 return help_line
@@ -187,6 +190,15 @@ class Reader:
             return NotationError("E0102", message, self.span(self.pos, self.pos + 1), hint)
         message = f"expected {wanted} before {self.found()}"
         return NotationError(code, message, self.here(), help_line or hint)
+
+
+def is_head(text: str) -> bool:
+    """Whether a text is what stands before the ``=`` of a definition: one word, perhaps with inputs."""
+    name, bracket, inputs = text.strip(BLANKS).partition("(")
+    if bracket and not inputs.endswith(")"):
+        return False
+    name = name.rstrip(BLANKS)
+    return name != "" and name[0] in WORD_START and name.strip(WORD) == ""
 
 
 Token = tuple[int, int, bool, bool]

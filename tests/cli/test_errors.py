@@ -46,7 +46,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         stdin=subprocess.DEVNULL,
         env=environment(folder),
         check=False,

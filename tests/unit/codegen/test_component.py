@@ -612,6 +612,16 @@ def test_names_that_are_not_there(module: Path, tmp_path: Path) -> None:
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("path", "named"), [(None, "None is"), (3, "3 is"), (b"no.i", "no.i cannot be read")]
+)
+def test_what_is_no_path(path: Any, named: str) -> None:
+    with pytest.raises(ilang.DataError) as caught:
+        load(path)
+    assert caught.value.code == "E0725"
+    assert caught.value.message.startswith(named)
+
+
 def test_components_of_two_files_keep_their_meanings(module: Path, tmp_path: Path) -> None:
     other = tmp_path / "n.i"
     other.write_text("norm = total >> -i~i\ntotal = +ij~j\n")

@@ -55,6 +55,8 @@ def test_two_dashes_end_the_options() -> None:
         (["explain", "+ij~i", "--emit", "lops"], "E0804", 2),
         (["explain"], "E0805", 2),
         (["explain", "+ij~i", "+i~."], "E0806", 2),
+        (["--version", "x"], "E0806", 2),
+        (["-V", "x"], "E0806", 2),
         (["explain", "ij~"], "E0103", 1),
         (["run", "+ij~i", "nofile.npy"], "E0725", 1),
         (["explain", "+ij~i", "--emit", "cuda"], "E0910", 2),

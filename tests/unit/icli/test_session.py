@@ -228,6 +228,21 @@ def test_lines_that_go_on() -> None:
     assert not goes_on("f = ^i~i")
     assert not goes_on("f = (^i~i\n")
     assert not goes_on(":load (")
+    assert not goes_on("\x1b[31m")
+    assert not goes_on("f = (^i∼i")  # noqa: RUF001
+    assert not goes_on("f = (^i~i]")
+    assert goes_on("f = (^i~i # é)")
+    assert not goes_on("f = ^i~i # (")
+
+
+@pytest.mark.parametrize(
+    ("line", "bracket", "number"),
+    [("x = [1", "[", 1), ("x = [[1],\n[2", "[", 2), ("f = ((i~i)\n>> i~i", "(", 1)],
+)
+def test_an_open_bracket_is_named(line: str, bracket: str, number: int) -> None:
+    reply = Session().feed(line)
+    assert code(reply) == "E0110"
+    assert f"the `{bracket}` on line {number} is never closed" in str(reply.parts[0])
 
 
 def test_words() -> None:

@@ -126,6 +126,14 @@ def test_refusals(text: str, code: str, column: int) -> None:
         ("Ij~Ij", "`ij`"),
         ("i~iJ", "`ij`"),
         ("i j~ij", "without blanks"),
+        ("(2 i+k)~ik", "`2i`"),
+        ("f = ij~i", "belongs in a file"),
+        ("Foo = ij~i", "belongs in a file"),
+        ("my_sum = +ij~i", "belongs in a file"),
+        ("f(x) = ij~i", "belongs in a file"),
+        ("i+j = k", "`equal` is written `==`"),
+        ("= i~i", "`equal` is written `==`"),
+        ("f(x) == i~i", "an index expression has"),
     ],
 )
 def test_help(text: str, words: str) -> None:

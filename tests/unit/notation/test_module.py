@@ -118,6 +118,8 @@ def test_names_read_in_any_order() -> None:
         ("f32 = I", "E0404", 1, 1),
         ("op = I", "E0404", 1, 1),
         ("f(I) = I", "E0404", 1, 3),
+        ("f(x[f32]) = I", "E0404", 1, 5),
+        ("f(x[m,op]) = I", "E0404", 1, 7),
         ("op layer(x; hid) = I", "E0115", 1, 1),
         ("cd sgd(p) {", "E0115", 1, 1),
         ("f(x = I", "E0407", 1, 5),
@@ -140,6 +142,17 @@ def test_names_read_in_any_order() -> None:
 )
 def test_refusals(text: str, code: str, line: int, column: int) -> None:
     check_error(text, code, line, column, file=True)
+
+
+def test_i_may_name_a_dimension() -> None:
+    (found,) = module("f(x[n,i]) = +ij~i").definitions
+    assert found.parameters is not None
+    assert found.parameters[0].dims == ("n", "i")
+
+
+def test_a_type_among_the_dimensions_is_led_to_its_place() -> None:
+    error = check_error("f(x[f32]) = I", "E0404", 1, 5, file=True)
+    assert "`x: f32[m]`" in (error.help or "")
 
 
 def test_a_circle_is_named() -> None:
