@@ -180,6 +180,9 @@ class Compiled:
     def iterations(self, extents: Sequence[int]) -> int:
         """How many iterations of innermost loops a call makes, about."""
         total = 0
+        extents = [*extents, *(size.fixed or 0 for size in self.program.sizes[len(extents) :])]
+        for part in self.program.parts:
+            extents[part.size] = -(-extents[part.whole] // part.step)
         for nest in self._nests:
             product = 1
             for size in nest:

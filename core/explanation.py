@@ -11,13 +11,13 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.nest import Nest, Scheduled, schedule_text
+from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text
 from ilang.core.ir.scalar import Apply, Constant, walk
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
-from ilang.core.record import record
-from ilang.core.schedule.auto import mapping
+from ilang.core.record import record, replace
+from ilang.core.schedule.fuse import mapping
 from ilang.core.story import StoryRow, tell
 
 
@@ -98,12 +98,6 @@ class Explanation:
     story: tuple[StoryRow, ...]
 
 
-WRITTEN_NOTE = (
-    "a schedule is written here: it is kept, printed and checked; "
-    "this version runs the loop orders shown instead"
-)
-
-
 def explain(
     graph: Graph, scheduled: Scheduled, program: Program, verbose: bool = False
 ) -> Explanation:
@@ -127,7 +121,6 @@ class _Explaining:
     def run(self) -> Explanation:
         shaped = self.shaped
         steps = list(self._assignments())
-        written = any(node.schedule is not None for _, node, _ in steps)
         return Explanation(
             shaped.name,
             tuple(self._tensor(value) for value in shaped.inputs),
@@ -137,7 +130,7 @@ class _Explaining:
             tuple(self._schedule(*step) for step in steps),
             loops_text(self.program),
             self._cost(),
-            (WRITTEN_NOTE,) if written else (),
+            (),
             tell(shaped) if self.verbose else (),
         )
 
@@ -187,7 +180,8 @@ class _Explaining:
             return False
         reader, site = self.reader[value]
         made = self.shaped.nodes[reader]
-        return isinstance(made, Assignment) and site == len(made.axes)
+        nest = self.scheduled.nests[reader]
+        return isinstance(made, Assignment) and nest is not None and site == len(nest.order)
 
     def _remark(self, value: int, node: Assignment) -> str:
         if value not in self.reader:
@@ -201,14 +195,18 @@ class _Explaining:
         assert nest is not None
         if site == 0:
             return f"computed once, before the loops of {number}"
-        loops = " ".join(made.axes[axis].name for axis in nest.order[:site])
         read = next(r for r in made.reads if r.value == value)
-        back = mapping(node, read)
+        back, own = mapping(node, read), self.scheduled.nests[value]
+        assert own is not None
+        outside = nest.order[:site]
         kept = [
-            node.axes[a].name for a in node.output_axes() if back.get(a) not in nest.order[:site]
+            loop_text(node, loop)
+            for axis in node.output_axes()
+            for loop in own.parts(axis)
+            if axis not in back or replace(loop, axis=back[axis]) not in outside
         ]
         stored = f"a buffer over {' '.join(kept)}" if kept else "one scalar"
-        return f"computed in {number} at loop {loops.split()[-1]}, kept in {stored}"
+        return f"computed in {number} at loop {loop_text(made, outside[-1])}, kept in {stored}"
 
     def _projection(self, value: int, node: Assignment) -> Projection:
         """The accesses of a nest, those of what is fused into it included."""

@@ -11,7 +11,18 @@ from typing import assert_never
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Rest,
+    Statement,
+    Store,
+)
 from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
@@ -175,7 +186,11 @@ class _Loops:
                 case For():
                     lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
                     name = self.kernel.names[s.variable]
-                    yield f"{indent}for {name} in 0..{self._end(s.size)}{lanes}"
+                    end = self._end(s.size)
+                    if s.rest is not None:
+                        end = f"min({end}, {self._rest(s.rest)})"
+                    role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
+                    yield f"{indent}for {name} in 0..{end}{lanes}{role}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"
@@ -189,6 +204,12 @@ class _Loops:
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _rest(self, rest: Rest) -> str:
+        """The iterations that are left of a split dimension."""
+        start = self._affine(rest.start)
+        left = self._end(rest.size) + ("" if start == "0" else f" - ({start})")
+        return left if rest.step == 1 else f"ceil(({left}) / {rest.step})"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""

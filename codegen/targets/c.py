@@ -163,6 +163,8 @@ class _Emission:
                             found.add(f"{part.dtype}_of_{part.argument.dtype}")
                 if isinstance(s, Fold) and s.primitive in HELPERS:
                     found.add(f"{s.primitive}_{s.dtype}")
+                if isinstance(s, For) and s.rest is not None:
+                    found.add("min_i64")
                 if isinstance(s, For) and s.parallel and any(self._parallel(s, spelling)):
                     found |= {"threads", "thread"} if use.private else {"threads"}
         return found
@@ -235,11 +237,16 @@ class _Emission:
 
     def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
+        if loop.rest is not None:
+            yield f"{indent}const int64_t end_{name} = min_i64({size}, {spelling.rest(loop.rest)});"
+            size = f"end_{name}"
         if loop.parallel:
             yield from self._parallel(loop, spelling)
         if loop.lanes > 1:
-            yield from self._laned(loop, spelling, indent, use)
+            yield from self._laned(loop, size, spelling, indent, use)
             return
+        if loop.role == "u":
+            yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
         yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
         if loop.parallel and use.private:
             inside = indent + INDENT
@@ -268,9 +275,11 @@ class _Emission:
         yield f"#pragma omp parallel for schedule(static) num_threads(threads()){test}"
         yield "#endif"
 
-    def _laned(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+    def _laned(
+        self, loop: For, size: str, spelling: Spelling, indent: str, use: Use
+    ) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
-        name, size, lanes = spelling.variable(loop.variable), spelling.size(loop.size), loop.lanes
+        name, lanes = spelling.variable(loop.variable), loop.lanes
         whole = f"{size} / {lanes} * {lanes}"
         deeper, inside = indent + INDENT, indent + INDENT + INDENT
         yield f"{indent}for (int64_t {name}_block = 0; {name}_block < {whole}; {name}_block += {lanes}) {{"

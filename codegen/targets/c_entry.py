@@ -52,7 +52,7 @@ class Use:
         sizes: set[int] = set()
         for s in statements_within(kernel.body):
             if isinstance(s, For):
-                sizes.add(s.size)
+                sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
             elif isinstance(s, If):
                 sizes |= {condition.size for condition in s.within}
             elif isinstance(s, (Define, Change, Store)):
@@ -181,6 +181,20 @@ class Entry:
             known.add(derived.size)
         for bound in self.program.bounds:
             yield f"{INDENT}if ({self.spelling.size(bound.size)} <= {bound.position}) return 0;"
+        measured = {
+            size
+            for number in (*self.temporaries, *(n for use in self.uses for n in use.private))
+            for size in self.program.buffers[number].dims
+        }
+        yield from self._parts(measured)
+
+    def _parts(self, needed: set[int]) -> Iterator[str]:
+        """How many parts split dimensions have, of the sizes that are needed."""
+        for part in self.program.parts:
+            if part.size in needed:
+                name, whole = self.spelling.size(part.size), self.spelling.size(part.whole)
+                value = f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
+                yield f"{INDENT}const int64_t {name} = {value};"
 
     def _positions(self, derived: Derivation) -> str:
         """A C call that computes a derived extent."""
@@ -199,6 +213,7 @@ class Entry:
     def _extents(self) -> Iterator[str]:
         """The extents that kernels take; the layout has checked them."""
         needed = {n for use in self.uses for n in use.sizes}
+        needed |= {part.whole for part in self.program.parts if part.size in needed}
         for derived in reversed(self.program.derived):
             if derived.size in needed and not self._is_given(derived.size):
                 needed |= {derived.base, *(size for _, size in derived.windows)}
@@ -210,6 +225,7 @@ class Entry:
             if derived.size in needed - defined and not self._is_given(derived.size):
                 yield f"{INDENT}const int64_t {self.spelling.size(derived.size)} = {self._positions(derived)};"
                 defined.add(derived.size)
+        yield from self._parts(needed)
 
     def _function(self) -> Iterator[str]:
         program = self.program

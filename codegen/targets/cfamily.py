@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Define, Kernel, Program, statements_within
+from ilang.core.ir.kernel import Define, Kernel, Program, Rest, statements_within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -143,6 +143,12 @@ class Spelling:
         """An extent: its number, or the variable that holds it."""
         size = self.program.sizes[number]
         return f"n_{size.name}" if size.fixed is None else str(size.fixed)
+
+    def rest(self, rest: Rest) -> str:
+        """The iterations that are left of a split dimension; 0 or less where none is."""
+        start = affine(rest.start, self.variable)
+        left = self.size(rest.size) + ("" if start == "0" else f" - ({start})")
+        return left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
 
     def variable(self, number: int) -> str:
         """A loop variable."""

@@ -34,10 +34,23 @@ class Buffer:
 
 
 @record
-class For:
-    """``for variable in 0..size``.
+class Rest:
+    """What is left of a split dimension: ``ceil((size - start) / step)`` iterations at most.
 
-    With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane.
+    ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it.
+    """
+
+    size: int
+    start: Affine
+    step: int
+
+
+@record
+class For:
+    """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
+
+    With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
+    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant, else "".
     """
 
     variable: int
@@ -45,6 +58,8 @@ class For:
     body: tuple[Statement, ...]
     parallel: bool = False
     lanes: int = 1
+    rest: Rest | None = None
+    role: str = ""
 
 
 @record
@@ -97,6 +112,15 @@ Statement = For | If | Define | Change | Store | Fold
 
 
 @record
+class Part:
+    """The iterations of the outermost part of a split dimension: ``size`` is ``ceil(whole / step)``."""
+
+    size: int
+    whole: int
+    step: int
+
+
+@record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
@@ -123,6 +147,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
