@@ -254,7 +254,7 @@ class _Explaining:
     # -- cost --------------------------------------------------------------------------------------------------------
 
     def _cost(self) -> Cost:
-        flops = _Total(self.shaped)
+        flops = _Total(self.program)
         for value, node, _ in self._assignments():
             outputs = tuple(self.shaped.tensors[value].dims)
             operations = sum(
@@ -265,7 +265,7 @@ class _Explaining:
             if operations and self._is_fused(value):
                 domain = outputs
             flops.add(operations + (node.acc is not None), domain)
-        traffic = _Total(self.shaped)
+        traffic = _Total(self.program)
         for value in (*self.shaped.inputs, *self.shaped.outputs):
             traffic.add(BYTES[self.shaped.tensors[value].dtype], self._touched(value))
         return Cost(flops.result(), traffic.result(), self._stored())
@@ -285,13 +285,13 @@ class _Explaining:
     def _stored(self) -> str:
         """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
         kept = []
-        total = _Total(self.shaped)
+        total = _Total(self.program)
         for value, _, _ in self._assignments():
             if value not in self.reader and value not in self.shaped.outputs:
                 tensor = self.shaped.tensors[value]
                 kept.append(tensor.name)
                 total.add(BYTES[tensor.dtype], tensor.dims)
-        scratch = _Total(self.shaped)
+        scratch = _Total(self.program)
         for buffer in self.program.buffers:
             if buffer.role == "temporary" and buffer.name not in kept:
                 scratch.add(BYTES[buffer.dtype], buffer.dims)
@@ -303,8 +303,9 @@ class _Explaining:
 class _Total:
     """A sum of products of extents: a number, or a formula where extents are not known."""
 
-    def __init__(self, shaped: Shaped) -> None:
-        self.shaped = shaped
+    def __init__(self, program: Program) -> None:
+        self.sizes = program.sizes
+        self.parts = {part.size: part for part in program.parts}
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}
 
@@ -312,8 +313,11 @@ class _Total:
         """Add ``factor`` times the product of some sizes."""
         names = []
         for number in sizes:
-            size = self.shaped.sizes[number]
-            if size.fixed is None:
+            size = self.sizes[number]
+            if number in self.parts:
+                part = self.parts[number]
+                names.append(f"ceil({self.sizes[part.whole].name}/{part.step})")
+            elif size.fixed is None:
                 names.append(size.name)
             else:
                 factor *= size.fixed
