@@ -13,7 +13,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text
 from ilang.core.ir.scalar import Apply, Constant, walk
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
