@@ -170,12 +170,16 @@ class _Explaining:
         """The letters a value's dimensions go by: where it is made, else where it is first read."""
         node = self.shaped.nodes[value]
         if isinstance(node, Assignment):
-            return tuple(_index_text(index, node) for index in node.target)
+            return tuple(self._index_text(index, node) for index in node.target)
         for _, reader, _ in self._assignments():
             for read in reader.reads:
                 if read.value == value:
-                    return tuple(_index_text(index, reader) for index in read.index)
+                    return tuple(self._index_text(index, reader) for index in read.index)
         return ()
+
+    def _index_text(self, index: Affine, node: Assignment) -> str:
+        sizes = self.shaped.sizes
+        return affine_text(index, lambda a: node.axes[a].name, lambda n: size_text(sizes[n]))
 
     def _step(self, value: int, node: Assignment) -> StepRow:
         return StepRow(self.number[value], node.text, words(node), self._remark(value, node))
@@ -225,7 +229,7 @@ class _Explaining:
         self, value: int, node: Assignment, index: tuple[Affine, ...]
     ) -> ProjectionRow:
         whole = all(part.is_whole() for part in index)
-        text = "" if whole else f"[{','.join(_index_text(part, node) for part in index)}]"
+        text = "" if whole else f"[{','.join(self._index_text(part, node) for part in index)}]"
         return ProjectionRow(self.shaped.tensors[value].name, text, self._cells(node, index))
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
@@ -236,7 +240,7 @@ class _Explaining:
         while pending:
             read, names = pending.pop()
             index = (
-                read.index if names is None else tuple(_renamed(part, names) for part in read.index)
+                read.index if names is None else tuple(part.renamed(names) for part in read.index)
             )
             made = self.shaped.nodes[read.value]
             if self._is_fused(read.value) and isinstance(made, Assignment):
@@ -380,11 +384,3 @@ def _unscheduled(node: Assignment) -> str:
         return node.text
     form, _, rest = node.text.partition("~")
     return f"{form}~{rest.partition('|')[0].rstrip()}"
-
-
-def _index_text(index: Affine, node: Assignment) -> str:
-    return affine_text(index, lambda axis: node.axes[axis].name)
-
-
-def _renamed(index: Affine, names: dict[int, int]) -> Affine:
-    return Affine(tuple((c, names[axis]) for c, axis in index.terms), index.offset)

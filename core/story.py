@@ -43,23 +43,39 @@ def _axis(shaped: Shaped, number: int, size: Size) -> str:
     if size.fixed is not None:
         reasons.append(f"{'it is' if places else 'written as'} {size.fixed}")
     reasons += [_derived(shaped, d) for d in shaped.derived if d.size == number]
-    reasons += [
-        f"read at {b.position}, so more than that" for b in shaped.bounds if b.size == number
-    ]
+    bounds = [b for b in shaped.bounds if b.size == number]
+    reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
     return "; ".join(reasons)
 
 
 def _derived(shaped: Shaped, derived: Derivation) -> str:
     """The formula of a derived extent, in the names of sizes."""
-    text = size_text(shaped.sizes[derived.base])
+    if derived.pad is None:
+        return f"follows from {derived.span.text()}: {_equation(shaped, derived)}"
+    (_, walked), *windows = derived.terms
+    text = size_text(shaped.sizes[walked])
     if derived.pad:
         text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
-    for step, window in derived.windows:
+    for step, window in windows:
         reach = f"({size_text(shaped.sizes[window])} - 1)"
-        text += f" - {reach if step == 1 else f'{step}·{reach}'}"
+        text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
     text += " - 1"
-    stride = f"⌊({text}) / {derived.stride}⌋" if derived.stride > 1 else text
+    stride = f"⌊({text}) / {derived.divisor}⌋" if derived.divisor > 1 else text
     return f"follows from the index {derived.span.text()}: {stride} + 1"
+
+
+def _equation(shaped: Shaped, derived: Derivation) -> str:
+    """An extent as a sum of others, divided."""
+    text = ""
+    for coefficient, size in derived.terms:
+        sign = " - " if coefficient < 0 else (" + " if text else "")
+        times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
+        text += f"{sign.strip() if not text else sign}{times}{size_text(shaped.sizes[size])}"
+    if derived.offset or not text:
+        text += f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}" if text else str(derived.offset)
+    if derived.divisor == 1:
+        return text
+    return f"({text}) / {derived.divisor}" if derived.exact else f"⌊({text}) / {derived.divisor}⌋"
 
 
 def _result(shaped: Shaped, value: int, node: Assignment) -> str:

@@ -9,6 +9,7 @@ Invariants:
     - ``derived`` is in the order in which extents can be computed; a derived size that an argument also gives must
       agree.
     - Each output is a value of its own: an assignment, never an input, never listed twice.
+    - Size terms of an index are size numbers.
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
       the whole dimension, or 0 where the dimension has size 1.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
@@ -53,27 +54,33 @@ class Size:
 
 @record
 class Derivation:
-    """An extent that follows from others: the positions at which a window fits into a dimension.
+    """An extent that follows from others: ``size`` = floor((sum of coefficient * size over ``terms`` + offset) / divisor).
 
-    ``size`` = floor((base + 2 * pad - sum of step * (window - 1) - 1) / stride) + 1, over the (step, window size)
-    pairs of ``windows``.
+    It is at least ``least``; where ``exact``, nothing is left over. ``pad`` is there for the positions of a window of
+    an index expression, the first term then being the dimension that it walks: what it is padded by on both ends.
     """
 
     size: int
-    base: int
-    stride: int
-    pad: int
-    windows: tuple[tuple[int, int], ...]
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+    divisor: int
+    exact: bool
+    least: int
+    pad: int | None
     span: Span
 
 
 @record
 class Bound:
-    """A fixed index: the extent of ``size`` must be more than ``position``."""
+    """A fixed index: the extent of ``size`` must be more than ``position``.
+
+    ``part`` names the axis that must not be empty, where the bound is that of a window of an einsum specification.
+    """
 
     size: int
     position: int
     span: Span
+    part: str | None = None
 
 
 @record
