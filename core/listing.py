@@ -24,9 +24,7 @@ INFIX = {
 }  # fmt: skip
 
 
-def affine_text(
-    index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str
-) -> str:
+def affine_text(index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str) -> str:
     """An affine index: ``2i+k-1``; ``size`` names the sizes in it, or gives their numbers."""
     text, offset = "", index.offset
     words = [(c, name(axis)) for c, axis in index.terms]

@@ -120,11 +120,9 @@ def _assign(
     return _arranged(node, full).reshape(dims)
 
 
-def _onto(
-    node: Assignment, base: Array, full: Array, index: list[Array], counted: Array
-) -> Array:
+def _onto(node: Assignment, base: Array, full: Array, index: list[Array], counted: Array) -> Array:
     """A copy of the base with elements stored, or accumulated into, where that counts."""
-    result = base.copy()
+    result = np.array(base)
     at = tuple(part[counted] for part in index)
     if node.acc is None:
         result[at] = full[counted]
@@ -132,8 +130,11 @@ def _onto(
     primitive = OPS[node.acc].binary
     assert primitive is not None
     ufunc: Any = MEANING[primitive]
-    ufunc.at(result, at, full[counted].astype(result.dtype))
-    return result
+    if at:
+        ufunc.at(result, at, full[counted].astype(result.dtype))
+    else:  # several iterations, and the one element of a scalar
+        result = ufunc.reduce(full[counted], initial=result, dtype=result.dtype)
+    return np.asarray(result)
 
 
 def _along(axis: int, extent: int, rank: int) -> Array:

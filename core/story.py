@@ -72,7 +72,11 @@ def _equation(shaped: Shaped, derived: Derivation) -> str:
         times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
         text += f"{sign.strip() if not text else sign}{times}{size_text(shaped.sizes[size])}"
     if derived.offset or not text:
-        text += f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}" if text else str(derived.offset)
+        text += (
+            f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}"
+            if text
+            else str(derived.offset)
+        )
     if derived.divisor == 1:
         return text
     return f"({text}) / {derived.divisor}" if derived.exact else f"⌊({text}) / {derived.divisor}⌋"

@@ -184,7 +184,8 @@ class Entry:
             if self.program.derived:  # so that what follows cannot overflow
                 yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
         known = {n for n in range(len(self.program.sizes)) if self._is_given(n)}
-        if any(derived.size in known for derived in self.program.derived):
+        found = [derived.size for derived in self.program.derived]
+        if known & set(found) or len(set(found)) < len(found):
             yield f"{INDENT}int64_t derived;"
         for derived in self.program.derived:
             name = self.spelling.size(derived.size)
@@ -302,7 +303,8 @@ static int measure(size_t *bytes, size_t element, int rank, const int64_t *exten
 }}
 
 /* an extent that follows from others: (sum of factor * extent + offset) / divisor, rounded down; 0 if there is none */
-static int derive(int64_t *size, int count, const int64_t *terms, int64_t offset, int64_t divisor, int exact, int64_t least)
+static int derive(
+    int64_t *size, int count, const int64_t *terms, int64_t offset, int64_t divisor, int exact, int64_t least)
 {{
     int64_t total = offset;
     for (int n = 0; n < count; ++n) {{

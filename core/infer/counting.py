@@ -13,6 +13,7 @@ equation with one unknown gives it, until no equation does. What is left:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.ir.graph import Graph
@@ -54,7 +55,11 @@ def flat(
 
 def variable_says(variable: str) -> str:
     """What messages call a row variable: as it is written."""
-    return f"`...` of the {variable.strip('.')} row" if variable.startswith(".") else f"`..{variable}..`"
+    return (
+        f"`...` of the {variable.strip('.')} row"
+        if variable.startswith(".")
+        else f"`..{variable}..`"
+    )
 
 
 @record
@@ -89,7 +94,7 @@ class Counting:
         while pending:
             chosen = self._glued(pending)
             if chosen is None:
-                chosen = next(v for v in self._open(pending[0]) if v is not None)
+                chosen = self._open(pending[0])[0]
                 self.assumed.append(chosen)
             self.lengths[chosen] = 0
             pending = self._propagated(pending)
@@ -130,7 +135,9 @@ class Counting:
         if opened:
             times = equation.variables.count(opened[0])
             if (rank - sure) % times:
-                raise self._misfit(equation, rank, sure + times * ((rank - sure) // times), more=False)
+                raise self._misfit(
+                    equation, rank, sure + times * ((rank - sure) // times), more=False
+                )
             self.lengths[opened[0]] = (rank - sure) // times
         return True
 
@@ -164,7 +171,7 @@ class Counting:
             node = self.graph.nodes[opened[0][0]]
             assert isinstance(node, Operation)
             assert isinstance(node.logic, Einsum)
-            for (number, one), (_, other) in zip(opened, opened[1:], strict=False):
+            for (number, one), (_, other) in pairwise(opened):
                 if _is_glued(node.logic.spec, one, other):
                     return number, one
             raise self._undecided(equation, opened)
@@ -206,5 +213,3 @@ def _is_glued(spec: Spec, one: str, other: str) -> bool:
         if [n + 1 for n in places] != behind:
             return False
     return True
-
-

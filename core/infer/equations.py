@@ -76,7 +76,9 @@ class Specification:
             for axis in stored(rows):
                 for key in _keys(axis):
                     self.axes.setdefault(key, first + len(self.axes))
-                    self.spans.setdefault(key, shape.span if isinstance(axis, RowAxis) else axis.span)
+                    self.spans.setdefault(
+                        key, shape.span if isinstance(axis, RowAxis) else axis.span
+                    )
         self.joins: list[tuple[int, int]] = []
         self.equations: list[Equation] = []
         self.wanted: list[Wanted] = []
@@ -158,9 +160,7 @@ class Pending:
         self.found: list[Derivation] = []
         self.guessed: dict[int, int] = {}
 
-    def run(
-        self, wanted: Sequence[Wanted], floors: Sequence[Floor], others: Sequence[int]
-    ) -> None:
+    def run(self, wanted: Sequence[Wanted], floors: Sequence[Floor], others: Sequence[int]) -> None:
         """Order the derivations; what nothing gives is guessed: as large as it is read, and 1 at least.
 
         Args:
@@ -181,7 +181,12 @@ class Pending:
         for floor in floors:
             group = self.find(floor.member)
             least[group] = max(least.get(group, 1), floor.position + 1)
-        shared = {g for e in self.todo if isinstance(e, Equation) for g in self._open(_totals(e, self.find))}
+        shared = {
+            g
+            for e in self.todo
+            if isinstance(e, Equation)
+            for g in self._open(_totals(e, self.find))
+        }
         alone = [member for member in others if self.find(member) not in shared]
         for member in alone:
             self._guess(member, least)
@@ -259,7 +264,9 @@ def bounds_of(floors: Sequence[Floor], number: Callable[[int], int]) -> list[Bou
     return [Bound(number(f.member), f.position, f.span, f.part) for f in floors]
 
 
-def shape_letters(shape: ShapeSpec, rows: Sequence[Sequence[Axis | RowAxis]]) -> list[tuple[str, Span]]:
+def shape_letters(
+    shape: ShapeSpec, rows: Sequence[Sequence[Axis | RowAxis]]
+) -> list[tuple[str, Span]]:
     """The letters of each dimension in memory order, and where they stand."""
     return [
         (axis_letters(axis), shape.span if isinstance(axis, RowAxis) else axis.span)

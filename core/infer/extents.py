@@ -156,11 +156,14 @@ class Extents:
                 pending.todo += self.specifications[value].equations
                 axes += self.specifications[value].axes.values()
         found = list(self.specifications.values())
-        dims = [base + dim for base, n in zip(self.bases, self.ranks, strict=True) for dim in range(n)]
+        dims = [
+            base + dim for base, n in zip(self.bases, self.ranks, strict=True) for dim in range(n)
+        ]
+        read = [f.member for each in found for f in each.floors if f.part is None]
         pending.run(
             [wanted for each in found for wanted in each.wanted],
             [floor for each in found for floor in each.floors],
-            axes + dims,
+            read + axes + dims,
         )
         self.guessed = pending.guessed
         for group, extent in pending.guessed.items():

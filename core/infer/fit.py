@@ -42,7 +42,9 @@ def _check_bound(bound: Bound, extent: int | None) -> None:
     if extent is None or extent > bound.position:
         return
     if bound.part is not None:
-        message = f"`{bound.span.text()}`: axis {bound.part} has no element, and here it has at least 1"
+        message = (
+            f"`{bound.span.text()}`: axis {bound.part} has no element, and here it has at least 1"
+        )
         help_line = "a window has at least one element, and at least one position"
         raise ShapeError("E0518", message, bound.span, help_line)
     message = f"index {bound.position} is outside a dimension of extent {extent}"
@@ -67,12 +69,16 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
     text = derived.span.text()
     if derived.exact and rest:
         total = extent * derived.divisor + rest
-        message = f"`{text}`: axis {name} would be {total}/{derived.divisor}, which is no whole number"
+        message = (
+            f"`{text}`: axis {name} would be {total}/{derived.divisor}, which is no whole number"
+        )
         help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
         raise ShapeError("E0517", message, derived.span, help_line)
     if extent < derived.least and derived.pad is None:
         message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
-        help_line = "the parts of a concatenation, or the window, are larger than the axis they share"
+        help_line = (
+            "the parts of a concatenation, or the window, are larger than the axis they share"
+        )
         raise ShapeError("E0518", message, derived.span, help_line)
     if extent < derived.least:
         raise _misfit(derived, extents)

@@ -311,7 +311,9 @@ class Specified:
                 for axis, part in zip(self.joined, choice, strict=True)
             )
             if agrees and not self._mentions(self.spec.result, idle):
-                yield self._one(chosen, idle)
+                one = self._one(chosen, idle)
+                if one.reads:
+                    yield one
 
     @staticmethod
     def _mentions(shape: notation.ShapeSpec, idle: set[str]) -> bool:

@@ -7,7 +7,7 @@ variables of einsum specifications are counted from ranks, and give ranks (``cou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Counting, Known, Variable
@@ -49,27 +49,15 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
         if before[0] != rank:
             raise _mismatch(graph, value, before, (rank, span, role))
 
-    for value, node in enumerate(graph.nodes):
-        if isinstance(node, Assignment):
-            fix(value, len(node.target), node.span, "gives")
-            for read in node.reads:
-                fix(read.value, len(read.index), read.span, "reads")
-        elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
-            shapes = node.logic.spec.shapes()
-            for each, shape in zip((*node.operands, value), shapes, strict=True):
-                if all(row.variable is None for row in shape.rows):
-                    role = "gives" if each == value else "reads"
-                    fix(each, len(shape.axes()), shape.span, role)
-    for claim in graph.claims:
-        if claim.dims is not None:
-            fix(claim.value, len(claim.dims), claim.span, "is written with")
-    for number, rank in enumerate(given or ()):
-        if rank is None:
+    for value, rank, span, role in _written(graph):
+        fix(value, rank, span, role)
+    for number, offered in enumerate(given or ()):
+        if offered is None:
             continue
         group = groups.find(graph.inputs[number])
-        if group in known and known[group][0] != rank:
-            raise _wrong_array(graph, number, rank, known[group])
-        known.setdefault(group, (rank, graph.nodes[graph.inputs[number]].span, "is"))
+        if group in known and known[group][0] != offered:
+            raise _wrong_array(graph, number, offered, known[group])
+        known.setdefault(group, (offered, graph.nodes[graph.inputs[number]].span, "is"))
     counting = Counting(graph, groups.find, known)
     counting.run()
     found = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
@@ -78,6 +66,23 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
         counting.lengths,
         tuple(counting.assumed),
     )
+
+
+def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
+    """The ranks that a program writes: of what value, where, and in what role."""
+    for value, node in enumerate(graph.nodes):
+        if isinstance(node, Assignment):
+            yield value, len(node.target), node.span, "gives"
+            for read in node.reads:
+                yield read.value, len(read.index), read.span, "reads"
+        elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
+            shapes = node.logic.spec.shapes()
+            for each, shape in zip((*node.operands, value), shapes, strict=True):
+                if all(row.variable is None for row in shape.rows):
+                    yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
+    for claim in graph.claims:
+        if claim.dims is not None:
+            yield claim.value, len(claim.dims), claim.span, "is written with"
 
 
 def _mismatch(

@@ -54,10 +54,11 @@ class Size:
 
 @record
 class Derivation:
-    """An extent that follows from others: ``size`` = floor((sum of coefficient * size over ``terms`` + offset) / divisor).
+    """An extent that follows from others: ``size`` = floor((sum over ``terms`` + offset) / divisor).
 
-    It is at least ``least``; where ``exact``, nothing is left over. ``pad`` is there for the positions of a window of
-    an index expression, the first term then being the dimension that it walks: what it is padded by on both ends.
+    A term is a coefficient and a size number. The extent is at least ``least``; where ``exact``, nothing is left over.
+    ``pad`` is there for the positions of a window of an index expression, the first term then being the dimension that
+    it walks: what it is padded by on both ends.
     """
 
     size: int

@@ -132,6 +132,16 @@ class Assembly:
             node.span,
         )
 
+    def _type(self, node: Operation) -> str:
+        """The element type of the result of an operation that reads all of its operands."""
+        delivered: list[Scalar] = [
+            self.constants[value]
+            if value in self.constants
+            else Operand(number, self.tensors[self.number[value]].dtype)
+            for number, value in enumerate(node.operands)
+        ]
+        return reduced_scalar(node.scalar, node.acc, delivered, node.span)[1]
+
     def _is_whole(self, work: _Work, node: shaped.Assignment) -> bool:
         """Whether an assignment alone writes every element, each once reduced."""
         axes = [index.axis() for index in node.target]
@@ -145,7 +155,7 @@ class Assembly:
     def _assembled(self, work: _Work, parts: list[shaped.Assignment]) -> int:
         """A tensor of neutral elements, and every projection in place of what is there so far."""
         node = work.node
-        dtype = _joined([_dtype_of(part) for part in parts], node.span)
+        dtype = _joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
         chosen = [projection.part for projection in work.projections]
         disjoint = len(set(chosen)) == len(chosen)
         once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
@@ -204,7 +214,7 @@ def _restricted(scalar: Scalar, read: set[int]) -> Scalar:
 
 def _joined(dtypes: Sequence[str], span: Span) -> str:
     """The one type of parts of a result."""
-    dtype: str | None = dtypes[0] if dtypes else "f32"
+    dtype: str | None = dtypes[0]
     for other in dtypes[1:]:
         dtype = None if dtype is None else join(dtype, other)
     if dtype is None:

@@ -102,9 +102,7 @@ def _undetermined(program: graph.Graph, ranks: Sequence[int | None]) -> ShapeErr
 class _Shaping(Assembly):
     """One run of the inference over a graph whose ranks are known."""
 
-    def __init__(
-        self, program: graph.Graph, found: Ranks, dtypes: Sequence[str | None]
-    ) -> None:
+    def __init__(self, program: graph.Graph, found: Ranks, dtypes: Sequence[str | None]) -> None:
         self.program = program
         self.ranks = [rank for rank in found.of if rank is not None]
         self.dtypes = _input_dtypes(program, dtypes)
