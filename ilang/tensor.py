@@ -327,7 +327,7 @@ def concat(spec: str, *tensors: object) -> Tensor:
 # -- arrays ----------------------------------------------------------------------------------------------------------
 
 
-def einsum_of_arrays(spec: str, arrays: Sequence[Any], target: str = "c") -> Any:
+def einsum_of_arrays(spec: object, arrays: Sequence[Any], target: str = "c") -> Any:
     """An extended einsum of NumPy arrays, their axes in memory order: batch, output, input.
 
     Raises:

@@ -41,9 +41,11 @@ class RowAxis:
         return f"{self.variable.strip('.')}{self.place}"
 
 
-def flat(
-    shape: ShapeSpec, count: Callable[[str], int]
-) -> tuple[list[Axis | RowAxis], list[Axis | RowAxis], list[Axis | RowAxis]]:
+Flat = tuple[list[Axis | RowAxis], list[Axis | RowAxis], list[Axis | RowAxis]]
+"""The axes of the batch, input and output rows."""
+
+
+def flat(shape: ShapeSpec, count: Callable[[str], int]) -> Flat:
     """The axes of the three rows of a shape whose row variables are counted."""
     found = []
     for row in shape.rows:
@@ -51,6 +53,11 @@ def flat(
         middle = [RowAxis(row.variable or "", place) for place in range(number)]
         found.append([*row.leading, *middle, *row.trailing])
     return found[0], found[1], found[2]
+
+
+def axis_says(axis: Axis | RowAxis) -> str:
+    """An axis as it is written; one of a row variable by its place."""
+    return axis.name() if isinstance(axis, RowAxis) else axis.span.text()
 
 
 def variable_says(variable: str) -> str:
@@ -81,6 +88,7 @@ class Counting:
         self.find = find
         self.known = known
         self.lengths: dict[Variable, int] = {}
+        self.reasons: dict[Variable, str] = {}
         self.assumed: list[Variable] = []
 
     def run(self) -> None:
@@ -92,10 +100,17 @@ class Counting:
         """
         pending = self._propagated(list(_equations(self.graph)))
         while pending:
-            chosen = self._glued(pending)
-            if chosen is None:
+            glued = self._glued(pending)
+            if glued is None:
                 chosen = self._open(pending[0])[0]
                 self.assumed.append(chosen)
+                self.reasons[chosen] = (
+                    "nothing says how many axes it stands for, and none are assumed"
+                )
+            else:
+                chosen, other = glued
+                said = variable_says(other[1])
+                self.reasons[chosen] = f"{said} stands next to it everywhere, and has its axes too"
             self.lengths[chosen] = 0
             pending = self._propagated(pending)
 
@@ -139,6 +154,9 @@ class Counting:
                     equation, rank, sure + times * ((rank - sure) // times), more=False
                 )
             self.lengths[opened[0]] = (rank - sure) // times
+            text = equation.shape.span.text().strip()
+            half = " on each side" if times > 1 else ""
+            self.reasons[opened[0]] = f"`{text}` has rank {rank}, {sure} without it{half}"
         return True
 
     def _result(self, equation: _Equation) -> ShapeSpec | None:
@@ -162,8 +180,8 @@ class Counting:
         help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
         return ShapeError("E0501", message, span, help_line, labels)
 
-    def _glued(self, pending: list[_Equation]) -> Variable | None:
-        """A row variable of a value of known rank whose axes the one after it may have as well."""
+    def _glued(self, pending: list[_Equation]) -> tuple[Variable, Variable] | None:
+        """A row variable of a value of known rank, and the one after it, which may have its axes as well."""
         for equation in pending:
             if self.find(equation.value) not in self.known:
                 continue
@@ -173,7 +191,7 @@ class Counting:
             assert isinstance(node.logic, Einsum)
             for (number, one), (_, other) in pairwise(opened):
                 if _is_glued(node.logic.spec, one, other):
-                    return number, one
+                    return (number, one), (number, other)
             raise self._undecided(equation, opened)
         return None
 

@@ -69,6 +69,10 @@ class Extents:
         """The size number of an axis of an assignment."""
         return self.numbers[self.groups.find(self.axis_bases[node] + axis)]
 
+    def guessed_sizes(self) -> tuple[int, ...]:
+        """The sizes that nothing gives."""
+        return tuple(sorted({self._number(group) for group in self.guessed}))
+
     def of_label(self, node: int, label: str) -> int:
         """The size number of a label of the specification of an operation."""
         return self.numbers[self.groups.find(self.specifications[node].axes[label])]

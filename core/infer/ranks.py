@@ -20,13 +20,14 @@ from ilang.core.source import Span
 
 @record
 class Ranks:
-    """The rank of every value, None where nothing fixes it, and the length of every row variable.
+    """The rank of every value, None where nothing fixes it; the length of every row variable, and what says it.
 
     ``assumed`` are the row variables that nothing counts: they stand for no axes.
     """
 
     of: tuple[int | None, ...]
     lengths: dict[Variable, int]
+    reasons: dict[Variable, str]
     assumed: tuple[Variable, ...]
 
 
@@ -64,6 +65,7 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
     return Ranks(
         tuple(None if entry is None else entry[0] for entry in found),
         counting.lengths,
+        counting.reasons,
         tuple(counting.assumed),
     )
 

@@ -152,8 +152,32 @@ Node = Input | Assignment
 
 
 @record
+class Rows:
+    """A value as a specification sees it: its axes in memory order, ``batch`` of them first and ``inner`` last."""
+
+    value: int
+    axes: tuple[str, ...]
+    batch: int
+    inner: int
+
+
+@record
+class Counted:
+    """A row variable as written, how many axes it stands for, and what says so; ``assumed`` where nothing does."""
+
+    variable: str
+    length: int
+    because: str
+    assumed: bool
+    span: Span
+
+
+@record
 class Shaped:
-    """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``."""
+    """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``.
+
+    ``rows`` and ``counted`` tell what einsum specifications found; ``guessed`` are sizes that nothing gives.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -163,3 +187,6 @@ class Shaped:
     bounds: tuple[Bound, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    rows: tuple[Rows, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    guessed: tuple[int, ...] = ()

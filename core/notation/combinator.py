@@ -34,6 +34,7 @@ from ilang.core.notation.reader import (
     Reader,
     is_head,
 )
+from ilang.core.notation.schedule import opens_schedule
 from ilang.core.source import Source, Span
 
 DEEPEST = 200
@@ -267,6 +268,11 @@ class _Program:
         spec = parse_spec(reader.source, reader.span(reader.pos, close))
         reader.take(close)
         self.unquoted(opened, close, "the quoted specification")
+        if opens_schedule(reader):
+            reader.skip()
+            message = "a schedule of an einsum specification is not in this version"
+            help_line = "leave the schedule out; to pair with what follows, write parentheses"
+            raise NotationError("E0115", message, reader.here(), help_line)
         return Einsum(spec, None, reader.span(start))
 
     def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:

@@ -28,6 +28,9 @@ from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
+START = "start of "
+"""How the text begins of what fills a tensor that several assignments write."""
+
 
 @record
 class _Work:
@@ -160,9 +163,7 @@ class Assembly:
         disjoint = len(set(chosen)) == len(chosen)
         once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
         held = dtype if all(once) else accumulator(node.acc, dtype)
-        number = self.filled(
-            _neutral(node.acc, held), work.dims, f"start of {node.text}", node.span
-        )
+        number = self.filled(_neutral(node.acc, held), work.dims, f"{START}{node.text}", node.span)
         for part, alone in zip(parts, once, strict=True):
             made = self._reduced_first(part) if part.acc is not None else part
             scalar = made.scalar if _dtype_of(made) == held else Convert(made.scalar, held)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import ElementTypeError, InternalError, Label, ShapeError
 from ilang.core.dtype import accumulator
+from ilang.core.infer.counting import Flat, axis_says, variable_says
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.extents import Extents
 from ilang.core.infer.fit import fit_shaped
@@ -104,6 +105,8 @@ class _Shaping(Assembly):
 
     def __init__(self, program: graph.Graph, found: Ranks, dtypes: Sequence[str | None]) -> None:
         self.program = program
+        self.found = found
+        self.rows: list[shaped.Rows] = []
         self.ranks = [rank for rank in found.of if rank is not None]
         self.dtypes = _input_dtypes(program, dtypes)
         self.extents = Extents(program, self.ranks, found.lengths)
@@ -123,6 +126,9 @@ class _Shaping(Assembly):
             self.extents.bounds,
             tuple(self.number[value] for value in self.program.inputs),
             tuple(outputs),
+            tuple(self.rows),
+            self._counted(),
+            self.extents.guessed_sizes(),
         )
         self._check_claims(result)
         if shapes is None:
@@ -154,12 +160,35 @@ class _Shaping(Assembly):
                 shapes = [
                     _rows(self._dims(each), its) for each, its in zip(values, rows, strict=True)
                 ]
+                self._note(node.operands, rows)
                 made = Specified(node.logic.spec, shapes, _RunTime(self.extents, value))
                 self.operation(value, node, self._dims(value), list(made.run()))
+                self._note((value,), rows[-1:])
             case _:
                 raise InternalError(
                     "E9901", "an operation over rows reached the inference of letters"
                 )
+
+    def _note(self, values: Sequence[int], rows: Sequence[Flat]) -> None:
+        """Note the rows of values."""
+        for value, (batch, inner, output) in zip(values, rows, strict=False):
+            if value in self.number:
+                axes = tuple(map(axis_says, (*batch, *output, *inner)))
+                self.rows.append(shaped.Rows(self.number[value], axes, len(batch), len(inner)))
+
+    def _counted(self) -> tuple[shaped.Counted, ...]:
+        """What is known of row variables, in the order in which they were found."""
+        found = self.found
+        return tuple(
+            shaped.Counted(
+                variable_says(variable[1]),
+                length,
+                found.reasons[variable],
+                variable in found.assumed,
+                self.program.nodes[variable[0]].span,
+            )
+            for variable, length in found.lengths.items()
+        )
 
     def _dims(self, value: int) -> tuple[int, ...]:
         """The size numbers of the dimensions of a value."""

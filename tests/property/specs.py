@@ -223,8 +223,8 @@ class _Draw:
                 found += [(Label(name), sizes)] * 2
             elif kind < 0.14 and not self.simple:
                 stride = rng.choice((1, 2, 3))
-                axis = Window(stride, name, 1, None, False, rng.randrange(stride))
-                found.append((axis, tuple(stride * n for n in sizes)))
+                strided = Window(stride, name, 1, None, False, rng.randrange(stride))
+                found.append((strided, tuple(stride * n for n in sizes)))
             elif (
                 kind < 0.24 and not self.simple and kept and min(sizes + self.labels[kept[-1]]) > 0
             ):
@@ -249,7 +249,7 @@ class _Draw:
             at = rng.randint(0, len(found))
             found.insert(at, (Fixed(position), (position + 1,) * len(RUNS)))
         if last and rng.random() < 0.08:
-            axis = Blank() if rng.random() < 0.5 else Label(self.fresh((1,) * len(RUNS)))
+            axis: Axis = Blank() if rng.random() < 0.5 else Label(self.fresh((1,) * len(RUNS)))
             found.insert(rng.randint(0, len(found)), (axis, (1,) * len(RUNS)))
         return found
 
@@ -341,7 +341,7 @@ def _row_variable(rng: random.Random, axes: Sequence[tuple[Axis, ...]]) -> tuple
     """Labels that a row variable may stand for: next to each other, in this order, in every shape that has one."""
     if rng.random() < 0.5:
         return ()
-    shape = rng.choice([each for each in axes[:-1]])
+    shape = rng.choice(list(axes[:-1]))
     starts = [n for n, axis in enumerate(shape) if isinstance(axis, Label)]
     if not starts:
         return ()
@@ -440,6 +440,7 @@ def generate(seed: int) -> Program:
 def _chain(rng: random.Random) -> Program | None:
     stages: list[Spec | Pointwise] = []
     inputs: list[list[Sizes]] = []
+    stage: Spec | Pointwise
     value: list[Sizes] | None = None
     text = ""
     count = rng.choice((1, 1, 2, 3))
