@@ -175,7 +175,7 @@ class Pending:
         for each in wanted:
             if self.find(each.member) not in self.known:
                 message = f"`{each.span.text()}`: the size of {each.name} is never given"
-                help_line = f"give {each.name} a size: an operand that has it, or a definition that writes it"
+                help_line = f"give {each.name} a size: an operand that has it"
                 raise ShapeError("E0521", message, each.span, help_line)
         least: dict[int, int] = {}
         for floor in floors:

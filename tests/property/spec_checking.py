@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ilang import Error, tensor
+from ilang import Error, ShapeError, tensor
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
@@ -31,6 +32,7 @@ class Tally:
     runs: int = 0
     elements: int = 0
     by_rows: int = 0
+    misfits: int = 0
     failures: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
@@ -98,6 +100,37 @@ def _by_oracle(one: _Lowered, tally: Tally) -> None:
             tally.by_rows += 1
             found = by_rows(one.program.stages[0], arrays)
             assert _alike(found, want), f"run {run}, rows: {found}\nin place of {want}"
+            _misfit(one, arrays, tally)
+
+
+def _misfit(one: _Lowered, arrays: Sequence[Array], tally: Tally) -> None:
+    """With one dimension of another extent, both ways refuse, or both give the same."""
+    if len(one.runs) == 1:
+        return
+    rng = random.Random(one.seed)
+    number = rng.randrange(len(arrays))
+    if not arrays[number].ndim:
+        return
+    dim, more = rng.randrange(arrays[number].ndim), rng.choice((-1, 1))
+    shape = [max(0, n + more * (d == dim)) for d, n in enumerate(arrays[number].shape)]
+    changed = [np.resize(a, shape) if n == number else a for n, a in enumerate(arrays)]
+    spec = one.program.stages[0]
+    assert isinstance(spec, Spec)
+    try:
+        wanted: Array | str = by_rows(spec, changed)
+    except ShapeError as error:
+        wanted = error.code
+    try:
+        extents = pipeline.fit(one.shaped, [array.shape for array in changed])
+        got: Array | str = evaluate(one.shaped, changed, extents)[0]
+    except ShapeError as error:
+        got = error.code
+    tally.misfits += isinstance(got, str)
+    said = f"{[a.shape for a in changed]}: {got}\nin place of {wanted}"
+    if isinstance(got, str) or isinstance(wanted, str):
+        assert isinstance(got, str) == isinstance(wanted, str), said
+    else:
+        assert _alike(got, wanted), said
 
 
 def by_rows(spec: Spec, arrays: Sequence[Array]) -> Array:
