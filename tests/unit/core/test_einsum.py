@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ilang.core.notation.layout import format_module
 from ilang.core.notation.printer import print_tree
 from ilang.core.pipeline import explain, graph_of, infer, text_component
 from ilang.core.source import Source
+from ilang.icli.main import main
 
 Array = npt.NDArray[Any]
 TARGETS = ("c", "numpy")
@@ -161,6 +163,17 @@ def test_what_is_assumed_is_said() -> None:
     assert not explain(graph, [(2, 3, 4)]).notes
     story = {row.subject: row.says for row in explain(graph, [(2, 3, 4)], verbose=True).story}
     assert story["row `...` of the output row"] == "1 axis: `...ij` has rank 3, 2 without it"
+
+
+def test_build_says_what_is_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.i").write_text('f(x) = einsum("...ij=>...ji")\n', encoding="utf-8")
+    assert main(["build", "m.i"]) == 0
+    assert "f: `...` of the output row" in capsys.readouterr().err
+    assert main(["build", "m.i", "--shape", "x=2x3x4"]) == 0
+    assert not capsys.readouterr().err
 
 
 # refusals
