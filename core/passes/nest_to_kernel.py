@@ -193,7 +193,7 @@ class _Lowering:
             for c, axis in index.terms
             for part in frame.nest.parts(axis)
         )
-        return Affine(terms, index.offset, index.window)
+        return Affine(terms, index.offset, index.window, index.sizes)
 
     # -- assignments ---------------------------------------------------------------------------------------------------
 
