@@ -11,7 +11,7 @@ from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text
+from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, walk
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -148,7 +148,7 @@ class _Explaining:
         )
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
-        return ScheduleRow(self.number[value], _unscheduled(node), schedule_text(node, nest))
+        return ScheduleRow(self.number[value], unscheduled(node), schedule_text(node, nest))
 
     def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
         found = []
@@ -429,11 +429,3 @@ def _applied_words(applied: Apply) -> str:
         return primitive.says
     joint = " " if primitive.kind == "compare" else " with "
     return f"{primitive.says}{joint}{number_text(constants[0].value)}"
-
-
-def _unscheduled(node: Assignment) -> str:
-    """The text of an expression without its schedule."""
-    if node.schedule is None:
-        return node.text
-    form, _, rest = node.text.partition("~")
-    return f"{form}~{rest.partition('|')[0].rstrip()}"

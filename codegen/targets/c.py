@@ -237,17 +237,24 @@ class _Emission:
 
     def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
+        first = f"int64_t {name} = 0"
         if loop.rest is not None:
-            yield f"{indent}const int64_t end_{name} = min_i64({size}, {spelling.rest(loop.rest)});"
-            size = f"end_{name}"
+            end = f"end_{name} = min_i64({size}, {spelling.rest(loop.rest)})"
+            first, size = f"{first}, {end}", f"end_{name}"
         if loop.parallel:
             yield from self._parallel(loop, spelling)
-        if loop.lanes > 1:
+        if loop.lanes > 1 and loop.rest is None:
             yield from self._laned(loop, size, spelling, indent, use)
+            return
+        if loop.lanes > 1:
+            yield f"{indent}{{"
+            yield f"{indent}{INDENT}const int64_t {end};"
+            yield from self._laned(loop, size, spelling, indent + INDENT, use)
+            yield f"{indent}}}"
             return
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
-        yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
+        yield f"{indent}for ({first}; {name} < {size}; ++{name}) {{"
         if loop.parallel and use.private:
             inside = indent + INDENT
             own = " + thread() * scratch_bytes" if any(self._parallel(loop, spelling)) else ""

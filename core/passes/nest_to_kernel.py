@@ -26,7 +26,7 @@ from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text
+from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
@@ -241,7 +241,7 @@ class _Lowering:
         self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: Frame) -> None:
-        line = f"{frame.node.text.partition('|')[0].rstrip()}   {schedule_text(frame.node, frame.nest)}"
+        line = f"{unscheduled(frame.node)}   {schedule_text(frame.node, frame.nest)}"
         self.comments.append(line)
 
     def _named(self, name: str) -> str:
