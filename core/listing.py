@@ -22,6 +22,7 @@ from ilang.core.ir.kernel import (
     Rest,
     Statement,
     Store,
+    Tile,
 )
 from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
@@ -208,6 +209,10 @@ class _Loops:
                     yield f"{indent}{name} = fold the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
+                case Tile():
+                    name = self.program.buffers[s.buffer].name
+                    yield f"{indent}tile {name} = {self._scalar(s.start)}"
+                    yield from self.lines(s.edge, indent + "  ")
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
 

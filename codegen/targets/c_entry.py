@@ -15,6 +15,7 @@ from ilang.core.ir.kernel import (
     Kernel,
     Program,
     Store,
+    Tile,
     statements_within,
 )
 from ilang.core.ir.scalar import Load, Select, walk
@@ -51,6 +52,7 @@ class Use:
         buffers: set[int] = set()
         written: set[int] = set()
         sizes: set[int] = set()
+        tiles: set[int] = set()
         for s in statements_within(kernel.body):
             if isinstance(s, For):
                 sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
@@ -66,7 +68,11 @@ class Use:
                 if isinstance(s, Store):
                     written.add(s.buffer)
                     sizes |= _of_index(s.index)
-        buffers |= written
+            elif isinstance(s, Tile):
+                sizes |= {condition.size for condition in s.full}
+                tiles.add(s.buffer)
+        written -= tiles
+        buffers = (buffers | written) - tiles
         for number in buffers:
             buffer = program.buffers[number]
             sizes |= set(buffer.dims if buffer.private else buffer.dims[1:])

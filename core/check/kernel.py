@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    Tile,
+)
 from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
 
 
@@ -53,6 +64,10 @@ class _Verifier:
                     self._demand(
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
+                case Tile():
+                    self._conditions(s.full)
+                    self.block(s.body)
+                    self.block(s.edge)
                 case Store():
                     self._scalar(s.value)
                     self._index(s.buffer, s.index)
