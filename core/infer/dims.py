@@ -1,17 +1,20 @@
 """Axes under inference: what is known of each dimension variable, and how its constraints simplify.
 
-Known of a variable: its value once it has one; else its cap (the one size a result above it in the program demands;
-two different ones make it the stretchable 1), its neighbours (results below it, operands above it), the index it is
-read at, and the constraints that wait for it.
+Known of a variable: its value once it has one; else its cap (the one size that results ask of it; two different ones
+make it the stretchable 1), its neighbours (results below it, operands above it), the index it is read at, and the
+constraints that wait for it.
 
 Sizes that were written down stand in cells: axes that are made equal share one. A cell holds the unit of its axes, and
-whether it may stretch; a cell that turns out rigid wakes every comparison that had relied on its stretching, so the
-answer does not depend on the order of the constraints.
+whether it may stretch. What is drawn from a cell must hold whatever else becomes known of it, else the answer would
+depend on the order of the constraints. So nothing follows from a cell that stretches so far, beyond its size: a cell
+that turns out rigid wakes every comparison that had relied on its stretching, and an axis above one of size 1 is of
+size 1 and stretches until something makes it rigid. Units that differ are looked at when an axis is closed.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from ilang.core.infer import conflicts
 from ilang.core.ir.rows import (
@@ -40,7 +43,9 @@ class Dims:
         """``count`` unknown variables; constraints that come up are added to ``queue``."""
         self.queue = queue
         self.value: list[Dim | None] = []
+        self.vars: list[Var] = []
         self.cap: list[Known | None] = []
+        self.asked: list[list[DimBelow]] = []  # results of known size, above 1
         self.operands: list[dict[int, Origin]] = []
         self.results: list[dict[int, Origin]] = []
         self.fed: list[bool] = []  # whether some operand bounds it, or did
@@ -54,31 +59,31 @@ class Dims:
         self._labels: list[tuple[str, Origin] | None] = []
         self._rigid: list[bool] = []
         self._asleep: list[list[DimBelow]] = []
+        self.has_units = False
         for _ in range(count):
             self.fresh()
 
     def fresh(self) -> Var:
         """A new variable."""
+        var = Var(len(self.value))
         self.value.append(None)
+        self.vars.append(var)
         self.cap.append(None)
+        self.asked.append([])
         self.operands.append({})
         self.results.append({})
         self.fed.append(False)
         self.index.append(None)
         self.waiting.append([])
-        return Var(len(self.value) - 1)
+        return var
 
     # -- what is known -----------------------------------------------------------------------------------------------
 
     def resolve(self, dim: Dim) -> Dim:
         """A dimension with every value put in."""
-        match dim:
-            case Known():
-                return dim
-            case Var():
-                return self._found(dim)
-            case Sum():
-                return self._expanded(dim)
+        if isinstance(dim, Known):
+            return dim
+        return self._found(dim) if isinstance(dim, Var) else self._expanded(dim)
 
     def _expanded(self, total: Sum) -> Dim:
         """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
@@ -128,15 +133,17 @@ class Dims:
 
     def _followed(self, var: Var) -> Dim:
         """What a path of variables ends in; paths are shortened."""
-        path, number = [], var.number
-        value = self.value[number]
-        while isinstance(value, Var):
-            path.append(number)
-            number = value.number
-            value = self.value[number]
+        value = self.value[var.number]
+        if not isinstance(value, Var):
+            return var if value is None else value
+        path = [var.number]
+        last = value
+        while isinstance(value := self.value[last.number], Var):
+            path.append(last.number)
+            last = value
         for step in path:
-            self.value[step] = Var(number)
-        return Var(number) if value is None else value
+            self.value[step] = last
+        return last if value is None else value
 
     def is_open(self, number: int) -> bool:
         """Whether nothing is bound to a variable."""
@@ -175,6 +182,7 @@ class Dims:
             self._cells.append(number)
             self._kin.append(number)
             self._labels.append(None if known.label is None else (known.label, known.origin))
+            self.has_units = self.has_units or known.label is not None
             self._rigid.append(not known.stretch)
             self._asleep.append([])
         return _top(self._cells, number)
@@ -203,65 +211,69 @@ class Dims:
         self._asleep[a] += self._asleep[b]
         self._rigid[a] = rigid
         if rigid:
-            self.queue.extend(self._asleep[a])
-            self._asleep[a] = []
+            self._wake(a)
+
+    def _wake(self, cell: int) -> None:
+        """Look again at what had relied on the stretching of a cell."""
+        self.queue.extend(self._asleep[cell])
+        self._asleep[cell] = []
 
     # -- constraints -------------------------------------------------------------------------------------------------
 
-    def equal(self, c: DimEqual) -> None:
+    def equal(self, one: Dim, other: Dim, origin: Origin) -> None:
         """Solve an equation as far as it goes."""
-        one, other = self.resolve(c.one), self.resolve(c.other)
+        one, other = self.resolve(one), self.resolve(other)
         if isinstance(one, Known) and isinstance(other, Known):
             if one.size != other.size:
-                raise conflicts.sizes_differ(one, other, c.origin, EQUALS)
-            self._merge(one, other, c.origin)
+                raise conflicts.sizes_differ(one, other, origin, EQUALS)
+            self._merge(one, other, origin)
         elif isinstance(one, Var) and isinstance(other, Var):
-            if one != other:
-                self.bind(
-                    max(one.number, other.number), Var(min(one.number, other.number)), c.origin
-                )
+            if one.number < other.number:
+                self.bind(other.number, one, origin)
+            elif one.number != other.number:
+                self.bind(one.number, other, origin)
         elif isinstance(one, Var) and isinstance(other, Known):
-            self.bind(one.number, other, c.origin)
+            self.bind(one.number, other, origin)
         elif isinstance(other, Var) and isinstance(one, Known):
-            self.bind(other.number, one, c.origin)
+            self.bind(other.number, one, origin)
         else:
-            self._linear(one, other, c)
+            self._linear(one, other, origin)
 
-    def _linear(self, one: Dim, other: Dim, c: DimEqual) -> None:
+    def _linear(self, one: Dim, other: Dim, origin: Origin) -> None:
         """An equation with a sum: one unknown is solved for, more wait."""
-        rest = weighted([(1, one), (-1, other)], 0, c.origin)
+        rest = weighted([(1, one), (-1, other)], 0, origin)
         if isinstance(rest, Known):
             if rest.size:
-                raise conflicts.contains_itself(self.says(one), c.origin)
+                raise conflicts.contains_itself(self.says(one), origin)
             return
         terms, offset = (
             (((1, rest.number),), 0) if isinstance(rest, Var) else (rest.terms, rest.offset)
         )
         if len(terms) == 1:
-            self._solve(terms[0], offset, c)
+            self._solve(terms[0], offset, origin)
             return
         if not offset and [t[0] for t in terms] in ([1, -1], [-1, 1]):
-            self.equal(DimEqual(Var(terms[0][1]), Var(terms[1][1]), c.origin))
+            self.equal(self.vars[terms[0][1]], self.vars[terms[1][1]], origin)
             return
         for side, sum_ in ((one, other), (other, one)):
             if not isinstance(side, Var) or not isinstance(sum_, Sum):
                 continue
             if all(variable != side.number for _, variable in sum_.terms):
-                self.bind(side.number, sum_, c.origin)
+                self.bind(side.number, sum_, origin)
                 return
-        self.wait(c, terms)
+        self.wait(DimEqual(one, other, origin), terms)
 
-    def _solve(self, term: tuple[int, int], offset: int, c: DimEqual) -> None:
+    def _solve(self, term: tuple[int, int], offset: int, origin: Origin) -> None:
         """``coefficient * variable + offset = 0``."""
         coefficient, variable = term
         if offset % coefficient:
             total = -offset if coefficient > 0 else offset
-            raise conflicts.not_whole(self.says(Var(variable)), total, abs(coefficient), c.origin)
+            raise conflicts.not_whole(self.says(Var(variable)), total, abs(coefficient), origin)
         size = -offset // coefficient
         if size < 0:
-            raise conflicts.too_short(self.says(Var(variable)), size, 0, c.origin)
-        origin = Origin(f"{self.says(Var(variable))}, from {c.origin.says},", c.origin.span)
-        self.bind(variable, Known(size, False, None, origin), c.origin)
+            raise conflicts.too_short(self.says(Var(variable)), size, 0, origin)
+        source = Origin(f"{self.says(Var(variable))}, from {origin.says},", origin.span)
+        self.bind(variable, Known(size, False, None, source), origin)
 
     def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
         """Look at a constraint again when any of these variables is bound."""
@@ -274,57 +286,61 @@ class Dims:
         if isinstance(dim, Var) and number in self.names:
             self.names.setdefault(dim.number, self.names[number])
         for operand, why in self.operands[number].items():
-            self.queue.append(DimBelow(dim, Var(operand), why))
+            self.queue.append(DimBelow(dim, self.vars[operand], why))
         for result, why in self.results[number].items():
-            self.queue.append(DimBelow(Var(result), dim, why))
-        cap, index = self.cap[number], self.index[number]
-        if cap is not None:
-            self.queue.append(DimBelow(cap, dim, origin))
+            self.queue.append(DimBelow(self.vars[result], dim, why))
+        self.queue.extend(self.asked[number])
+        index = self.index[number]
         if index is not None:
             self.queue.append(AtLeast(dim, index.size, index.origin))
         if isinstance(dim, Var) and self.fed[number]:
             self.fed[dim.number] = True
         self.queue.extend(self.waiting[number])
-        self.operands[number], self.results[number], self.waiting[number] = {}, {}, []
+        self.operands[number], self.results[number] = {}, {}
+        self.waiting[number], self.asked[number] = [], []
         self.value[number] = dim
 
-    def below(self, c: DimBelow) -> None:
+    def below(self, result: Dim, operand: Dim, origin: Origin) -> None:
         """Solve an inequality as far as it goes."""
-        result, operand = self.resolve(c.result), self.resolve(c.operand)
-        if result == operand and result is operand:
+        result, operand = self.resolve(result), self.resolve(operand)
+        if result is operand:
             return
-        match operand:
-            case Known():
-                self._below_known(result, operand, c)
-            case Var():
-                self._below_variable(result, operand, c)
-            case Sum():
-                self.equal(DimEqual(result, operand, c.origin))
+        if isinstance(operand, Known):
+            self._below_known(result, operand, origin)
+        elif isinstance(operand, Var):
+            self._below_variable(result, operand, origin)
+        else:
+            self.equal(result, operand, origin)
 
-    def _below_known(self, result: Dim, operand: Known, c: DimBelow) -> None:
+    def _below_known(self, result: Dim, operand: Known, origin: Origin) -> None:
         cell = self._cell(operand)
         if not self._rigid[cell]:
-            self._asleep[cell].append(c)
+            self._asleep[cell].append(DimBelow(result, operand, origin))
             if isinstance(result, Var):
                 self.fed[result.number] = True
-        elif isinstance(result, Known):
-            if result.size != operand.size:
-                raise conflicts.sizes_differ(result, operand, c.origin, FITS)
-            self._related(self._cell(result), cell, c.origin)
+        elif not isinstance(result, Known):
+            self.equal(result, operand, origin)
+        elif result.size != operand.size:
+            raise conflicts.sizes_differ(result, operand, origin, FITS)
         else:
-            self.equal(DimEqual(result, operand, c.origin))
+            mine = self._cell(result)
+            self._related(mine, cell, origin)
+            if not self._rigid[mine]:
+                self._rigid[mine] = True
+                self._wake(mine)
 
-    def _below_variable(self, result: Dim, operand: Var, c: DimBelow) -> None:
-        match result:
-            case Known():
-                if self.stretches(result):
-                    self.unit(operand.number, result.origin, c.origin)
-                else:
-                    self._capped(operand.number, result, c.origin)
-            case Sum():
-                self.wait(c, (*result.terms, (1, operand.number)))
-            case Var():
-                self._adjacent(result.number, operand.number, c.origin)
+    def _below_variable(self, result: Dim, operand: Var, origin: Origin) -> None:
+        if isinstance(result, Var):
+            self._adjacent(result.number, operand.number, origin)
+        elif isinstance(result, Sum):
+            self.wait(DimBelow(result, operand, origin), (*result.terms, (1, operand.number)))
+        elif result.size == 1:
+            self.unit(operand.number, result.origin, origin)
+            self.below(result, operand, origin)
+        else:
+            self.has_units = self.has_units or result.label is not None
+            self.asked[operand.number].append(DimBelow(result, operand, origin))
+            self._capped(operand.number, result, origin)
 
     def unit(self, number: int, source: Origin, origin: Origin) -> None:
         """Make a variable the stretchable 1."""
@@ -334,7 +350,7 @@ class Dims:
         if result == operand or operand in self.operands[result]:
             return
         if result in self.operands[operand]:
-            self.equal(DimEqual(Var(result), Var(operand), origin))
+            self.equal(self.vars[result], self.vars[operand], origin)
             return
         self.operands[result][operand] = origin
         self.results[operand][result] = origin
@@ -348,19 +364,43 @@ class Dims:
         while todo:
             here = todo.pop()
             if self.value[here] is not None:
-                self.queue.append(DimBelow(cap, Var(here), origin))
+                self.queue.append(DimBelow(cap, self.vars[here], origin))
                 continue
             held = self.cap[here]
             if held is None:
                 self.cap[here] = cap
                 todo.extend(map(self.root, self.operands[here]))
-            elif held.size != cap.size or self._differ(held, cap):
+            elif held.size != cap.size:
                 self.unit(here, cap.origin, origin)
 
-    def _differ(self, one: Known, other: Known) -> bool:
-        """Whether two known axes have different units."""
-        a, b = self._unit(self._cell(one)), self._unit(self._cell(other))
-        return a is not None and b is not None and a[0] != b[0]
+    def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
+        """What uses ask of open variables: the stretchable 1 where their units differ."""
+        units = self._asked_units()
+        found: dict[int, Known] = {}
+        for number in numbers:
+            cap = self.cap[number]
+            if cap is not None:
+                split = len(units.get(number, ())) > 1
+                found[number] = Known(1, True, None, cap.origin) if split else cap
+        return found
+
+    def _asked_units(self) -> dict[int, set[str]]:
+        """The units that results ask of open variables, passed on to the operands above; two are as good as more."""
+        found: dict[int, set[str]] = {}
+        if not self.has_units:
+            return found
+        todo = []
+        for number, asked in enumerate(self.asked):
+            units = {unit for c in asked if (unit := self.label(c.result)) is not None}
+            if units and self.value[number] is None:
+                todo.append((number, units))
+        while todo:
+            number, units = todo.pop()
+            held = found.setdefault(number, set())
+            if self.value[number] is None and not units <= held and len(held) < 2:
+                held |= units
+                todo += [(self.root(operand), held) for operand in self.operands[number]]
+        return found
 
     def root(self, number: int) -> int:
         """The variable that stands for one (itself, if it is bound)."""

@@ -127,9 +127,9 @@ class Solver:
     def _step(self, c: Constraint) -> None:
         match c:
             case DimEqual():
-                self.dims.equal(c)
+                self.dims.equal(c.one, c.other, c.origin)
             case DimBelow():
-                self.dims.below(c)
+                self.dims.below(c.result, c.operand, c.origin)
             case RowEqual():
                 self.rows.equal(c)
             case RowBelow():
@@ -215,7 +215,7 @@ class Solver:
                     yield leaf, found.number
 
     def _leaf_axes_take_caps(self) -> bool:
-        found = {number: cap for _, number in self._leaf_axes() if (cap := self.dims.cap[number])}
+        found = self.dims.caps(dict.fromkeys(number for _, number in self._leaf_axes()))
         for number, cap in found.items():
             self.queue.append(DimEqual(Var(number), cap, GUESS))
         return bool(found)
@@ -260,9 +260,10 @@ class Solver:
         self._settle()
 
     def _close_result_axes(self) -> None:
+        caps = self.dims.caps(self._open_dims())
         for number in self._open_dims():
             if not self._is_shared(number) and not self.dims.is_fed(number):
-                self._close_axis(number, self.dims.cap[number])
+                self._close_axis(number, caps.get(number))
         self._settle()
         for number in self._open_dims():
             if not self._is_shared(number):
@@ -270,7 +271,7 @@ class Solver:
         self._settle()
         for number in range(len(self.dims.value)):
             if self.dims.is_open(number):
-                self._close_axis(number, self.dims.cap[number])
+                self._close_axis(number, self.dims.caps([number]).get(number))
                 self._settle()
 
     def _is_shared(self, number: int) -> bool:
