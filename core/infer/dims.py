@@ -14,7 +14,7 @@ size 1 and stretches until something makes it rigid. Units that differ are looke
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ilang.core.infer import conflicts
 from ilang.core.ir.rows import (
@@ -33,6 +33,7 @@ from ilang.core.ir.rows import (
 )
 
 EQUALS = "makes them equal"
+_NONE: Mapping[int, Origin] = {}
 FITS = "compares them, and neither stretches"
 
 
@@ -44,13 +45,13 @@ class Dims:
         self.queue = queue
         self.value: list[Dim | None] = []
         self.vars: list[Var] = []
-        self.cap: list[Known | None] = []
-        self.asked: list[list[DimBelow]] = []  # results of known size, above 1
-        self.operands: list[dict[int, Origin]] = []
-        self.results: list[dict[int, Origin]] = []
-        self.fed: list[bool] = []  # whether some operand bounds it, or did
-        self.index: list[AtLeast | None] = []
-        self.waiting: list[list[Constraint]] = []
+        self.cap: dict[int, Known] = {}
+        self.asked: dict[int, list[DimBelow]] = {}  # results of known size, above 1
+        self.operands: dict[int, dict[int, Origin]] = {}
+        self.results: dict[int, dict[int, Origin]] = {}
+        self.fed: set[int] = set()  # those that some operand bounds, or did
+        self.index: dict[int, AtLeast] = {}
+        self.waiting: dict[int, list[Constraint]] = {}
         self.names: dict[int, str] = {}
         self._cell_of: dict[int, int] = {}
         self._kept: list[Known] = []  # an id stays one object's as long as the object lives
@@ -68,13 +69,6 @@ class Dims:
         var = Var(len(self.value))
         self.value.append(None)
         self.vars.append(var)
-        self.cap.append(None)
-        self.asked.append([])
-        self.operands.append({})
-        self.results.append({})
-        self.fed.append(False)
-        self.index.append(None)
-        self.waiting.append([])
         return var
 
     # -- what is known -----------------------------------------------------------------------------------------------
@@ -278,27 +272,25 @@ class Dims:
     def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
         """Look at a constraint again when any of these variables is bound."""
         for _, variable in terms:
-            self.waiting[variable].append(c)
+            self.waiting.setdefault(variable, []).append(c)
 
     def bind(self, number: int, dim: Dim, origin: Origin) -> None:
         """Give a variable its value and send on everything that was known of it."""
         assert self.value[number] is None
         if isinstance(dim, Var) and number in self.names:
             self.names.setdefault(dim.number, self.names[number])
-        for operand, why in self.operands[number].items():
-            self.queue.append(DimBelow(dim, self.vars[operand], why))
-        for result, why in self.results[number].items():
-            self.queue.append(DimBelow(self.vars[result], dim, why))
-        self.queue.extend(self.asked[number])
-        index = self.index[number]
-        if index is not None:
-            self.queue.append(AtLeast(dim, index.size, index.origin))
-        if isinstance(dim, Var) and self.fed[number]:
-            self.fed[dim.number] = True
-        self.queue.extend(self.waiting[number])
-        self.operands[number], self.results[number] = {}, {}
-        self.waiting[number], self.asked[number] = [], []
         self.value[number] = dim
+        for operand, why in self.operands.pop(number, _NONE).items():
+            self.queue.append(DimBelow(dim, self.vars[operand], why))
+        for result, why in self.results.pop(number, _NONE).items():
+            self.queue.append(DimBelow(self.vars[result], dim, why))
+        self.queue.extend(self.asked.pop(number, ()))
+        if number in self.index:
+            index = self.index[number]
+            self.queue.append(AtLeast(dim, index.size, index.origin))
+        if isinstance(dim, Var) and number in self.fed:
+            self.fed.add(dim.number)
+        self.queue.extend(self.waiting.pop(number, ()))
 
     def below(self, result: Dim, operand: Dim, origin: Origin) -> None:
         """Solve an inequality as far as it goes."""
@@ -317,7 +309,7 @@ class Dims:
         if not self._rigid[cell]:
             self._asleep[cell].append(DimBelow(result, operand, origin))
             if isinstance(result, Var):
-                self.fed[result.number] = True
+                self.fed.add(result.number)
         elif not isinstance(result, Known):
             self.equal(result, operand, origin)
         elif result.size != operand.size:
@@ -339,7 +331,7 @@ class Dims:
             self.below(result, operand, origin)
         else:
             self.has_units = self.has_units or result.label is not None
-            self.asked[operand.number].append(DimBelow(result, operand, origin))
+            self.asked.setdefault(operand.number, []).append(DimBelow(result, operand, origin))
             self._capped(operand.number, result, origin)
 
     def unit(self, number: int, source: Origin, origin: Origin) -> None:
@@ -347,14 +339,15 @@ class Dims:
         self.bind(number, Known(1, True, None, source), origin)
 
     def _adjacent(self, result: int, operand: int, origin: Origin) -> None:
-        if result == operand or operand in self.operands[result]:
+        above = self.operands.setdefault(result, {})
+        if result == operand or operand in above:
             return
-        if result in self.operands[operand]:
+        if result in self.operands.get(operand, _NONE):
             self.equal(self.vars[result], self.vars[operand], origin)
             return
-        self.operands[result][operand] = origin
-        self.results[operand][result] = origin
-        cap = self.cap[result]
+        above[operand] = origin
+        self.results.setdefault(operand, {})[result] = origin
+        cap = self.cap.get(result)
         if cap is not None:
             self._capped(operand, cap, origin)
 
@@ -366,10 +359,10 @@ class Dims:
             if self.value[here] is not None:
                 self.queue.append(DimBelow(cap, self.vars[here], origin))
                 continue
-            held = self.cap[here]
+            held = self.cap.get(here)
             if held is None:
                 self.cap[here] = cap
-                todo.extend(map(self.root, self.operands[here]))
+                todo.extend(map(self.root, self.operands.get(here, _NONE)))
             elif held.size != cap.size:
                 self.unit(here, cap.origin, origin)
 
@@ -378,7 +371,7 @@ class Dims:
         units = self._asked_units()
         found: dict[int, Known] = {}
         for number in numbers:
-            cap = self.cap[number]
+            cap = self.cap.get(number)
             if cap is not None:
                 split = len(units.get(number, ())) > 1
                 found[number] = Known(1, True, None, cap.origin) if split else cap
@@ -390,7 +383,7 @@ class Dims:
         if not self.has_units:
             return found
         todo = []
-        for number, asked in enumerate(self.asked):
+        for number, asked in self.asked.items():
             units = {unit for c in asked if (unit := self.label(c.result)) is not None}
             if units and self.value[number] is None:
                 todo.append((number, units))
@@ -399,7 +392,7 @@ class Dims:
             held = found.setdefault(number, set())
             if self.value[number] is None and not units <= held and len(held) < 2:
                 held |= units
-                todo += [(self.root(operand), held) for operand in self.operands[number]]
+                todo += [(self.root(operand), held) for operand in self.operands.get(number, _NONE)]
         return found
 
     def root(self, number: int) -> int:
@@ -414,7 +407,7 @@ class Dims:
                 if known.size < c.size:
                     raise conflicts.out_of_range(known, c.size, c.origin)
             case Var() as var:
-                held = self.index[var.number]
+                held = self.index.get(var.number)
                 if held is None or held.size < c.size:
                     self.index[var.number] = c
             case Sum() as total:
@@ -427,7 +420,7 @@ class Dims:
                 if known.size < 1:
                     raise conflicts.too_short(known.origin.says, known.size, 1, c.origin)
             case Var() as var:
-                self.waiting[var.number].append(c)
+                self.wait(c, ((1, var.number),))
             case Sum() as total:
                 self.wait(c, total.terms)
 
@@ -438,8 +431,8 @@ class Dims:
 
     def is_fed(self, number: int) -> bool:
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
-        others = (self._end(operand) for operand in self.operands[number])
-        return self.fed[number] or any(end != number and self.is_open(end) for end in others)
+        others = (self._end(operand) for operand in self.operands.get(number, _NONE))
+        return number in self.fed or any(end != number and self.is_open(end) for end in others)
 
 
 def _computed(sources: list[Origin]) -> Origin:

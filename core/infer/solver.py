@@ -91,8 +91,12 @@ class Solution:
         """A closed row of known axes, split where its row variable was."""
         found = self._rows.resolve(row)
         assert found.variable is None
+        if found is EMPTY:
+            return found
         return Row(
-            tuple(map(self.known, found.leading)), None, tuple(map(self.known, found.trailing))
+            tuple([self.known(axis) for axis in found.leading]),
+            None,
+            tuple([self.known(axis) for axis in found.trailing]),
         )
 
     def label(self, dim: Dim) -> str | None:
@@ -105,6 +109,7 @@ class Solver:
 
     def __init__(self, dims: int, rows: int, names: dict[int, str]) -> None:
         """Nothing known yet."""
+        self.steps = 0
         self.queue: deque[Constraint] = deque()
         self.dims = Dims(dims, self.queue)
         self.dims.names.update(names)
@@ -121,19 +126,20 @@ class Solver:
     def _settle(self) -> None:
         while self.queue:
             while self.queue:
+                self.steps += 1
                 self._step(self.queue.popleft())
             self.products = [c for c in self.products if not self._counted(c)]
 
     def _step(self, c: Constraint) -> None:
-        match c:
-            case DimEqual():
-                self.dims.equal(c.one, c.other, c.origin)
-            case DimBelow():
-                self.dims.below(c.result, c.operand, c.origin)
-            case RowEqual():
-                self.rows.equal(c)
+        match c:  # the most frequent first
             case RowBelow():
                 self.rows.below(c)
+            case DimBelow():
+                self.dims.below(c.result, c.operand, c.origin)
+            case DimEqual():
+                self.dims.equal(c.one, c.other, c.origin)
+            case RowEqual():
+                self.rows.equal(c)
             case AtLeast():
                 self.dims.at_least(c)
             case Filled():
@@ -166,19 +172,22 @@ class Solver:
 
     def _join_cycles(self) -> None:
         """Variables that bound each other in a circle are equal."""
-        open_rows = [v for v, value in enumerate(self.rows.value) if value is None]
         edges: dict[int, list[int]] = {}
-        for operand in open_rows:
-            for c in self.rows.results[operand].values():
+        for operand, results in self.rows.results.items():
+            for c in results.values():
                 row = self.rows.resolve(c.result)
                 if row.variable is not None and not row.count():
                     edges.setdefault(row.variable, []).append(operand)
-        for found in components(open_rows, edges):
-            self.queue.extend(RowEqual(opened(found[0]), opened(v), GUESS) for v in found[1:])
+        for found in components(edges, edges):
+            bare = [self.rows.bare(v) for v in found]
+            self.queue.extend(RowEqual(bare[0], row, GUESS) for row in bare[1:])
         self._settle()
-        open_dims = self._open_dims()
-        above = {v: [self.dims.root(u) for u in self.dims.operands[v]] for v in open_dims}
-        for found in components(open_dims, above):
+        above = {
+            v: [self.dims.root(u) for u in operands]
+            for v, operands in self.dims.operands.items()
+            if operands
+        }
+        for found in components(above, above):
             self.queue.extend(DimEqual(Var(found[0]), Var(v), GUESS) for v in found[1:])
         self._settle()
 
@@ -195,15 +204,10 @@ class Solver:
             self._settle()
 
     def _leaf_rows_take_caps(self) -> bool:
-        caps = Caps(self.dims, self.rows)
-        found: dict[int, Row] = {}
-        for leaf, row in self._open_leaves():
-            if row.variable is not None and row.variable not in found:
-                cap = caps.row(row.variable, leaf.origin)
-                if cap is not None:
-                    found[row.variable] = cap
+        wanted = {row.variable: None for _, row in self._open_leaves() if row.variable is not None}
+        found = Caps(self.dims, self.rows).of(wanted, GUESS)
         for variable, cap in found.items():
-            self.queue.append(RowEqual(opened(variable), cap, GUESS))
+            self.rows.bind(variable, cap, GUESS)
         return bool(found)
 
     def _leaf_axes(self) -> Iterator[tuple[Leaf, int]]:
@@ -217,7 +221,7 @@ class Solver:
     def _leaf_axes_take_caps(self) -> bool:
         found = self.dims.caps(dict.fromkeys(number for _, number in self._leaf_axes()))
         for number, cap in found.items():
-            self.queue.append(DimEqual(Var(number), cap, GUESS))
+            self.dims.bind(number, cap, GUESS)
         return bool(found)
 
     def _close_leaf_rows(self) -> None:
@@ -229,34 +233,35 @@ class Solver:
             if leaf.required and not row.count() and unknown:
                 raise conflicts.undetermined(leaf.origin.says, leaf.origin)
             found[row.variable] = None
-        self.queue.extend(RowEqual(opened(variable), EMPTY, GUESS) for variable in found)
+        for variable in found:
+            self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
 
     def _close_result_rows(self) -> None:
         while crossing := self.rows.crossing():
-            self.queue.extend(RowEqual(opened(v), EMPTY, origin) for v, origin in crossing)
+            for variable, origin in crossing:
+                self.rows.bind(variable, EMPTY, origin)
             self._settle()
-        caps = Caps(self.dims, self.rows)
-        for variable, value in enumerate(self.rows.value[:]):
-            if value is None and not self.rows.is_fed(variable):
-                cap = caps.row(variable, GUESS)
-                if cap is not None:
-                    self.queue.append(RowEqual(opened(variable), cap, GUESS))
+        unfed = [v for v in self._open_rows() if not self.rows.is_fed(v)]
+        for variable, cap in Caps(self.dims, self.rows).of(unfed, GUESS).items():
+            self.rows.bind(variable, cap, GUESS)
         self._settle()
-        for variable, value in enumerate(self.rows.value):
-            if value is None:
-                self.queue.append(RowEqual(opened(variable), EMPTY, GUESS))
+        for variable in self._open_rows():
+            self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
+
+    def _open_rows(self) -> list[int]:
+        return [v for v, value in enumerate(self.rows.value) if value is None]
 
     def _close_leaf_axes(self) -> None:
         found: dict[int, Origin] = {}
         for leaf, number in self._leaf_axes():
             if leaf.required:
                 raise conflicts.undetermined(f"an axis of {leaf.origin.says}", leaf.origin)
-            if self.dims.index[number] is None:
+            if number not in self.dims.index:
                 found[number] = leaf.origin
         for number, origin in found.items():
-            self.queue.append(DimEqual(Var(number), Known(1, True, None, origin), GUESS))
+            self.dims.unit(number, origin, GUESS)
         self._settle()
 
     def _close_result_axes(self) -> None:
@@ -279,18 +284,18 @@ class Solver:
         return any(
             isinstance(c, DimEqual)
             and any(isinstance(self.dims.resolve(side), Sum) for side in (c.one, c.other))
-            for c in self.dims.waiting[number]
+            for c in self.dims.waiting.get(number, ())
         )
 
     def _close_axis(self, number: int, cap: Known | None) -> None:
-        index = self.dims.index[number]
+        index = self.dims.index.get(number)
         origin = Origin(self.dims.says(Var(number)), None)
         known = cap or Known(1, True, None, origin)
         if index is not None and index.size == 1:
             known = Known(1, True, None, index.origin)
         elif index is not None:
-            known = self.dims.cap[number] or Known(index.size, False, None, index.origin)
-        self.queue.append(DimEqual(Var(number), known, GUESS))
+            known = self.dims.cap.get(number) or Known(index.size, False, None, index.origin)
+        self.dims.bind(number, known, GUESS)
 
     # -- numbers of elements -----------------------------------------------------------------------------------------
 
