@@ -107,7 +107,11 @@ class RowVars:
         if row.variable is not None and variable in self.fed:
             self.fed.add(row.variable)
         if variable in self.waiting:
-            self.queue.extend(self.waiting.pop(variable).values())
+            for c in self.waiting.pop(variable).values():
+                if isinstance(c, RowEqual):
+                    self.queue.appendleft(c)
+                else:
+                    self.queue.append(c)
         if variable in self.results:
             self.queue.extend(self.results.pop(variable).values())
 
@@ -180,8 +184,19 @@ class RowVars:
             self.bind(one.variable, other, origin)
         elif not other.count():
             self.bind(other.variable, one, origin)
+        elif one.count() < other.count():
+            self._crossed(one.variable, other, other.count() - one.count(), origin)
+            self.equal(RowEqual(one, other, origin))
+        elif other.count() < one.count():
+            self._crossed(other.variable, one, one.count() - other.count(), origin)
+            self.equal(RowEqual(one, other, origin))
         else:
             self._wait(RowEqual(one, other, origin), one.variable, other.variable)
+
+    def _crossed(self, variable: int, longer: Row, more: int, origin: Origin) -> None:
+        """Surplus axes lie on different ends: a variable has at least the axes that the other side has more."""
+        rest = self.fresh()
+        self.bind(variable, Row(longer.leading[:more], rest, _tail(longer.trailing, more)), origin)
 
     # -- inequalities ------------------------------------------------------------------------------------------------
 
@@ -283,6 +298,19 @@ class RowVars:
     def is_fed(self, variable: int) -> bool:
         """Whether a variable is the middle of a result that has operands: these alone may give it axes."""
         return variable in self.fed or self.has_open_operand(variable)
+
+    def straddling(self) -> tuple[set[int], dict[int, Origin]]:
+        """The variables of operands that wait for a result's variable to be known, and those of these results."""
+        operands: set[int] = set()
+        results: dict[int, Origin] = {}
+        for waiting in self.waiting.values():
+            for c in waiting.values():
+                if isinstance(c, RowBelow):
+                    result, operand = self.resolve(c.result), self.resolve(c.operand)
+                    if operand.count() and result.variable is not None:
+                        results[result.variable] = c.origin
+                        operands |= set() if operand.variable is None else {operand.variable}
+        return operands, results
 
     def crossing(self) -> list[tuple[int, Origin]]:
         """Variables of waiting equations to be closed first: those of the side with more explicit axes."""

@@ -119,8 +119,17 @@ class Solver:
         self.windows: list[Determined] = []
 
     def submit(self, constraints: Iterable[Constraint]) -> None:
-        """Take constraints and draw what follows from them."""
-        self.queue.extend(constraints)
+        """Take constraints and draw what follows from them: first the equations between rows.
+
+        A result that grows before it is equated to something longer would get new axes on the wrong side.
+        """
+        later = []
+        for c in constraints:
+            if isinstance(c, RowEqual):
+                self.queue.append(c)
+            else:
+                later.append(c)
+        self.queue.extend(later)
         self._settle()
 
     def _settle(self) -> None:
@@ -238,17 +247,32 @@ class Solver:
         self._settle()
 
     def _close_result_rows(self) -> None:
-        while crossing := self.rows.crossing():
-            for variable, origin in crossing:
-                self.rows.bind(variable, EMPTY, origin)
+        """Until nothing changes: crossing equations; then caps; then results whose axes lie across an operand's."""
+        while self._crossing_rows() or self._unfed_rows_take_caps() or self._straddling_rows():
             self._settle()
-        unfed = [v for v in self._open_rows() if not self.rows.is_fed(v)]
-        for variable, cap in Caps(self.dims, self.rows).of(unfed, GUESS).items():
-            self.rows.bind(variable, cap, GUESS)
-        self._settle()
         for variable in self._open_rows():
             self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
+
+    def _crossing_rows(self) -> bool:
+        crossing = self.rows.crossing()
+        for variable, origin in crossing:
+            self.rows.bind(variable, EMPTY, origin)
+        return bool(crossing)
+
+    def _unfed_rows_take_caps(self) -> bool:
+        straddled, _ = self.rows.straddling()
+        unfed = [v for v in self._open_rows() if not self.rows.is_fed(v) and v not in straddled]
+        caps = Caps(self.dims, self.rows).of(unfed, GUESS)
+        for variable, cap in caps.items():
+            self.rows.bind(variable, cap, GUESS)
+        return bool(caps)
+
+    def _straddling_rows(self) -> bool:
+        _, results = self.rows.straddling()
+        for variable, origin in results.items():
+            self.rows.bind(variable, EMPTY, origin)
+        return bool(results)
 
     def _open_rows(self) -> list[int]:
         return [v for v, value in enumerate(self.rows.value) if value is None]
