@@ -6,7 +6,9 @@ some expressions together gives. There is no global state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ilang.core.ir.rows import KINDS, Known, Origin
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.names import Names
 from ilang.core.record import record
+from ilang.core.row_story import TensorStory
 from ilang.core.source import Source, Span, whole
 
 Array = npt.NDArray[Any]
@@ -205,6 +208,15 @@ class Program:
         fits: Sequence[tuple[Tensor, Tensor]],
     ) -> None:
         """Solve; see ``solve``."""
+        with _uncollected():
+            self._solve(tensors, demands, fits)
+
+    def _solve(
+        self,
+        tensors: Sequence[Tensor],
+        demands: tuple[Demand, ...],
+        fits: Sequence[tuple[Tensor, Tensor]],
+    ) -> None:
         order = _ordered([*tensors, *(t for pair in fits for t in pair)])
         inputs = [t for t in order if isinstance(t.made, Leaf) and t.made.kind != "number"]
         taken = {id(t) for t in inputs}
@@ -258,9 +270,21 @@ class Program:
         """The size of every label; of a row label the product of its axes."""
         return self._inferred.captured()
 
+    def steps(self) -> int:
+        """How many constraints were looked at: the work of the inference, the same on every machine."""
+        return self._inferred.steps
+
     def projections(self, tensor: Tensor) -> list[Projection]:
         """The loops of the operation that computes a tensor, and its indices (``core/infer/projections.py``)."""
         return project(self._inferred, self._value(tensor))
+
+    def story(self, limit: int | None = 200) -> TensorStory:
+        """What the inference found and why: rows, what fixed them stage by stage, projections; ``str`` gives lines.
+
+        Args:
+            limit: how many tensors, events and projections to tell at most; None for all.
+        """
+        return pipeline.tensor_story(self._graph, limit)
 
     def value(self, tensor: Tensor, target: str = "c", **given: Any) -> Array:
         """The elements of a tensor in memory order; ``given`` are arrays for leaves, by name."""
@@ -323,6 +347,22 @@ class Program:
                 help="axes are stored batch first, then output, then input",
             )
         return contiguous(array.reshape(dims))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cyclic garbage collector: what the inference makes has no cycles and is kept.
+
+    Looking through it again and again costs a third of the time of a large program. Threads may do this at once: the
+    one that stopped the collector starts it again, and in between nothing worse happens than a collection.
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def _ordered(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -29,7 +29,7 @@ def record(cls: type[T]) -> type[T]:
     defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
     compared = tuple(name for name in fields if name != "span")
     complete = partial(_complete, cls.__name__, fields, defaults)
-    __init__ = _SHORT.get(len(fields), _any)(fields, complete)  # noqa: N806
+    __init__ = _SHORT.get(len(fields), _any)(fields, complete)
 
     def __eq__(self: Any, other: object) -> bool:  # noqa: N807
         if self is other:

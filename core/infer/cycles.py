@@ -46,8 +46,7 @@ def components(nodes: Iterable[int], edges: Edges, single: bool = False) -> Iter
                     stack.append(step)
                     todo.append((step, iter(edges.get(step, ()))))
                     break
-                if low[step] < low[node]:
-                    low[node] = low[step]
+                low[node] = min(low[node], low[step])
             else:
                 todo.pop()
                 mine = low[node]

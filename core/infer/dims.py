@@ -27,6 +27,7 @@ from ilang.core.ir.rows import (
     Filled,
     Known,
     Origin,
+    Row,
     Sum,
     Var,
     weighted,
@@ -37,12 +38,22 @@ _NONE: Mapping[int, Origin] = {}
 FITS = "compares them, and neither stretches"
 
 
+class Log:
+    """What fixed each variable, in order: the stage, the variable, its value, and the constraint."""
+
+    def __init__(self) -> None:
+        """Nothing yet; stage 1 comes first."""
+        self.stage = 1
+        self.entries: list[tuple[int, int, Dim | Row, Origin]] = []
+
+
 class Dims:
     """The dimension variables of one run of the solver."""
 
-    def __init__(self, count: int, queue: deque[Constraint]) -> None:
+    def __init__(self, count: int, queue: deque[Constraint], log: Log | None = None) -> None:
         """``count`` unknown variables; constraints that come up are added to ``queue``."""
         self.queue = queue
+        self.log = log
         self.value: list[Dim | None] = []
         self.vars: list[Var] = []
         self.cap: dict[int, Known] = {}
@@ -280,6 +291,8 @@ class Dims:
         if isinstance(dim, Var) and number in self.names:
             self.names.setdefault(dim.number, self.names[number])
         self.value[number] = dim
+        if self.log is not None:
+            self.log.entries.append((self.log.stage, number, dim, origin))
         for operand, why in self.operands.pop(number, _NONE).items():
             self.queue.append(DimBelow(dim, self.vars[operand], why))
         for result, why in self.results.pop(number, _NONE).items():

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ShapeError
+from ilang.core.infer.dims import Log
 from ilang.core.infer.solver import Solution, solve
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import Graph
@@ -74,24 +75,36 @@ class Labels:
 class Inferred:
     """The rows of every value of a graph, and the sizes of the labels of every specification."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Solve a graph.
+    def __init__(self, graph: Graph, log: Log | None = None) -> None:
+        """Solve a graph; ``log`` takes down what fixes each variable, and then ``open`` has the rows before that.
 
         Raises:
             ShapeError: E0510 to E0532.
         """
         self.graph = graph
         found = _Collecting(graph)
-        self._solution = solve(found.dims, found.rows, found.constraints, found.names)
+        self._solution = solve(found.dims, found.rows, found.constraints, found.names, log)
+        self.open = found.shapes if log is not None else []
+        self.names = found.names
         self._labels = found.labels
         self.shapes: list[Shape] = []
         for shape in found.shapes:
             batch, inner, output = (self._solution.row(row) for row in shape)
             self.shapes.append((batch, inner, output))
 
+    @property
+    def steps(self) -> int:
+        """How many constraints the solver looked at: the work, in a number that no machine changes."""
+        return self._solution.steps
+
     def size(self, node: int, label: str) -> int:
         """The size of an axis label of the specification of a node."""
         return self._solution.size(self._labels[node].dims[label])
+
+    def labels_of(self, node: int) -> list[tuple[str, int]]:
+        """The axis labels of the specification of a node, each with its dimension variable."""
+        found = self._labels.get(node)
+        return [] if found is None else [(name, dim.number) for name, dim in found.dims.items()]
 
     def captured(self) -> dict[str, int]:
         """The size of every label, of row labels the product; the last specification that uses one counts."""

@@ -80,7 +80,9 @@ class RowVars:
             row = self._bare[variable] = opened(variable)
         return row
 
-    def _row(self, leading: tuple[Dim, ...], variable: int | None, trailing: tuple[Dim, ...]) -> Row:
+    def _row(
+        self, leading: tuple[Dim, ...], variable: int | None, trailing: tuple[Dim, ...]
+    ) -> Row:
         if leading or trailing:
             return Row(leading, variable, trailing)
         return EMPTY if variable is None else self.bare(variable)
@@ -104,6 +106,8 @@ class RowVars:
                 raise conflicts.infinite(self.text(self.bare(variable)), origin)
             return
         self.value[variable] = row
+        if self.dims.log is not None:
+            self.dims.log.entries.append((self.dims.log.stage, variable, row, origin))
         if row.variable is not None and variable in self.fed:
             self.fed.add(row.variable)
         if variable in self.waiting:
@@ -264,7 +268,10 @@ class RowVars:
                 self.dims.below(mine, its, c.origin)
         rest = c
         if first or last or result is not c.result or operand is not c.operand:
-            result, operand = self._stripped(result, first, last), self._stripped(operand, first, last)
+            result, operand = (
+                self._stripped(result, first, last),
+                self._stripped(operand, first, last),
+            )
             rest = RowBelow(result, operand, c.origin)
         assert result.variable is not None
         if result.variable == operand.variable:
@@ -285,6 +292,10 @@ class RowVars:
         return self._row(
             row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last]
         )
+
+    def asking(self, variable: int) -> Origin:
+        """Where a row is used that bounds a variable."""
+        return next(iter(self.results[variable].values())).origin
 
     def has_open_operand(self, variable: int) -> bool:
         """Whether a variable is the middle of a result whose operand's row is not known yet."""

@@ -1,14 +1,15 @@
 """The solver: constraints over rows and axes in, the axes of every row out.
 
-First everything that follows from the constraints is drawn, in any order, until nothing changes. Then what is still
-open is closed, stage by stage, each stage at once for all it concerns and followed by all that follows from it:
+In stage 1 everything that follows from the constraints is drawn, in any order, until nothing changes. Then what is
+still open is closed, stage by stage, each stage at once for all it concerns and followed by all that follows from it:
 
-    1. rows, then axes, of leaves take the size that their uses ask for
-    2. rows counted by their elements get one axis of what is left
-    3. rows of leaves that no use reaches get no further axes; of a parameter, they are refused
-    4. rows of results: those without operands take what their uses ask for, the others get no further axes
-    5. axes of leaves that no use reaches stretch; of a parameter, and sizes of windows, they are refused
-    6. axes of results: a written index decides, then uses where there are no operands, else they stretch
+    2. variables that bound each other in a circle are one
+    3. rows, then axes, of leaves take the size that their uses ask for
+    4. rows counted by their elements get one axis of what is left; rows of leaves that no use reaches get no further
+       axes; of a parameter, they are refused
+    5. rows of results: those without operands take what their uses ask for, the others get no further axes
+    6. axes of leaves that no use reaches stretch; of a parameter, and sizes of windows, they are refused
+    7. axes of results: a written index decides, then uses where there are no operands, else they stretch
 
 Every stage is decided by what is true at its start, so the answer does not depend on the order of the constraints.
 """
@@ -22,7 +23,7 @@ from typing import assert_never
 from ilang.core.infer import conflicts
 from ilang.core.infer.caps import Caps
 from ilang.core.infer.cycles import check_ranks, components
-from ilang.core.infer.dims import Dims
+from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
 from ilang.core.ir.rows import (
     AtLeast,
@@ -48,8 +49,24 @@ from ilang.core.ir.rows import (
 GUESS = Origin("what is left open", None)
 
 
+STAGES = (
+    "what follows from the operations",
+    "axes that bound each other in a circle are one",
+    "leaves take what their uses ask for",
+    "rows of leaves end",
+    "rows of results end",
+    "open axes of leaves stretch",
+    "open axes of results: an index, a use, or they stretch",
+)
+"""What each stage does, in words; stage 1 comes first."""
+
+
 def solve(
-    dims: int, rows: int, constraints: Sequence[Constraint], names: dict[int, str] | None = None
+    dims: int,
+    rows: int,
+    constraints: Sequence[Constraint],
+    names: dict[int, str] | None = None,
+    log: Log | None = None,
 ) -> Solution:
     """Solve constraints over ``dims`` dimension variables and ``rows`` row variables.
 
@@ -58,24 +75,26 @@ def solve(
         rows: how many row variables there are.
         constraints: in any order.
         names: what messages call dimension variables.
+        log: takes down what fixes each variable.
 
     Raises:
         ShapeError: E0510 to E0521.
     """
     check_ranks(rows, constraints)
-    solver = Solver(dims, rows, names or {})
+    solver = Solver(dims, rows, names or {}, log)
     solver.submit(constraints)
     solver.close()
-    return Solution(solver.dims, solver.rows)
+    return Solution(solver.dims, solver.rows, solver.steps)
 
 
 class Solution:
     """Every axis known: ``row`` gives the axes of a row, ``size`` the size of an axis."""
 
-    def __init__(self, dims: Dims, rows: RowVars) -> None:
-        """What a finished run found."""
+    def __init__(self, dims: Dims, rows: RowVars, steps: int) -> None:
+        """What a finished run found, and how many constraints it looked at."""
         self._dims = dims
         self._rows = rows
+        self.steps = steps
 
     def size(self, dim: Dim) -> int:
         """The size of an axis."""
@@ -107,11 +126,12 @@ class Solution:
 class Solver:
     """One run: the variables, the constraints to look at, and those kept for the closing stages."""
 
-    def __init__(self, dims: int, rows: int, names: dict[int, str]) -> None:
+    def __init__(self, dims: int, rows: int, names: dict[int, str], log: Log | None = None) -> None:
         """Nothing known yet."""
         self.steps = 0
+        self.log = log
         self.queue: deque[Constraint] = deque()
-        self.dims = Dims(dims, self.queue)
+        self.dims = Dims(dims, self.queue, log)
         self.dims.names.update(names)
         self.rows = RowVars(rows, self.dims, self.queue)
         self.leaves: list[Leaf] = []
@@ -166,18 +186,28 @@ class Solver:
 
     def close(self) -> None:
         """Close whatever the constraints leave open."""
+        self._enter(2)
         self._join_cycles()
+        self._enter(3)
         self._leaves_take_caps()
+        self._enter(4)
         self._close_counted()
         self._close_leaf_rows()
+        self._enter(5)
         self._close_result_rows()
         self._leaves_take_caps()
+        self._enter(6)
         for window in self.windows:
             self.dims.determined(window)
         self._close_leaf_axes()
+        self._enter(7)
         self._close_result_axes()
         for c in self.products:
             self._check_product(c)
+
+    def _enter(self, stage: int) -> None:
+        if self.log is not None:
+            self.log.stage = stage
 
     def _join_cycles(self) -> None:
         """Variables that bound each other in a circle are equal."""
@@ -216,7 +246,7 @@ class Solver:
         wanted = {row.variable: None for _, row in self._open_leaves() if row.variable is not None}
         found = Caps(self.dims, self.rows).of(wanted, GUESS)
         for variable, cap in found.items():
-            self.rows.bind(variable, cap, GUESS)
+            self.rows.bind(variable, cap, self.rows.asking(variable))
         return bool(found)
 
     def _leaf_axes(self) -> Iterator[tuple[Leaf, int]]:
@@ -265,7 +295,7 @@ class Solver:
         unfed = [v for v in self._open_rows() if not self.rows.is_fed(v) and v not in straddled]
         caps = Caps(self.dims, self.rows).of(unfed, GUESS)
         for variable, cap in caps.items():
-            self.rows.bind(variable, cap, GUESS)
+            self.rows.bind(variable, cap, self.rows.asking(variable))
         return bool(caps)
 
     def _straddling_rows(self) -> bool:
@@ -290,13 +320,12 @@ class Solver:
 
     def _close_result_axes(self) -> None:
         caps = self.dims.caps(self._open_dims())
-        for number in self._open_dims():
-            if not self._is_shared(number) and not self.dims.is_fed(number):
-                self._close_axis(number, caps.get(number))
+        alone = [number for number in self._open_dims() if not self._is_shared(number)]
+        for number in [number for number in alone if not self.dims.is_fed(number)]:
+            self._close_axis(number, caps.get(number))
         self._settle()
-        for number in self._open_dims():
-            if not self._is_shared(number):
-                self._close_axis(number, None)
+        for number in [number for number in self._open_dims() if not self._is_shared(number)]:
+            self._close_axis(number, None)
         self._settle()
         for number in range(len(self.dims.value)):
             if self.dims.is_open(number):
