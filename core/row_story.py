@@ -2,12 +2,12 @@
 
     x   20|2   data
     w   2->16  parameter
-    t1  20|16  matmul(w, x)
+    t1  20|16  w @ x
 
     1 what follows from the operations
-      input axis 0 of w  2: `matmul(w, x)` meets output axis 0 of x
+      input axis 0 of w  2: `w @ x` meets output axis 0 of x
 
-    t1 = matmul(w, x)
+    t1 = w @ x
     axis →  b0  o0  k0
       w     ·   0   1
       x     0   ·   1

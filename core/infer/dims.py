@@ -255,7 +255,8 @@ class Dims:
             (((1, rest.number),), 0) if isinstance(rest, Var) else (rest.terms, rest.offset)
         )
         if len(terms) == 1:
-            self._solve(terms[0], offset, origin)
+            source = next((side for side in (one, other) if isinstance(side, Known)), None)
+            self._solve(terms[0], offset, origin, source)
             return
         if not offset and [t[0] for t in terms] in ([1, -1], [-1, 1]):
             self.equal(self.vars[terms[0][1]], self.vars[terms[1][1]], origin)
@@ -268,17 +269,20 @@ class Dims:
                 return
         self.wait(DimEqual(one, other, origin), terms)
 
-    def _solve(self, term: tuple[int, int], offset: int, origin: Origin) -> None:
+    def _solve(
+        self, term: tuple[int, int], offset: int, origin: Origin, source: Known | None
+    ) -> None:
         """``coefficient * variable + offset = 0``."""
         coefficient, variable = term
+        name = self.says(self.vars[variable])
         if offset % coefficient:
             total = -offset if coefficient > 0 else offset
-            raise conflicts.not_whole(self.says(Var(variable)), total, abs(coefficient), origin)
+            raise conflicts.not_whole(name, (total, abs(coefficient)), origin, source)
         size = -offset // coefficient
         if size < 0:
-            raise conflicts.too_short(self.says(Var(variable)), size, 0, origin)
-        source = Origin(f"{self.says(Var(variable))}, from {origin.says},", origin.span)
-        self.bind(variable, Known(size, False, None, source), origin)
+            raise conflicts.too_short(name, (size, 0), origin, source)
+        computed = Origin(f"{name}, from {origin.says},", origin.span)
+        self.bind(variable, Known(size, False, None, computed), origin)
 
     def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
         """Look at a constraint again when any of these variables is bound."""
@@ -431,7 +435,7 @@ class Dims:
         match self.resolve(c.dim):
             case Known() as known:
                 if known.size < 1:
-                    raise conflicts.too_short(known.origin.says, known.size, 1, c.origin)
+                    raise conflicts.too_short(known.origin.says, (known.size, 1), c.origin)
             case Var() as var:
                 self.wait(c, ((1, var.number),))
             case Sum() as total:
@@ -441,6 +445,21 @@ class Dims:
         """Refuse an axis that would have to be guessed."""
         if not isinstance(self.resolve(c.dim), Known):
             raise conflicts.never_given(c.name, c.origin)
+
+    def linked(self, number: int) -> tuple[set[int], list[Origin]]:
+        """The open variables that bounds lead to from one, and where it is used itself."""
+        uses = [
+            *self.results.get(number, _NONE).values(),
+            *self.operands.get(number, _NONE).values(),
+        ]
+        found, todo = {number}, [number]
+        while todo:
+            here = todo.pop()
+            near = (*self.results.get(here, _NONE), *self.operands.get(here, _NONE))
+            new = {self.root(other) for other in near} - found
+            found |= new
+            todo += new
+        return found, uses
 
     def is_fed(self, number: int) -> bool:
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
@@ -452,8 +471,11 @@ def _computed(sources: list[Origin]) -> Origin:
     """Where a computed size comes from: what it was computed from, named once and not over and over."""
     if not sources:
         return Origin("a computed size", None)
-    if len(sources) == 1 or any(origin.says.startswith("what ") for origin in sources[:2]):
-        return sources[0]
+    for origin in sources[:2]:
+        if origin.says.startswith("what "):
+            return origin
+    if len(sources) == 1:
+        return Origin(f"what {sources[0].says} gives", sources[0].span)
     return Origin(f"what {sources[0].says} and {sources[1].says} give", sources[0].span)
 
 

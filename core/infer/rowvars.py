@@ -297,6 +297,25 @@ class RowVars:
         """Where a row is used that bounds a variable."""
         return next(iter(self.results[variable].values())).origin
 
+    def linked(self, variable: int) -> tuple[set[int], list[Origin]]:
+        """The open variables that waiting constraints lead to from one, and where it is used itself."""
+        near: dict[int, list[tuple[int, Origin]]] = {}
+        for waiting in self.waiting.values():
+            for c in waiting.values():
+                if isinstance(c, RowBelow | RowEqual):
+                    sides = (c.result, c.operand) if isinstance(c, RowBelow) else (c.one, c.other)
+                    one, other = (self.resolve(side).variable for side in sides)
+                    if one is not None and other is not None:
+                        near.setdefault(one, []).append((other, c.origin))
+                        near.setdefault(other, []).append((one, c.origin))
+        found, todo = {variable}, [variable]
+        while todo:
+            new = {other for other, _ in near.get(todo.pop(), ())} - found
+            found |= new
+            todo += new
+        uses = {id(origin): origin for _, origin in near.get(variable, ())}
+        return found, list(uses.values())
+
     def has_open_operand(self, variable: int) -> bool:
         """Whether a variable is the middle of a result whose operand's row is not known yet."""
         return any(

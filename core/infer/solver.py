@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
 from ilang.core.infer.caps import Caps
 from ilang.core.infer.cycles import check_ranks, components
@@ -270,11 +271,31 @@ class Solver:
                 continue
             unknown = leaf.whole or self.rows.has_open_operand(row.variable)
             if leaf.required and not row.count() and unknown:
-                raise conflicts.undetermined(leaf.origin.says, leaf.origin)
+                raise self._undetermined_row(leaf, row.variable)
             found[row.variable] = None
         for variable in found:
             self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
+
+    def _undetermined_row(self, leaf: Leaf, variable: int) -> ShapeError:
+        """A parameter's row that nothing gives: where it is used, and which other leaves share its axes."""
+        linked, uses = self.rows.linked(variable)
+        others = [
+            other.origin.says
+            for other, row in self._open_leaves()
+            if row.variable in linked and other is not leaf
+        ]
+        return conflicts.undetermined(leaf.origin.says, leaf.origin, uses, others)
+
+    def _undetermined_axis(self, leaf: Leaf, number: int) -> ShapeError:
+        linked, uses = self.dims.linked(number)
+        others = dict.fromkeys(
+            f"an axis of {other.origin.says}"
+            for other, axis in self._leaf_axes()
+            if axis in linked and other is not leaf
+        )
+        what = f"an axis of {leaf.origin.says}"
+        return conflicts.undetermined(what, leaf.origin, uses, list(others))
 
     def _close_result_rows(self) -> None:
         """Until nothing changes: crossing equations; then caps; then results whose axes lie across an operand's."""
@@ -311,7 +332,7 @@ class Solver:
         found: dict[int, Origin] = {}
         for leaf, number in self._leaf_axes():
             if leaf.required:
-                raise conflicts.undetermined(f"an axis of {leaf.origin.says}", leaf.origin)
+                raise self._undetermined_axis(leaf, number)
             if number not in self.dims.index:
                 found[number] = leaf.origin
         for number, origin in found.items():
@@ -381,7 +402,7 @@ class Solver:
                 raise conflicts.counts_differ(left, right, c.origin)
         else:
             if not left or right % left:
-                raise conflicts.not_whole(self.dims.says(unknown[0]), right, left, c.origin)
+                raise conflicts.not_whole(self.dims.says(unknown[0]), (right, left), c.origin)
             size = Known(right // left, False, None, c.origin)
             self.queue.append(DimEqual(unknown[0], size, c.origin))
         return True

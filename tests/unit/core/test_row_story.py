@@ -23,16 +23,16 @@ def test_rows_of_every_tensor_are_told() -> None:
     told = {rows.name: (rows.text(), rows.made) for rows in layer().tensors}
     assert told["w"] == ("2->16", "parameter")
     assert told["x"] == ("20|2", "data")
-    assert told["t1"] == ("20|16", "matmul(w, x)")
+    assert told["t1"] == ("20|16", "w @ x")
 
 
 def test_events_name_the_stage_the_value_and_the_reason() -> None:
     events = {event.subject: event for event in layer().events}
     inner = events["input axis 0 of w"]
     assert (inner.stage, inner.value) == (1, "2")
-    assert inner.why == "`matmul(w, x)` meets output axis 0 of x"
+    assert inner.why == "`w @ x` meets output axis 0 of x"
     assert inner.span is not None
-    assert inner.span.text() == "matmul(w, x)"
+    assert inner.span.text() == "w @ x"
     output = events["output row of w"]
     assert (STAGES[output.stage - 1], output.value) == (
         "leaves take what their uses ask for",
@@ -76,7 +76,7 @@ def test_projections_tell_how_a_result_is_written() -> None:
 
 def test_lines_are_aligned_and_stages_are_named() -> None:
     lines = str(layer()).split("\n")
-    assert "t1  20|16  matmul(w, x)" in lines
+    assert "t1  20|16  w @ x" in lines
     assert "3 leaves take what their uses ask for" in lines
     assert "  t1    0      1      ·     k0 is reduced, so elements start from 0" in lines
 
