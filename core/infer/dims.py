@@ -71,6 +71,8 @@ class Dims:
         self._labels: list[tuple[str, Origin] | None] = []
         self._rigid: list[bool] = []
         self._asleep: list[list[DimBelow]] = []
+        self._free: list[bool] = []  # whether an axis that may stretch by its nature is in the cell
+        self._computed: list[int] = []
         self.has_units = False
         for _ in range(count):
             self.fresh()
@@ -118,7 +120,8 @@ class Dims:
             return total
         parts = [(c, self._followed(Var(variable))) for c, variable in total.terms]
         known = [part.origin for _, part in parts if isinstance(part, Known)]
-        return weighted(parts, total.offset, _computed(known))
+        found = weighted(parts, total.offset, _source(known))
+        return self.computed(found.size, found.origin) if isinstance(found, Known) else found
 
     def _found(self, var: Var) -> Dim:
         """The value of a variable, or the variable that stands for it."""
@@ -189,6 +192,7 @@ class Dims:
             self._labels.append(None if known.label is None else (known.label, known.origin))
             self.has_units = self.has_units or known.label is not None
             self._rigid.append(not known.stretch)
+            self._free.append(known.stretch)
             self._asleep.append([])
         return _top(self._cells, number)
 
@@ -215,8 +219,32 @@ class Dims:
         self._cells[b] = a
         self._asleep[a] += self._asleep[b]
         self._rigid[a] = rigid
+        self._free[a] = self._free[a] or self._free[b]
         if rigid:
             self._wake(a)
+
+    def computed(self, size: int, origin: Origin) -> Known:
+        """An axis whose size is computed.
+
+        A 1 is as rigid as a written one, unless it is one with an axis that stretches: which of the two, ``harden``
+        decides when everything that follows is drawn.
+        """
+        known = Known(size, size == 1, None, origin)
+        if known.stretch:
+            cell = self._cell(known)
+            self._free[cell] = False
+            self._computed.append(cell)
+        return known
+
+    def harden(self) -> bool:
+        """Make computed axes of size 1 rigid; whether that made any."""
+        cells = [cell for c in self._computed if not self._rigid[cell := _top(self._cells, c)]]
+        self._computed = []
+        found = [cell for cell in cells if not self._free[cell]]
+        for cell in found:
+            self._rigid[cell] = True
+            self._wake(cell)
+        return bool(found)
 
     def _wake(self, cell: int) -> None:
         """Look again at what had relied on the stretching of a cell."""
@@ -225,9 +253,9 @@ class Dims:
 
     # -- constraints -------------------------------------------------------------------------------------------------
 
-    def equal(self, one: Dim, other: Dim, origin: Origin) -> None:
+    def equal(self, left: Dim, right: Dim, origin: Origin) -> None:
         """Solve an equation as far as it goes."""
-        one, other = self.resolve(one), self.resolve(other)
+        one, other = self.resolve(left), self.resolve(right)
         if isinstance(one, Known) and isinstance(other, Known):
             if one.size != other.size:
                 raise conflicts.sizes_differ(one, other, origin, EQUALS)
@@ -242,10 +270,11 @@ class Dims:
         elif isinstance(other, Var) and isinstance(one, Known):
             self.bind(other.number, one, origin)
         else:
-            self._linear(one, other, origin)
+            self._linear(one, other, DimEqual(left, right, origin))
 
-    def _linear(self, one: Dim, other: Dim, origin: Origin) -> None:
-        """An equation with a sum: one unknown is solved for, more wait."""
+    def _linear(self, one: Dim, other: Dim, c: DimEqual) -> None:
+        """An equation with a sum: one unknown is solved for, more wait. Once solved, its sides are one axis."""
+        origin = c.origin
         rest = weighted([(1, one), (-1, other)], 0, origin)
         if isinstance(rest, Known):
             if rest.size:
@@ -257,6 +286,7 @@ class Dims:
         if len(terms) == 1:
             source = next((side for side in (one, other) if isinstance(side, Known)), None)
             self._solve(terms[0], offset, origin, source)
+            self.queue.append(c)
             return
         if not offset and [t[0] for t in terms] in ([1, -1], [-1, 1]):
             self.equal(self.vars[terms[0][1]], self.vars[terms[1][1]], origin)
@@ -267,7 +297,7 @@ class Dims:
             if all(variable != side.number for _, variable in sum_.terms):
                 self.bind(side.number, sum_, origin)
                 return
-        self.wait(DimEqual(one, other, origin), terms)
+        self.wait(c, terms)
 
     def _solve(
         self, term: tuple[int, int], offset: int, origin: Origin, source: Known | None
@@ -281,8 +311,8 @@ class Dims:
         size = -offset // coefficient
         if size < 0:
             raise conflicts.too_short(name, (size, 0), origin, source)
-        computed = Origin(f"{name}, from {origin.says},", origin.span)
-        self.bind(variable, Known(size, False, None, computed), origin)
+        says = Origin(f"{name}, from {origin.says},", origin.span)
+        self.bind(variable, self.computed(size, says), origin)
 
     def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
         """Look at a constraint again when any of these variables is bound."""
@@ -309,34 +339,32 @@ class Dims:
             self.fed.add(dim.number)
         self.queue.extend(self.waiting.pop(number, ()))
 
-    def below(self, result: Dim, operand: Dim, origin: Origin) -> None:
-        """Solve an inequality as far as it goes."""
-        result, operand = self.resolve(result), self.resolve(operand)
+    def below(self, low: Dim, high: Dim, origin: Origin) -> None:
+        """Solve an inequality between the axis of a result and that of an operand as far as it goes."""
+        result, operand = self.resolve(low), self.resolve(high)
         if result is operand:
             return
-        if isinstance(operand, Known):
-            self._below_known(result, operand, origin)
-        elif isinstance(operand, Var):
+        if isinstance(operand, Var):
             self._below_variable(result, operand, origin)
-        else:
-            self.equal(result, operand, origin)
-
-    def _below_known(self, result: Dim, operand: Known, origin: Origin) -> None:
-        cell = self._cell(operand)
-        if not self._rigid[cell]:
-            self._asleep[cell].append(DimBelow(result, operand, origin))
+        elif isinstance(operand, Sum):
+            self.equal(low, high, origin)
+        elif not self._rigid[self._cell(operand)]:
+            self._asleep[self._cell(operand)].append(DimBelow(low, operand, origin))
             if isinstance(result, Var):
                 self.fed.add(result.number)
-        elif not isinstance(result, Known):
-            self.equal(result, operand, origin)
-        elif result.size != operand.size:
-            raise conflicts.sizes_differ(result, operand, origin, FITS)
+        elif isinstance(result, Known):
+            self._below_rigid(result, operand, origin)
         else:
-            mine = self._cell(result)
-            self._related(mine, cell, origin)
-            if not self._rigid[mine]:
-                self._rigid[mine] = True
-                self._wake(mine)
+            self.equal(low, operand, origin)
+
+    def _below_rigid(self, result: Known, operand: Known, origin: Origin) -> None:
+        if result.size != operand.size:
+            raise conflicts.sizes_differ(result, operand, origin, FITS)
+        cell = self._cell(result)
+        self._related(cell, self._cell(operand), origin)
+        if not self._rigid[cell]:
+            self._rigid[cell] = True
+            self._wake(cell)
 
     def _below_variable(self, result: Dim, operand: Var, origin: Origin) -> None:
         if isinstance(result, Var):
@@ -467,7 +495,7 @@ class Dims:
         return number in self.fed or any(end != number and self.is_open(end) for end in others)
 
 
-def _computed(sources: list[Origin]) -> Origin:
+def _source(sources: list[Origin]) -> Origin:
     """Where a computed size comes from: what it was computed from, named once and not over and over."""
     if not sources:
         return Origin("a computed size", None)

@@ -130,6 +130,7 @@ class Solver:
     def __init__(self, dims: int, rows: int, names: dict[int, str], log: Log | None = None) -> None:
         """Nothing known yet."""
         self.steps = 0
+        self.closing = False
         self.log = log
         self.queue: deque[Constraint] = deque()
         self.dims = Dims(dims, self.queue, log)
@@ -140,21 +141,52 @@ class Solver:
         self.windows: list[Determined] = []
 
     def submit(self, constraints: Iterable[Constraint]) -> None:
-        """Take constraints and draw what follows from them: first the equations between rows.
+        """Take constraints and draw what follows from them.
 
-        A result that grows before it is equated to something longer would get new axes on the wrong side.
+        A result grows at the end where its operand has axes, so what comes first matters: equations between rows, then
+        operands with leading axes.
         """
-        later = []
-        for c in constraints:
-            if isinstance(c, RowEqual):
-                self.queue.append(c)
-            else:
+        later: list[RowBelow] = []
+        for c in map(self._plain, constraints):
+            if isinstance(c, RowBelow):
                 later.append(c)
-        self.queue.extend(later)
+            else:
+                self.queue.append(c)
         self._settle()
+        leads = [bool(self.rows.resolve(c.operand).leading) for c in later]
+        for first in (True, False):
+            self.queue.extend(c for c, lead in zip(later, leads, strict=True) if lead is first)
+            self._settle()
+
+    def _plain(self, c: Constraint) -> Constraint:
+        """A constraint in whose rows every sum is an axis with a number, which can have a unit."""
+        if isinstance(c, RowEqual):
+            one, other = self._numbered(c.one, c.origin), self._numbered(c.other, c.origin)
+            return c if one is c.one and other is c.other else RowEqual(one, other, c.origin)
+        if isinstance(c, RowBelow):
+            one, other = self._numbered(c.result, c.origin), self._numbered(c.operand, c.origin)
+            return c if one is c.result and other is c.operand else RowBelow(one, other, c.origin)
+        return c
+
+    def _numbered(self, row: Row, origin: Origin) -> Row:
+        if not any(isinstance(axis, Sum) for axis in row.axes()):
+            return row
+        leading, trailing = (
+            tuple([self._number(axis, origin) for axis in axes])
+            for axes in (row.leading, row.trailing)
+        )
+        return Row(leading, row.variable, trailing)
+
+    def _number(self, axis: Dim, origin: Origin) -> Dim:
+        if not isinstance(axis, Sum):
+            return axis
+        var = self.dims.fresh()
+        self.queue.append(DimEqual(var, axis, origin))
+        return var
 
     def _settle(self) -> None:
-        while self.queue:
+        """Draw what follows. In the closing stages a computed 1 is rigid as soon as nothing else follows."""
+        while self.queue or (self.closing and self.dims.harden()):
             while self.queue:
                 self.steps += 1
                 self._step(self.queue.popleft())
@@ -187,6 +219,8 @@ class Solver:
 
     def close(self) -> None:
         """Close whatever the constraints leave open."""
+        self.closing = True
+        self._settle()
         self._enter(2)
         self._join_cycles()
         self._enter(3)
