@@ -293,6 +293,13 @@ class RowVars:
             row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last]
         )
 
+    def grows_at_start(self, c: RowBelow) -> bool:
+        """Whether a result lacks leading axes of its operand, and no trailing ones."""
+        result, operand = self.resolve(c.result), self.resolve(c.operand)
+        return len(operand.leading) > len(result.leading) and (
+            len(operand.trailing) <= len(result.trailing)
+        )
+
     def asking(self, variable: int) -> Origin:
         """Where a row is used that bounds a variable."""
         return next(iter(self.results[variable].values())).origin
@@ -337,7 +344,9 @@ class RowVars:
             for c in waiting.values():
                 if isinstance(c, RowBelow):
                     result, operand = self.resolve(c.result), self.resolve(c.operand)
-                    if operand.count() and result.variable is not None:
+                    first = min(len(result.leading), len(operand.leading))
+                    last = min(len(result.trailing), len(operand.trailing))
+                    if operand.count() > first + last and result.variable is not None:
                         results[result.variable] = c.origin
                         operands |= set() if operand.variable is None else {operand.variable}
         return operands, results

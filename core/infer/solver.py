@@ -143,19 +143,24 @@ class Solver:
     def submit(self, constraints: Iterable[Constraint]) -> None:
         """Take constraints and draw what follows from them.
 
-        A result grows at the end where its operand has axes, so what comes first matters: equations between rows, then
-        operands with leading axes.
+        A row is split, and a result grows, where the other side has axes, so what comes first matters: equations
+        between rows, those with leading axes before others; then what makes results grow at their start.
         """
-        later: list[RowBelow] = []
+        equations: list[RowEqual] = []
+        bounds: list[RowBelow] = []
         for c in map(self._plain, constraints):
             if isinstance(c, RowBelow):
-                later.append(c)
+                bounds.append(c)
+            elif isinstance(c, RowEqual):
+                equations.append(c)
             else:
                 self.queue.append(c)
+        equations.sort(key=lambda c: -max(len(c.one.leading), len(c.other.leading)))
+        self.queue.extendleft(reversed(equations))
         self._settle()
-        leads = [bool(self.rows.resolve(c.operand).leading) for c in later]
+        starts = list(map(self.rows.grows_at_start, bounds))
         for first in (True, False):
-            self.queue.extend(c for c, lead in zip(later, leads, strict=True) if lead is first)
+            self.queue.extend(c for c, start in zip(bounds, starts, strict=True) if start is first)
             self._settle()
 
     def _plain(self, c: Constraint) -> Constraint:
