@@ -84,6 +84,8 @@ class _Verifier:
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""
+        if part.sizes:
+            return True
         extents = [self.program.sizes[self.sizes[v]].fixed for _, v in part.terms]
         extent = self.program.sizes[size].fixed
         if extent is None or None in extents:

@@ -144,8 +144,7 @@ class _Frame:
 
     def indexed(self, index: Affine) -> Affine:
         """An index over axes as one over loop variables."""
-        terms = tuple((c, self.variable[axis]) for c, axis in index.terms)
-        return Affine(terms, index.offset, index.window)
+        return index.renamed(self.variable)
 
 
 @record

@@ -89,7 +89,7 @@ class _Choice:
         found: dict[Access, float] = {}
         for access, weight in known[read.value].items():
             if access != made.target or weight != WRITE_WEIGHT:
-                moved = tuple(_renamed(index, renamed) for index in access)
+                moved = tuple(index.renamed(renamed) for index in access)
                 found[moved] = found.get(moved, 0.0) + weight
         return found
 
@@ -162,12 +162,6 @@ def mapping(made: Assignment, read: Read) -> Mapping:
         if own is not None and ours is not None:
             found[own] = ours
     return found
-
-
-def _renamed(index: Affine, names: Mapping) -> Affine:
-    return Affine(
-        tuple((coefficient, names[axis]) for coefficient, axis in index.terms), index.offset
-    )
 
 
 def _leading(order: tuple[int, ...], back: dict[int, list[int]]) -> int:
