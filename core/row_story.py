@@ -77,7 +77,7 @@ class Walk:
     tensor: str
     text: str
     part: tuple[str, ...]
-    loops: tuple[tuple[str, int], ...]
+    loops: tuple[tuple[str, int | None], ...]
     reduced: tuple[str, ...]
     rows: tuple[ProjectionRow, ...]
     injective: bool
