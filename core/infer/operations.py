@@ -278,10 +278,12 @@ class _Collecting:
         origin: Origin,
     ) -> None:
         labels = self.labels[value] = Labels()
+        divided = ", names divided by commas," if spec.named else ""
         for shape, tensor, name in zip(spec.shapes(), shapes, names, strict=True):
             says = f"`{shape.span.text().strip()}` in {origin.says}"
             for kind, row, its in zip(KINDS, shape.rows, tensor, strict=True):
-                here = Origin(says, shape.span, f"its {kind} row against that of {name}")
+                rows = f"its {kind} row{divided} against that of {name}"
+                here = Origin(says, shape.span, rows)
                 self._equal(self._row(labels, row, origin), its, here)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels

@@ -9,7 +9,7 @@ axes of one side meet the row variable of the other, the constraint waits until 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
@@ -37,6 +37,9 @@ class RowVars:
         self.waiting: dict[int, dict[int, Constraint]] = {}
         self.results: dict[int, dict[int, RowBelow]] = {}  # rows that it must fit as an operand
         self.fed: set[int] = set()  # those that some operand bounds, or did
+        self.across: list[
+            RowBelow
+        ] = []  # operands whose axes lie across the variable of a result, or did
         for _ in range(count):
             self.fresh()
 
@@ -279,6 +282,7 @@ class RowVars:
                 self._wait(rest, result.variable)
         elif operand.leading or operand.trailing:
             self._wait(rest, result.variable, operand.variable)
+            self.across.append(rest)
         elif operand.variable is None:
             self.fed.add(result.variable)
         else:
@@ -336,19 +340,24 @@ class RowVars:
         """Whether a variable is the middle of a result that has operands: these alone may give it axes."""
         return variable in self.fed or self.has_open_operand(variable)
 
-    def straddling(self) -> tuple[set[int], dict[int, Origin]]:
-        """The variables of operands that wait for a result's variable to be known, and those of these results."""
+    def straddling(
+        self, only: Collection[int | None] | None = None
+    ) -> tuple[set[int], dict[int, Origin]]:
+        """The variables of operands that wait for a result's variable to be known, and those of these results.
+
+        ``only`` looks at these operands alone.
+        """
         operands: set[int] = set()
         results: dict[int, Origin] = {}
-        for waiting in self.waiting.values():
-            for c in waiting.values():
-                if isinstance(c, RowBelow):
-                    result, operand = self.resolve(c.result), self.resolve(c.operand)
-                    first = min(len(result.leading), len(operand.leading))
-                    last = min(len(result.trailing), len(operand.trailing))
-                    if operand.count() > first + last and result.variable is not None:
-                        results[result.variable] = c.origin
-                        operands |= set() if operand.variable is None else {operand.variable}
+        for c in self.across:
+            result, operand = self.resolve(c.result), self.resolve(c.operand)
+            first = min(len(result.leading), len(operand.leading))
+            last = min(len(result.trailing), len(operand.trailing))
+            if result.variable is None or operand.count() <= first + last:
+                continue
+            if only is None or operand.variable in only:
+                results[result.variable] = c.origin
+                operands |= set() if operand.variable is None else {operand.variable}
         return operands, results
 
     def crossing(self) -> list[tuple[int, Origin]]:

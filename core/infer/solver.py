@@ -230,6 +230,9 @@ class Solver:
         self._join_cycles()
         self._enter(3)
         self._leaves_take_caps()
+        while self._straddling_rows(leaves=True):
+            self._settle()
+            self._leaves_take_caps()
         self._enter(4)
         self._close_counted()
         self._close_leaf_rows()
@@ -283,7 +286,12 @@ class Solver:
             self._settle()
 
     def _leaf_rows_take_caps(self) -> bool:
-        wanted = {row.variable: None for _, row in self._open_leaves() if row.variable is not None}
+        straddled, _ = self.rows.straddling()
+        wanted = {
+            row.variable: None
+            for _, row in self._open_leaves()
+            if row.variable is not None and row.variable not in straddled
+        }
         found = Caps(self.dims, self.rows).of(wanted, GUESS)
         for variable, cap in found.items():
             self.rows.bind(variable, cap, self.rows.asking(variable))
@@ -358,8 +366,10 @@ class Solver:
             self.rows.bind(variable, cap, self.rows.asking(variable))
         return bool(caps)
 
-    def _straddling_rows(self) -> bool:
-        _, results = self.rows.straddling()
+    def _straddling_rows(self, leaves: bool = False) -> bool:
+        """End the rows of results whose axes lie across the row variable of an operand, or of a leaf only."""
+        only = {row.variable for _, row in self._open_leaves()} - {None} if leaves else None
+        results = self.rows.straddling(only)[1]
         for variable, origin in results.items():
             self.rows.bind(variable, EMPTY, origin)
         return bool(results)
