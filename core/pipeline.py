@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ilang.core import explanation, listing
+from ilang.core import explanation, listing, row_story
 from ilang.core.check import graph as graph_check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.check import nest as nest_check
@@ -31,6 +31,7 @@ from ilang.core.passes.operations_to_shaped import operations_to_shaped
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
 from ilang.core.record import record
+from ilang.core.row_story import TensorStory
 from ilang.core.source import Source
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "lower",
     "module_graph",
     "shapes_text",
+    "tensor_story",
     "tensors_shaped",
     "text_component",
 ]
@@ -106,6 +108,11 @@ def infer_rows(graph: Graph) -> Inferred:
     """The rows of every value of a graph of operations between tensors."""
     graph_check.verify(graph)
     return Inferred(graph)
+
+
+def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
+    """What the inference of a graph of operations between tensors found and why, at most so many of each."""
+    return row_story.tell(graph, limit)
 
 
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
