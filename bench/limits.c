@@ -101,29 +101,32 @@ float limit_stream(const float *in, int64_t reads, float *out, int64_t writes, i
     const int64_t chunks = (most + CHUNK - 1) / CHUNK;
     float total = 0;
     (void)threads;
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : total)
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const int64_t first = chunk * reads / chunks, last = (chunk + 1) * reads / chunks;
+#pragma omp parallel num_threads(threads) reduction(+ : total)
+    {
         vector sums[8] = {{0}};
-        int64_t n = first;
-        for (; n + 8 * LANES <= last; n += 8 * LANES) {
+        float rest = 0;
+#pragma omp for schedule(static)
+        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+            const int64_t first = chunk * reads / chunks, last = (chunk + 1) * reads / chunks;
+            int64_t n = first;
+            for (; n + 8 * LANES <= last; n += 8 * LANES) {
 #pragma GCC unroll 8
-            for (int m = 0; m < 8; ++m) {
-                sums[m] += *(const vector *)(in + n + m * LANES);
+                for (int m = 0; m < 8; ++m) {
+                    sums[m] += *(const vector *)(in + n + m * LANES);
+                }
             }
+            for (; n < last; ++n) {
+                rest += in[n];
+            }
+            const int64_t start = chunk * writes / chunks, end = (chunk + 1) * writes / chunks;
+            fill(out + start, end - start, rest, past_caches);
         }
-        float sum = folded(sums, 8);
-        for (; n < last; ++n) {
-            sum += in[n];
-        }
-        const int64_t start = chunk * writes / chunks, end = (chunk + 1) * writes / chunks;
-        fill(out + start, end - start, sum, past_caches);
-        total += sum;
-    }
+        total += folded(sums, 8) + rest;
 #if defined(__SSE__)
-    if (past_caches) {
-        _mm_sfence();
-    }
+        if (past_caches) {
+            _mm_sfence();
+        }
 #endif
+    }
     return total;
 }

@@ -12,11 +12,10 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import _cffi_backend as backend
 import numpy as np
-import numpy.typing as npt
 
 from ilang.codegen import cache
 from ilang.codegen.arguments import PLAIN, Output, check_threads, checked_outs, result_of
@@ -27,7 +26,10 @@ from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import record
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
 
 LONG = 2**26

@@ -8,7 +8,6 @@ are imported there.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import shlex
 import sys
@@ -79,6 +78,8 @@ def _find(wanted: str, path: str | None) -> Compiler:
         found = _program(name, path)
         if found is not None:
             return Compiler((found,), _identity((found,)))
+    import importlib.util
+
     zig = importlib.util.find_spec("ziglang")
     if zig is not None and zig.origin is not None:
         command = (sys.executable, "-m", "ziglang", "cc")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ilang.codegen.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.concurrency import Turn, interruptible
@@ -14,7 +13,10 @@ from ilang.codegen.load import LONG, Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
 """Sizes that one version remembers; past it, it starts again."""
