@@ -24,6 +24,7 @@ def describe() -> dict[str, str]:
         "vector features": " ".join(features),
         "compiler": _compiler(),
         "flags": " ".join(Variant(threads=True).flags()),
+        "load": _load(),
         "Python": platform.python_version(),
         "NumPy": np.__version__,
     }
@@ -41,6 +42,14 @@ def _processor() -> tuple[str, list[str]]:
         named[1].strip() if named else platform.machine(),
         [word for word in VECTORS if word in words],
     )
+
+
+def _load() -> str:
+    """How busy the machine was already."""
+    try:
+        return f"{os.getloadavg()[0]:.1f} processes ran or waited in the minute before"
+    except OSError:
+        return "unknown"
 
 
 def _compiler() -> str:

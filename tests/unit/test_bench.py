@@ -66,16 +66,21 @@ def test_tables(results: Any, tmp_path: Path) -> None:
         report.rewrite(page, results)
 
 
-def timed(call: Any) -> Any:
+@pytest.fixture(scope="module")
+def limits() -> Limits:
+    return Limits(1)
+
+
+def timed(call: Any, limits: Limits) -> Any:
     """A small workload on somebody who computes the sums of rows as ``call`` does."""
 
     def prepare(_: Workload, arrays: Any) -> Any:
         return lambda: call(arrays["x"])
 
-    return measure.timed(SMALL, {"somebody": {"row_sum": prepare}}, Limits(1), measure.QUICK_EFFORT)
+    return measure.timed(SMALL, {"somebody": {"row_sum": prepare}}, limits, measure.QUICK_EFFORT)
 
 
-def test_who_is_wrong_is_left_out() -> None:
+def test_who_is_wrong_is_left_out(limits: Limits) -> None:
     def fails(_: Array) -> None:
         raise MemoryError("no room")
 
@@ -86,14 +91,13 @@ def test_who_is_wrong_is_left_out() -> None:
         "no room": fails,
     }
     for words, call in wrong.items():
-        row = timed(call)
+        row = timed(call, limits)
         assert row["times"] == {}
         assert words in row["wrong"]["somebody"]
-    assert set(timed(lambda x: x.sum(1))["times"]) == {"somebody"}
+    assert set(timed(lambda x: x.sum(1), limits)["times"]) == {"somebody"}
 
 
-def test_the_limit_is_the_longer_of_work_and_traffic() -> None:
-    limits = Limits(1)
+def test_the_limit_is_the_longer_of_work_and_traffic(limits: Limits) -> None:
     least = dict.fromkeys(limits.calls(SMALL), 1.0)
     assert limits.seconds(SMALL, least) == 1.0
     work = Workload("work", "matmul", {"a": (1, 1)}, (1, 1), 10**12)
