@@ -32,7 +32,7 @@ from ilang.core.ops import OPS
 from ilang.core.passes.packing import copy_of
 from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
-from ilang.core.passes.tiles import Shape, full, tile_shape
+from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 
@@ -421,7 +421,7 @@ class _Lowering:
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within = full(frame, self.storage, tile)
+        within = full(frame, self.storage, tile.lanes)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
             staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
@@ -433,27 +433,65 @@ class _Lowering:
         scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
         self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
 
+    def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
+        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
+        node, nest = frame.node, frame.nest
+        kept: list[Loop | int] = []
+        dims: list[int] = []
+        for loop in inner:
+            if not set(nest.parts(loop.axis)) <= set(inner):
+                kept.append(loop)
+                factors = nest.factors[loop.axis]
+                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
+            elif loop.axis not in kept:
+                kept.append(loop.axis)
+                dims.append(node.sizes[loop.axis])
+        return kept, dims
+
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
+        for loop in strand.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        within = full(frame, self.storage, strand.core)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(strand.core) if constant else frozenset()
+            inside = top
+            for loop in strand.outputs:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            local = self._local("part")
+            start = replace(start_of(frame.node), dtype=strand.dtype)
+            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
+            held = Local(local, strand.dtype)
+
+            def step(body: Block, held: Local = held) -> None:
+                value = self._accumulated(frame, held, strand.dtype)
+                self._count(frame, body, kernel.Change(held.variable, value))
+
+            yield from self._inside(frame, inside, list(strand.core), step)
+            use(inside.block, held)
+            for loop in reversed(strand.outputs):
+                self._leave(frame, loop)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(top.block))
+        if within:
+            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
+        else:
+            scope.block.extend(bodies[0])
+        for loop in reversed(strand.head):
+            self._leave(frame, loop)
+
     def _buffered(
         self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
     ) -> Steps:
         """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
-        dtype, node, nest = frame.node.acc_dtype, frame.node, frame.nest
-        whole = [
-            axis
-            for axis in dict.fromkeys(loop.axis for loop in inner)
-            if set(nest.parts(axis)) <= set(inner)
-        ]
-        kept: list[Loop | int] = []
-        dims: list[int] = []
-        for loop in inner:
-            if loop.axis not in whole:
-                kept.append(loop)
-                dims.append(
-                    self.storage.part(node.sizes[loop.axis], nest.factors[loop.axis], loop.part)
-                )
-            elif loop.axis not in kept:
-                kept.append(loop.axis)
-                dims.append(node.sizes[loop.axis])
+        dtype, node = frame.node.acc_dtype, frame.node
+        kept, dims = self._accumulators(frame, inner)
         name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
         buffer = self._scratch(name, dtype, dims, scope)
 
@@ -482,7 +520,10 @@ class _Lowering:
             body.append(kernel.Store(buffer, held.index, merged))
 
         self._over(frame, scope, inner, start)
-        if tile is None:
+        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if tile is None and strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        elif tile is None:
             yield from self._inside(frame, scope, loops, step)
         else:
             inside = scope

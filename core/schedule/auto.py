@@ -23,10 +23,9 @@ from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
-from ilang.core.schedule.tile import Tiling, tiling
+from ilang.core.schedule.tile import Factors, Tiling, blocked, tiling
 
 Access = tuple[Affine, ...]
-Factors = tuple[tuple[int, ...], ...]
 
 UNIT_STRIDE = 1.0
 WIDE_STRIDE = 8.0
@@ -78,8 +77,8 @@ class _Choice:
             nest = Nest(tile[0], tile[1], (None,) * len(node.reads))
         if nest is None:
             axes = self._order(value, node)
-            order = tuple(Loop(axis) for axis in axes)
-            nest = Nest(((),) * len(axes), order, (None,) * len(node.reads))
+            plain = ((),) * len(axes), tuple(map(Loop, axes))
+            nest = Nest(*(blocked(node, axes) or plain), (None,) * len(node.reads))
         if nest.written:
             for read, site in zip(node.reads, nest.sites, strict=True):
                 self._adopt(value, nest, read, site)
@@ -96,7 +95,7 @@ class _Choice:
             return None
         written = any(self.written[read.value] is not None for read in node.reads)
         reads = [access for access in self.accesses[value] if access != node.target]
-        return None if written else tiling(node, reads)
+        return None if written else tiling(node, self.shaped.sizes, reads)
 
     def _tile_of(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
         """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
@@ -220,11 +219,7 @@ class _Choice:
         made = self.shaped.nodes[read.value]
         if isinstance(made, Input):
             return self._packed(value, read, nest)
-        if (
-            not isinstance(made, Assignment)
-            or self.readers[read.value] is None
-            or self.written[read.value] is not None
-        ):
+        if self.readers[read.value] is None or self.written[read.value] is not None:
             return None
         pairs = mapping(made, read)
         tile = self.tilings[read.value]

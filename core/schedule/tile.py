@@ -9,18 +9,22 @@ what runs along the lanes stands packed beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop
-from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.shaped import Assignment, Size
 from ilang.core.record import record
 
 ROWS, LANES = 8, 32
 """Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
+STRIP, TERMS = 4096, 8
+"""Accumulators of a strip, 32 KB of f64, and the terms that are summed before they meet one."""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes: a tile of f32 sums 512 terms before they are added in f64."""
+
+Factors = tuple[tuple[int, ...], ...]
 
 
 @record
@@ -38,11 +42,14 @@ class Tiling:
         return self.outer + self.inner
 
 
-def tiling(node: Assignment, accesses: Iterable[tuple[Affine, ...]]) -> Tiling | None:
+def tiling(
+    node: Assignment, sizes: Sequence[Size], accesses: Iterable[tuple[Affine, ...]]
+) -> Tiling | None:
     """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
 
     Args:
         node: an assignment.
+        sizes: of the program.
         accesses: the indices, over its axes, of all that it reads.
     """
     reduced = node.reduced_axes()
@@ -51,8 +58,8 @@ def tiling(node: Assignment, accesses: Iterable[tuple[Affine, ...]]) -> Tiling |
     if not 0 < len(reduced) <= max(REDUCED) or any(part.axis() is None for part in node.target):
         return None
     walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
-    outputs = node.output_axes()
-    if len(outputs) < 2:
+    outputs = [axis for axis in node.output_axes() if not sizes[node.sizes[axis]].is_few()]
+    if len(outputs) < 2 or outputs[-1] != node.output_axes()[-1]:
         return None
     lanes = outputs[-1]
     along = [axes for axes in walked if lanes in axes]
@@ -65,6 +72,23 @@ def tiling(node: Assignment, accesses: Iterable[tuple[Affine, ...]]) -> Tiling |
     if not along or not rows:
         return None
     return _tiling(node, rows[-1], lanes)
+
+
+def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
+
+    Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
+    None where the loops are of another kind.
+    """
+    outputs = set(node.output_axes())
+    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
+        return None
+    if len(order) < 2 or order[-1] not in outputs or order[-2] in outputs:
+        return None
+    factors: list[tuple[int, ...]] = [()] * len(order)
+    factors[order[-1]], factors[order[-2]] = (STRIP,), (TERMS,)
+    loops = [Loop(order[-1]), *map(Loop, order[:-1]), Loop(order[-1], 1), Loop(order[-2], 1)]
+    return tuple(factors), tuple(loops)
 
 
 def _tiling(node: Assignment, rows: int, lanes: int) -> Tiling:
