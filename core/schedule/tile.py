@@ -21,6 +21,8 @@ ROWS, LANES = 8, 32
 """Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
 STRIP, TERMS = 4096, 8
 """Accumulators of a strip, 32 KB of f64, and the terms that are summed before they meet one."""
+BLOCK = (64, 32)
+"""Elements of a transposed block, along the operand and along the result: 8 KB of f32."""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes: a tile of f32 sums 512 terms before they are added in f64."""
 
@@ -72,6 +74,27 @@ def tiling(
     if not along or not rows:
         return None
     return _tiling(node, rows[-1], lanes)
+
+
+def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of work whose result runs along another axis than one of its operands: block by block.
+
+    A copy of a block of the operand stands in the cache, so that both sides are walked in the order of memory.
+    None where every operand runs along the result, or not at all.
+    """
+    outputs = node.output_axes()
+    if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
+        return None
+    lasts = [read.index[-1].axis() for read in node.reads if len(read.index) > 1]
+    other = next((a for a in lasts if a is not None and a != outputs[-1]), None)
+    if other is None or any(sizes[node.sizes[axis]].is_few() for axis in (other, outputs[-1])):
+        return None
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[other], factors[outputs[-1]] = (BLOCK[0],), (BLOCK[1],)
+    rest = [axis for axis in outputs if axis not in (other, outputs[-1])]
+    pair = (other, outputs[-1])
+    loops = [*map(Loop, rest), *map(Loop, pair), *(Loop(axis, 1) for axis in pair)]
+    return tuple(factors), tuple(loops)
 
 
 def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop, ...]] | None:
