@@ -363,7 +363,7 @@ class _Lowering:
                 assert place.local is not None
                 body.append(kernel.Define(place.local, tensor.dtype, value))
             else:
-                at = tuple(walks(frame.variable(loop)) for loop in copy.loops)
+                at = tuple(walks(frame.variable(loop)) for loop in copy.nest.order)
                 body.append(kernel.Store(place.buffer, at, value))
 
         self._over(frame, site, list(copy.nest.order), fill)

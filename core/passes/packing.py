@@ -18,14 +18,10 @@ Entry = tuple[int, int | None] | Loop
 
 @record
 class Copy:
-    """The assignment of a copy and its nest; ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``).
-
-    ``loops`` has the loop of each of them; the nest orders them by the input, whose last dimension is innermost.
-    """
+    """The assignment of a copy and its nest; ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``)."""
 
     node: Assignment
     nest: Nest
-    loops: tuple[Loop, ...]
     kept: tuple[Entry, ...]
     dims: list[int]
 
@@ -80,11 +76,9 @@ def copy_of(
         scalar=Operand(0, tensor.dtype),
         acc=None,
     )
-    loops = tuple(e if isinstance(e, Loop) else Loop(number[e[0]]) for e in kept)
-    last = index[-1].axis() if index else None
-    order = tuple(sorted(loops, key=lambda loop: loop.axis == last))
+    order = tuple(e if isinstance(e, Loop) else Loop(number[e[0]]) for e in kept)
     factors = nest.factors + ((),) * len(number)
-    return Copy(copy, Nest(factors, order, (None,)), loops, tuple(kept), dims)
+    return Copy(copy, Nest(factors, order, (None,)), tuple(kept), dims)
 
 
 def _follow(below: list[Loop], start: int, nest: Nest, axis: int) -> bool:

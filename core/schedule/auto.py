@@ -59,7 +59,6 @@ class _Choice:
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
-        self.blocks: set[int] = set()
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
@@ -79,10 +78,8 @@ class _Choice:
         if nest is None:
             axes = self._order(value, node)
             plain = ((),) * len(axes), tuple(map(Loop, axes))
-            block = transposed(node, self.shaped.sizes)
-            nest = Nest(*(block or blocked(node, axes) or plain), (None,) * len(node.reads))
-            if block is not None:
-                self.blocks.add(value)
+            chosen = transposed(node, self.shaped.sizes) or blocked(node, axes) or plain
+            nest = Nest(*chosen, (None,) * len(node.reads))
         if nest.written:
             for read, site in zip(node.reads, nest.sites, strict=True):
                 self._adopt(value, nest, read, site)
@@ -215,19 +212,9 @@ class _Choice:
         """Inside which loop an input is packed: what the lanes of a tile read, and its rows share."""
         rows, lanes = self.packs.get(value, (-1, -1))
         axes = [index.axis() for index in read.index]
-        if value in self.blocks:
-            return self._copied_block(nest, axes)
         if lanes not in axes or None in axes or rows in axes:
             return None
         return nest.order.index(Loop(lanes)) + 1
-
-    @staticmethod
-    def _copied_block(nest: Nest, axes: Sequence[int | None]) -> int | None:
-        """Inside both outer loops of a block, for an operand that runs along the other axis than the result."""
-        inner = [loop.axis for loop in nest.order if loop.part]
-        if None in axes or len(set(axes)) < len(axes) or axes[-1] != inner[0]:
-            return None
-        return len(nest.order) - len(inner) if inner[1] in axes else None
 
     def _site(self, value: int, read: Read, nest: Nest) -> int | None:
         made = self.shaped.nodes[read.value]

@@ -21,8 +21,8 @@ ROWS, LANES = 8, 32
 """Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
 STRIP, TERMS = 4096, 8
 """Accumulators of a strip, 32 KB of f64, and the terms that are summed before they meet one."""
-BLOCK = (64, 32)
-"""Elements of a transposed block, along the operand and along the result: 8 KB of f32."""
+BLOCK = (32, 16)
+"""Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and one, of f32."""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes: a tile of f32 sums 512 terms before they are added in f64."""
 
@@ -79,7 +79,7 @@ def tiling(
 def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[Loop, ...]] | None:
     """Splits and loops of work whose result runs along another axis than one of its operands: block by block.
 
-    A copy of a block of the operand stands in the cache, so that both sides are walked in the order of memory.
+    What a block reads stays in the cache until all of it is used; the result is walked in the order of memory.
     None where every operand runs along the result, or not at all.
     """
     outputs = node.output_axes()
@@ -91,9 +91,9 @@ def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[
         return None
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     factors[other], factors[outputs[-1]] = (BLOCK[0],), (BLOCK[1],)
-    rest = [axis for axis in outputs if axis not in (other, outputs[-1])]
-    pair = (other, outputs[-1])
-    loops = [*map(Loop, rest), *map(Loop, pair), *(Loop(axis, 1) for axis in pair)]
+    last = outputs[-1]
+    rest = [axis for axis in outputs if axis not in (other, last)]
+    loops = [*map(Loop, rest), Loop(last), Loop(other), Loop(other, 1), Loop(last, 1)]
     return tuple(factors), tuple(loops)
 
 
