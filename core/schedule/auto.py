@@ -211,8 +211,9 @@ class _Choice:
     def _packed(self, value: int, read: Read, nest: Nest) -> int | None:
         """Inside which loop an input is packed: what the lanes of a tile read, and its rows share."""
         rows, lanes = self.packs.get(value, (-1, -1))
-        axes = [index.axis() for index in read.index]
-        if lanes not in axes or None in axes or rows in axes:
+        terms = [term for index in read.index for term in index.terms]
+        axes = [axis for _, axis in terms]
+        if lanes not in axes or rows in axes or any(c < 1 for c, _ in terms):
             return None
         return nest.order.index(Loop(lanes)) + 1
 
