@@ -62,11 +62,9 @@ class Storage:
 
         A private name is the kernel's own affair; any other is made unique.
         """
-        return self._add(
-            kernel.Buffer(
-                name if private else self.unique.fresh(name), dtype, dims, "temporary", private
-            )
-        )
+        padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
+        name = name if private else self.unique.fresh(name)
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
 
     def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
         """The elements of a register tile."""
