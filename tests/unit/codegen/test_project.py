@@ -328,7 +328,7 @@ def test_every_function_of_the_library_is_called(tmp_path: Path) -> None:
     for name, text in PROGRAMS.items():
         build(text, tmp_path / name)
         source = (tmp_path / name / "model.c").read_text()
-        for function in re.findall(r"^static [\w *]*?(\w+)\(", source, re.MULTILINE):
+        for function in re.findall(r"^(?:static|INLINED) [\w *]*?(\w+)\(", source, re.MULTILINE):
             assert 1 < len(re.findall(rf"\b{function}\(", source)), function
 
 
@@ -344,7 +344,7 @@ def test_program_stands_at_the_top(tmp_path: Path) -> None:
 def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
     """Everything the files define is a part of a function, a name of the test, or a reserved word."""
     defined = re.compile(
-        r"^(?:static |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
+        r"^(?:static |INLINED |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
         re.MULTILINE,
     )
     for name, text in PROGRAMS.items():
