@@ -134,8 +134,8 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     body = [line for emission in emissions for line in emission.lines()]
     yield from entry_helpers(body)
     helpers = {name for emission in emissions for name in emission.helpers()}
-    yield from cmath.definitions(helpers & cmath.FUNCTIONS.keys())
-    for helper in sorted(helpers - cmath.FUNCTIONS.keys()):
+    yield from cmath.definitions(helpers & cmath.NAMES)
+    for helper in sorted(helpers - cmath.NAMES):
         yield from _helper(helper)
     yield from body
 

@@ -314,7 +314,7 @@ SAME = {"gt": "0", "gte": "1", "lt": "0", "lte": "1", "eq": "1", "neq": "0"}
 WRAPPING = frozenset({"add", "sub", "mul", "neg"})
 LOGIC = frozenset({"and", "or", "xor", "not", "truth"})
 LIBM = {
-    "pow": {"f32": "powf", "f64": "pow"},
+    "pow": {"f64": "pow"},
     "sqrt": {"f32": "sqrtf", "f64": "sqrt"},
     "sin": {"f64": "sin"},
     "cos": {"f64": "cos"},

@@ -18,6 +18,9 @@ from ilang.codegen.targets.cmath_text import FUNCTIONS, HEAD
 
 CALL = re.compile(r"\b(\w+)\(")
 
+NAMES = frozenset(FUNCTIONS)
+"""Every function that ``definitions`` can define."""
+
 
 def name_of(primitive: str, dtype: str) -> str | None:
     """The function here that computes a primitive, or None: then it is libm's, or no function at all."""

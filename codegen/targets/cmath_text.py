@@ -57,11 +57,10 @@ POWER_F32 = """
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED float power_f32(float r)
 {
-    float p = r * 1.3814544e-3f + 8.3687445e-3f;
-    p = p * r + 4.1668389e-2f;
-    p = p * r + 0.16666521f;
-    p = p * r + 0.49999994f;
-    return p * (r * r) + r + 1.0f;
+    const float r2 = r * r;
+    const float p2 = r2 * 1.3814544e-3f + (r * 8.3687445e-3f + 4.1668389e-2f);
+    const float p1 = r * 0.16666521f + 0.49999994f;
+    return (p2 * r2 + p1) * r2 + r + 1.0f;
 }
 """
 
@@ -70,12 +69,12 @@ EXP_F32 = """
 INLINED float exp_f32(float x)
 {
     x = x < -104.0f ? -104.0f : x;
-    x = x > 89.0f ? 89.0f : x;
-    const float shifted = x * 1.44269504f + 12583166.0f; /* 1.5 * 2^23 rounds to n; 2 * 127 for below */
-    const float n = shifted - 12583166.0f;
+    const int32_t shifted = (int32_t)bits_of_f32(x * 1.44269504f + 12583166.0f); /* 1.5 * 2^23 rounds to n; + 2 * 127 */
+    const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194; /* n = 150: from there on it is infinity */
+    const uint32_t bits = (uint32_t)capped, half = bits >> 1;
+    const float n = f32_of_bits(bits) - 12583166.0f;
     const float p = power_f32(x - n * 0.693359375f - n * -2.12194440e-4f);
-    const uint32_t bits = bits_of_f32(shifted), half = bits >> 1; /* 2^n may be no float: two factors */
-    return p * f32_of_bits(half << 23) * f32_of_bits((bits - half) << 23);
+    return p * f32_of_bits(half << 23) * f32_of_bits((bits - half) << 23); /* 2^n alone may be no float */
 }
 """
 
@@ -88,15 +87,12 @@ INLINED float ln_f32(float x)
     const uint32_t bits = bits_of_f32(x * factor) - 0x3f2aaaabu; /* less those of 2/3 */
     const float n = (float)((int32_t)bits >> 23) - lift;
     const float f = f32_of_bits((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
-    float p = f * 0.120071724f - 0.1284509f;
-    p = p * f + 0.10754233f;
-    p = p * f - 0.12195771f;
-    p = p * f + 0.14304456f;
-    p = p * f - 0.16679579f;
-    p = p * f + 0.19999598f;
-    p = p * f - 0.2499982f;
-    p = p * f + 0.33333334f;
-    p = (p * f - 0.5f) * (f * f);
+    const float f2 = f * f;
+    float p = f2 * 0.120071724f + (f * -0.1284509f + 0.10754233f);
+    p = p * f2 + (f * -0.12195771f + 0.14304456f);
+    p = p * f2 + (f * -0.16679579f + 0.19999598f);
+    p = p * f2 + (f * -0.2499982f + 0.33333334f);
+    p = (p * f - 0.5f) * f2;
     /* what turns the finite number above into the result for 0, negative numbers, infinity and NaN */
     const float below = x < 0.0f ? NAN : -INFINITY;
     const float above = x < INFINITY ? 0.0f : x;
@@ -105,7 +101,7 @@ INLINED float ln_f32(float x)
 """
 
 TANH_F32 = """
-/* hyperbolic tangent: an odd polynomial below 0.55, from there 1 - 2 / (e^2x + 1); within 1.4 ulp */
+/* hyperbolic tangent: an odd polynomial below 0.55, from there 1 - 2 / (e^2x + 1); within 1.5 ulp */
 INLINED float tanh_f32(float x)
 {
     const uint32_t sign = bits_of_f32(x) & 0x80000000u;
@@ -122,6 +118,52 @@ INLINED float tanh_f32(float x)
     const float e = power_f32(b + b - n * 0.693359375f - n * -2.12194440e-4f) * f32_of_bits(bits_of_f32(shifted) << 23);
     const float large = 1.0f - 2.0f / (e + 1.0f);
     return f32_of_bits(bits_of_f32(a < 0.55f ? small : large) | sign);
+}
+"""
+
+POW_F32 = """
+/*
+ * x to the power y, as 2 to the power y log2(x): the logarithm and the product in double, the rest in float;
+ * within 1.3 ulp. A negative x has a power where y is whole, with the sign of x where y is odd.
+ */
+INLINED float pow_f32(float x, float y)
+{
+    const uint32_t sign = bits_of_f32(x) & 0x80000000u;
+    const float a = f32_of_bits(bits_of_f32(x) ^ sign);
+    const float size = f32_of_bits(bits_of_f32(y) & 0x7fffffffu);
+    const int whole = (size >= 0x1p23f) | (size + 0x1p23f - 0x1p23f == size);
+    const int even = (size >= 0x1p24f) | (size + 0x1p24f - 0x1p24f == size);
+    const uint32_t flip = (whole & !even) != 0 ? sign : 0u;
+    /* what turns a finite logarithm into that of 0, infinity and NaN; 1 to any power and any x to 0 are 1 */
+    const float negative = (whole | !(x < 0.0f)) != 0 ? 0.0f : NAN;
+    const float above = a < INFINITY ? negative : a;
+    const float special = a <= 0.0f ? -INFINITY : above;
+    const float limit = y == 0.0f ? 0.0f : special;
+    y = a == 1.0f ? 0.0f : y;
+    /* log2(a) = n + f q, for a = 2^n (1 + f), |f| <= 1/3 */
+    const float factor = a < 0x1p-126f ? 0x1p23f : 1.0f; /* for subnormal numbers */
+    const float lift = a < 0x1p-126f ? 23.0f : 0.0f;
+    const uint32_t bits = bits_of_f32(a * factor) - 0x3f2aaaabu; /* less those of 2/3 */
+    const float n = (float)((int32_t)bits >> 23) - lift + limit;
+    const float f = f32_of_bits((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
+    const float f2 = f * f;
+    const float p3 = f * -0.1658152f + 0.17607945f;
+    const float p2 = f * -0.13754986f + 0.15432623f;
+    const float p1 = f * -0.18079619f + 0.20645423f;
+    const float p0 = f * -0.24043414f + 0.2885296f;
+    const float p = (p3 * f2 + p2) * (f2 * f2) + (p1 * f2 + p0);
+    const double d = (double)f, d2 = d * d;
+    const double q1 = d * -0.36067396905399796 + 0.48089843779613234;
+    const double q0 = d * -0.7213475196224612 + 1.442695040747506;
+    const double q = ((double)p * d2 + q1) * d2 + q0;
+    double t = (double)y * (q * d + (double)n);
+    t = t < -200.0 ? -200.0 : t;
+    const int32_t shifted = (int32_t)bits_of_f32((float)t + 12583166.0f); /* as in exp */
+    const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194;
+    const uint32_t rounded = (uint32_t)capped, half = rounded >> 1;
+    const double rest = t - (double)(f32_of_bits(rounded) - 12583166.0f);
+    const float e = power_f32((float)(rest * 0.6931471805599453)) * f32_of_bits(half << 23);
+    return f32_of_bits(bits_of_f32(e * f32_of_bits((rounded - half) << 23)) ^ flip);
 }
 """
 
@@ -190,16 +232,13 @@ POWER_F64 = """
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED double power_f64(double r)
 {
+    const double r2 = r * r;
     double p = r * 2.5000056708160523e-8 + 2.7630247990155085e-7;
-    p = p * r + 2.755758638843295e-6;
-    p = p * r + 2.480149310007098e-5;
-    p = p * r + 1.984126950656571e-4;
-    p = p * r + 1.3888888943628945e-3;
-    p = p * r + 8.333333333494465e-3;
-    p = p * r + 4.166666666653016e-2;
-    p = p * r + 0.16666666666666413;
-    p = p * r + 0.5000000000000011;
-    return p * (r * r) + r + 1.0;
+    p = p * r2 + (r * 2.755758638843295e-6 + 2.480149310007098e-5);
+    p = p * r2 + (r * 1.984126950656571e-4 + 1.3888888943628945e-3);
+    p = p * r2 + (r * 8.333333333494465e-3 + 4.166666666653016e-2);
+    p = p * r2 + (r * 0.16666666666666413 + 0.5000000000000011);
+    return p * r2 + r + 1.0;
 }
 """
 
@@ -275,6 +314,7 @@ FUNCTIONS: dict[str, str] = {
     "exp_f32": EXP_F32,
     "ln_f32": LN_F32,
     "tanh_f32": TANH_F32,
+    "pow_f32": POW_F32,
     "quarters_f32": QUARTERS_F32,
     "wave_f32": WAVE_F32,
     "sin_f32": SIN_F32,
