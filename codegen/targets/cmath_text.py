@@ -124,7 +124,7 @@ INLINED float tanh_f32(float x)
 POW_F32 = """
 /*
  * x to the power y, as 2 to the power y log2(x): the logarithm and the product in double, the rest in float;
- * within 1.3 ulp. A negative x has a power where y is whole, with the sign of x where y is odd.
+ * within 1.5 ulp. A negative x has a power where y is whole, with the sign of x where y is odd.
  */
 INLINED float pow_f32(float x, float y)
 {
