@@ -154,11 +154,12 @@ static int fill_f64(f64 *in, f64 *in2, uint64_t block, uint64_t step, uint64_t r
     memset(in2, 0, BLOCK * sizeof *in2);
     for (int i = 0; i < BLOCK; ++i) {
         const uint64_t bits = draw();
+        const int places = (int)(draw() >> 32) % 30;
         if (block == 0 && i < SPECIALS) in[i] = SPECIAL[i];
         else if (i % 4 == 0) memcpy(&in[i], &bits, sizeof bits);
         else if (i % 4 == 1) in[i] = unit() * (block % 2 ? 750 : 20);
         else if (i % 4 == 2) in[i] = unit() * 2;
-        else in[i] = 1 + ldexp(unit(), -(int)(draw() >> 30) % 30);
+        else in[i] = 1 + ldexp(unit(), -abs(places));
     }
     return block < rounds;
 }
