@@ -5,6 +5,7 @@
 #   make test            every test (JOBS=0 in one process)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
+#   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
 #   make clean           remove what was made, .venv included
 
 PYTHON ?= python3
@@ -31,7 +32,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: demo test check fuzz clean
+.PHONY: demo test check fuzz accuracy clean
 
 demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py
@@ -46,6 +47,9 @@ check: $(READY)
 
 fuzz: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N)
+
+accuracy: $(READY)
+	@$(find_cc); $(BIN)/python tests/property/accuracy.py
 
 # Made again only when pyproject.toml changes; an editable install sees every edit and new file.
 $(READY): pyproject.toml

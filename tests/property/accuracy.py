@@ -63,7 +63,14 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="ilang-accuracy-") as folder:
         path = Path(folder)
         (path / "accuracy.c").write_text(source(names), "utf-8")
-        command = [*toolchain.find_compiler().command, *flags, "accuracy.c", "-o", "accuracy", "-lm"]
+        command = [
+            *toolchain.find_compiler().command,
+            *flags,
+            "accuracy.c",
+            "-o",
+            "accuracy",
+            "-lm",
+        ]
         subprocess.run(command, cwd=path, check=True)
         for number, name in enumerate(names):
             words = ["./accuracy", str(number), str(step), str(rounds)]
@@ -221,8 +228,12 @@ static void measure_NAME(uint64_t step, uint64_t rounds)
             int bad = !isnan(out[i]) != !isnan(exact) || !signbit(out[i]) != !signbit(exact);
             /* at the ends, the neighbours of infinity and of 0 are as good */
             const int ends = isinf(out[i]) || exact > most || exact < -most;
-            if (ends) bad |= fabsl((long double)exact) < most * (1 - ldexp(1, -digits)) || fabsl((long double)out[i]) < most;
-            if (bad && wrong++ < 5) printf("%a %a gives %a, not %a\n", (double)in[i], (double)in2[i], (double)out[i], (double)exact);
+            const wide_DTYPE smaller = fabsl((long double)exact) < fabs((double)out[i]) ? exact : (wide_DTYPE)out[i];
+            if (ends) bad |= fabsl((long double)smaller) < most * (1 - ldexp(1, -digits));
+            if (bad && wrong++ < 5) {
+                printf("%a %a gives %a, ", (double)in[i], (double)in2[i], (double)out[i]);
+                printf("not %a\n", (double)exact);
+            }
             if (bad || ends || error == 0) continue;
             int exponent;
             frexpl((long double)exact, &exponent);
