@@ -11,7 +11,19 @@ from typing import assert_never
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Rest,
+    Statement,
+    Store,
+    Tile,
+)
 from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
@@ -24,14 +36,20 @@ INFIX = {
 }  # fmt: skip
 
 
-def affine_text(index: Affine, name: Callable[[int], str]) -> str:
-    """An affine index: ``2i+k-1``."""
-    text = ""
-    for coefficient, axis in index.terms:
+def affine_text(index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str) -> str:
+    """An affine index: ``2i+k-1``; ``size`` names the sizes in it, or gives their numbers."""
+    text, offset = "", index.offset
+    words = [(c, name(axis)) for c, axis in index.terms]
+    for coefficient, number in index.sizes:
+        if size(number).isdigit():
+            offset += coefficient * int(size(number))
+        else:
+            words.append((coefficient, size(number)))
+    for coefficient, word in words:
         sign = "-" if coefficient < 0 else ("+" if text else "")
-        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{name(axis)}"
-    if index.offset or not text:
-        text += f"{index.offset:+d}" if text else str(index.offset)
+        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{word}"
+    if offset or not text:
+        text += f"{offset:+d}" if text else str(offset)
     return text
 
 
@@ -175,11 +193,18 @@ class _Loops:
                 case For():
                     lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
                     name = self.kernel.names[s.variable]
-                    yield f"{indent}for {name} in 0..{self._end(s.size)}{lanes}"
+                    end = self._end(s.size)
+                    if s.rest is not None:
+                        end = f"min({end}, {self._rest(s.rest)})"
+                    role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
+                    yield f"{indent}for {name} in 0..{end}{lanes}{role}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"
                     yield from self.lines(s.body, indent + "  ")
+                    if s.otherwise:
+                        yield f"{indent}else"
+                        yield from self.lines(s.otherwise, indent + "  ")
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
                 case Fold():
@@ -187,8 +212,18 @@ class _Loops:
                     yield f"{indent}{name} = fold the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
+                case Tile():
+                    name = self.program.buffers[s.buffer].name
+                    yield f"{indent}tile {name} = {self._scalar(s.start)}"
+                    yield from self.lines(s.edge, indent + "  ")
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _rest(self, rest: Rest) -> str:
+        """The iterations that are left of a split dimension."""
+        start = self._affine(rest.start)
+        left = self._end(rest.size) + ("" if start == "0" else f" - ({start})")
+        return left if rest.step == 1 else f"ceil(({left}) / {rest.step})"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""
@@ -225,4 +260,4 @@ class _Loops:
         return f"{name}[{','.join(self._affine(part) for part in index)}]" if index else name
 
     def _affine(self, index: Affine) -> str:
-        return affine_text(index, lambda variable: self.kernel.names[variable])
+        return affine_text(index, lambda variable: self.kernel.names[variable], self._end)

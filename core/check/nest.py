@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.nest import Nest, Scheduled
+from ilang.core.ir.nest import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment
-from ilang.core.schedule.auto import mapping, sole_readers
 
 
 def verify(scheduled: Scheduled) -> None:
     """Raise an InternalError (E9904) naming the first invariant that does not hold."""
-    readers = sole_readers(scheduled.shaped)
     for value, node in enumerate(scheduled.shaped.nodes):
         nest = scheduled.nests[value]
         _demand(
@@ -21,44 +17,25 @@ def verify(scheduled: Scheduled) -> None:
             value,
         )
         if isinstance(node, Assignment) and nest is not None:
-            _demand(
-                sorted(nest.order) == list(range(len(node.axes))),
-                "the order names every axis once",
-                value,
-            )
-            _demand(len(nest.sites) == len(node.reads), "a site, or None, per read", value)
-            _sites(scheduled, value, node, nest, readers)
+            _nest(node, nest, value)
 
 
-def _sites(
-    scheduled: Scheduled,
-    value: int,
-    node: Assignment,
-    nest: Nest,
-    readers: Sequence[object],
-) -> None:
-    for read, site in zip(node.reads, nest.sites, strict=True):
-        if site is None:
-            continue
-        made, its_nest = scheduled.shaped.nodes[read.value], scheduled.nests[read.value]
-        _demand(
-            isinstance(made, Assignment) and readers[read.value] is not None,
-            "one reader stages a value",
-            value,
-        )
-        assert isinstance(made, Assignment)
-        assert its_nest is not None
-        back = mapping(made, read)
-        outer = nest.order[:site]
-        _demand(
-            set(outer) <= set(back.values()), "loops outside a site index the staged value", value
-        )
-        shared = [back[axis] for axis in its_nest.order if back.get(axis) in outer]
-        _demand(tuple(dict.fromkeys(shared)) == outer, "shared loops keep their order", value)
-        leading = its_nest.order[: len(shared)]
-        _demand(
-            all(back.get(axis) in outer for axis in leading), "shared loops are outermost", value
-        )
+def _nest(node: Assignment, nest: Nest, value: int) -> None:
+    _demand(len(nest.factors) == len(node.axes), "factors, or none, per axis", value)
+    loops = {
+        Loop(axis, part)
+        for axis, factors in enumerate(nest.factors)
+        for part in range(len(factors) + 1)
+    }
+    once = len(nest.order) == len(loops) and set(nest.order) == loops
+    _demand(once, "the order names every loop part once", value)
+    _demand(len(nest.sites) == len(node.reads), "a site, or None, per read", value)
+    inside = all(site is None or 0 <= site <= len(nest.order) for site in nest.sites)
+    _demand(inside, "a site is inside some of the loops", value)
+    _demand(
+        not nest.roles or len(nest.roles) == len(nest.order), "a role, or none, per loop", value
+    )
+    _demand(not nest.spaces or len(nest.spaces) == len(node.reads), "a space per read", value)
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

@@ -24,7 +24,10 @@ from ilang.core.record import record
 
 @record
 class Buffer:
-    """Storage of one tensor, row-major: ``dims`` are size numbers. ``role``: input, output or temporary."""
+    """Storage of one tensor, row-major: ``dims`` are size numbers.
+
+    ``role``: input, output, temporary, or tile (a ``Tile`` fills it).
+    """
 
     name: str
     dtype: str
@@ -34,10 +37,23 @@ class Buffer:
 
 
 @record
-class For:
-    """``for variable in 0..size``.
+class Rest:
+    """What is left of a split dimension: ``ceil((size - start) / step)`` iterations at most.
 
-    With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane.
+    ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it.
+    """
+
+    size: int
+    start: Affine
+    step: int
+
+
+@record
+class For:
+    """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
+
+    With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
+    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant, else "".
     """
 
     variable: int
@@ -45,14 +61,17 @@ class For:
     body: tuple[Statement, ...]
     parallel: bool = False
     lanes: int = 1
+    rest: Rest | None = None
+    role: str = ""
 
 
 @record
 class If:
-    """The body runs where every condition holds (over loop variables)."""
+    """The body runs where every condition holds (over loop variables), else what is otherwise."""
 
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
 
 
 @record
@@ -93,7 +112,32 @@ class Fold:
     lanes: int
 
 
-Statement = For | If | Define | Change | Store | Fold
+@record
+class Tile:
+    """A register tile: ``body`` fills the elements of ``buffer``, all starting from ``start``.
+
+    The loops over the elements are innermost, constant, and in the order of the buffer's dimensions; a target may hold
+    the elements in registers, the last dimension in lanes. Where ``full`` does not hold, a loop over the elements
+    would leave the tensor, and ``edge`` runs instead: the same loops, each stopping at the end of its dimension.
+    """
+
+    buffer: int
+    start: Scalar
+    full: tuple[Within, ...]
+    body: tuple[Statement, ...]
+    edge: tuple[Statement, ...]
+
+
+Statement = For | If | Define | Change | Store | Fold | Tile
+
+
+@record
+class Part:
+    """The iterations of the outermost part of a split dimension: ``size`` is ``ceil(whole / step)``."""
+
+    size: int
+    whole: int
+    step: int
 
 
 @record
@@ -123,6 +167,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -131,5 +176,9 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
     while stack:
         s = stack.pop()
         yield s
-        if isinstance(s, (For, If)):
+        if isinstance(s, Tile):
+            stack.extend(reversed(s.edge))
+        if isinstance(s, If):
+            stack.extend(reversed(s.otherwise))
+        if isinstance(s, (For, If, Tile)):
             stack.extend(reversed(s.body))

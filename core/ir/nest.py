@@ -1,28 +1,59 @@
-"""Loop nests: for every assignment the order of its loops and where its operands' producers are computed.
+"""Loop nests: for every assignment its loops, their order and roles, and where its operands' producers are computed.
 
 Produced by ``passes/shaped_to_nest.py`` (by a person's schedule or by ``schedule/auto.py``: the same value either
 way), consumed by ``passes/nest_to_kernel.py``.
 
+An axis of extent n with the factors f1 .. fm has the loops part 0 (ceil(n / (f1 ... fm)) iterations), part 1 (f1), ...,
+part m (fm); its index is the sum of part times weight, the weight of a part being the product of the factors after it.
+
 Invariants:
-    - ``order`` names every axis of the assignment exactly once, outermost first.
-    - ``sites[n]`` is the number of loops outside the place where the producer of read n is computed, or None: then
-      it is computed whole, in a kernel of its own, before. Reads of inputs have None.
-    - A staged value has no reader but the one that stages it, and is no output.
-    - The loops outside a site are over axes that index the staged value: nothing is computed twice.
+    - ``order`` names every loop part of every axis exactly once, outermost first.
+    - ``sites[n]`` is the number of loops outside the place where the producer of read n is computed (0: the start of
+      the kernel), or None: then it is computed whole, in a kernel of its own, before. A site on a read of an input
+      places a copy of what is read below.
+    - ``start`` is the number of loops outside the written start of a reduction, or None.
+    - ``roles`` has a role or "" per loop of the order, ``spaces`` one or "" per read.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import record
 
 
 @record
-class Nest:
-    """The schedule of one assignment."""
+class Loop:
+    """Part ``part`` of an axis: 0 is the outermost."""
 
-    order: tuple[int, ...]
+    axis: int
+    part: int = 0
+
+
+@record
+class Nest:
+    """The schedule of one assignment; ``written`` where a person wrote its order."""
+
+    factors: tuple[tuple[int, ...], ...]
+    order: tuple[Loop, ...]
     sites: tuple[int | None, ...]
+    start: int | None = None
+    roles: tuple[str, ...] = ()
+    spaces: tuple[str, ...] = ()
+    written: bool = False
+
+    def weight(self, loop: Loop) -> int:
+        """What one iteration of a loop adds to the index of its axis."""
+        return prod(self.factors[loop.axis][loop.part :])
+
+    def parts(self, axis: int) -> tuple[Loop, ...]:
+        """The loops of an axis, outermost part first."""
+        return tuple(Loop(axis, part) for part in range(len(self.factors[axis]) + 1))
+
+    def role(self, position: int) -> str:
+        """The role of the loop at a position of the order, or ""."""
+        return self.roles[position] if self.roles else ""
 
 
 @record
@@ -33,11 +64,37 @@ class Scheduled:
     nests: tuple[Nest | None, ...]
 
 
+def loop_text(node: Assignment, loop: Loop) -> str:
+    """A loop as it is written: the axis with a prime per part."""
+    return node.axes[loop.axis].name + "'" * loop.part
+
+
 def schedule_text(node: Assignment, nest: Nest) -> str:
-    """The nest in the notation of schedules: ``|| i k j 0``."""
+    """The nest in the notation of schedules: ``| i:8 | i k i' j 0 | i:p``."""
     words = []
     for depth in range(len(nest.order) + 1):
         words += [str(number) for number, site in enumerate(nest.sites) if site == depth]
+        words += ["!"] if nest.start == depth else []
         if depth < len(nest.order):
-            words.append(node.axes[nest.order[depth]].name)
-    return ("|| " + " ".join(words)).rstrip()
+            words.append(loop_text(node, nest.order[depth]))
+    splits = ",".join(
+        ":".join([node.axes[axis].name, *map(str, factors)])
+        for axis, factors in enumerate(nest.factors)
+        if factors
+    )
+    roles = [
+        f"{loop_text(node, loop)}:{role}"
+        for loop, role in zip(nest.order, nest.roles, strict=False)
+        if role
+    ]
+    roles += [f"{number}:{space}" for number, space in enumerate(nest.spaces) if space]
+    text = (f"| {splits} | " if splits else "|| ") + " ".join(words)
+    return f"{text} | {','.join(roles)}" if roles else text.rstrip()
+
+
+def unscheduled(node: Assignment) -> str:
+    """The text of an expression without its schedule."""
+    if node.schedule is None:
+        return node.text
+    form, _, rest = node.text.partition("~")
+    return f"{form}~{rest.partition('|')[0].rstrip()}"

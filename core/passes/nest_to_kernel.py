@@ -1,4 +1,4 @@
-"""Lower loop nests to kernels: stage producers, fold their storage, start reductions, write loops.
+"""Lower loop nests to kernels: fuse staged producers, fold their storage, start reductions, write loops.
 
 Example:
     in:   t1 || i k j      out || i k j 0
@@ -8,357 +8,555 @@ Example:
               for j: t1 = in0[i,k] * in1[k,j];  acc[j] += t1
             for j: out[i,j] = acc[j]
 
-One kernel per assignment that is not staged. A staged producer is computed in the block of the loop its site names;
-its loops outside the site are the reader's (they walk the same dimensions), so its storage keeps only the others: a
-scalar variable when none is left. A reduction starts before its outermost reduced loop, over the output loops inside
-it, and is stored after that loop: right for every order and every extent, 0 included.
+One kernel per value that is stored whole. A staged producer is computed in the block of the loop its site names, or
+of the loop that this one fused with; the loops it shares (``schedule/fuse.py``) are its reader's, so its storage keeps
+a dimension per loop part that it does not share: a scalar variable when none is left. A producer staged at one place
+for several readers is computed there once.
+
+A reduction starts before its outermost reduced loop, over the output loops inside it, and is stored after that loop:
+right for every order and every extent, 0 included. The loop opened last of a split axis stops at the rest of the
+dimension, given the parts in scope: right for every order of the parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator
+from collections.abc import Callable, Generator
 
-from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
-from ilang.core.ir.nest import Nest, Scheduled, schedule_text
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
-from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.names import Names
+from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text, unscheduled
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
-from ilang.core.record import record
-from ilang.core.schedule.auto import mapping
+from ilang.core.passes.packing import copy_of
+from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
+from ilang.core.passes.storage import Storage, converted, start_of, substituted
+from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
+from ilang.core.record import replace
+from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 
-Block = list[kernel.Statement]
 Steps = Generator["Steps", None, None]
 """A computation that hands sub-computations to ``_drive``: staged producers nest as deep as programs are long."""
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
-    """Every kernel of a program, in the order in which they run."""
+    """Every kernel of a program, in the order in which they run.
+
+    Raises:
+        ScheduleError: E0320 to E0329: a written schedule that is not legal here.
+    """
     shaped = scheduled.shaped
-    storage = _Storage(shaped)
-    staged = _staged(scheduled)
+    whole = whole_values(scheduled)
+    storage = Storage(shaped, whole)
+    provenance = Provenance(shaped)
     kernels: list[kernel.Kernel] = []
-    for value, node in enumerate(shaped.nodes):
-        if isinstance(node, Assignment) and value not in staged:
-            kernels.append(_Lowering(scheduled, storage, len(kernels)).run(value))
-    buffers = tuple(storage.buffers)
+    for value in whole:
+        kernels.append(_Lowering(scheduled, storage, provenance, len(kernels)).run(value))
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
     return kernel.Program(
         shaped.name,
-        shaped.sizes,
-        buffers,
+        tuple(storage.sizes),
+        tuple(storage.buffers),
         inputs,
         outputs,
         tuple(kernels),
         shaped.derived,
         shaped.bounds,
+        tuple(storage.parted),
     )
 
 
-def _staged(scheduled: Scheduled) -> set[int]:
-    found = set()
-    for node, nest in zip(scheduled.shaped.nodes, scheduled.nests, strict=True):
-        if isinstance(node, Assignment) and nest is not None:
-            found |= {
-                r.value for r, site in zip(node.reads, nest.sites, strict=True) if site is not None
-            }
-    return found
-
-
-class _Storage:
-    """The buffers of a program: inputs and outputs first, temporaries as kernels ask for them."""
-
-    def __init__(self, shaped: Shaped) -> None:
-        self.shaped = shaped
-        self.buffers: list[kernel.Buffer] = []
-        self.of_value: dict[int, int] = {}
-        self.inputs = frozenset(shaped.inputs)
-        self.outputs = frozenset(shaped.outputs)
-        self.names = frozenset(tensor.name for tensor in shaped.tensors)
-        self.unique = Names(self.names)
-        self.successor = {
-            node.base: value
-            for value, node in enumerate(shaped.nodes)
-            if isinstance(node, Assignment) and node.base is not None
-        }
-        for value in (*shaped.inputs, *shaped.outputs):
-            self.whole(value)
-
-    def whole(self, value: int) -> int:
-        """The buffer that holds all of a value; one that takes another's place has its buffer."""
-        while value in self.successor:
-            value = self.successor[value]
-        if value not in self.of_value:
-            tensor = self.shaped.tensors[value]
-            role = "temporary"
-            if value in self.outputs:
-                role = "output"
-            elif value in self.inputs:
-                role = "input"
-            self.of_value[value] = self._add(
-                kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role)
-            )
-        return self.of_value[value]
-
-    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
-        """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop."""
-        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private))
-
-    def _add(self, buffer: kernel.Buffer) -> int:
-        self.buffers.append(buffer)
-        return len(self.buffers) - 1
-
-
-def fresh(name: str, *taken: Container[str]) -> str:
-    """``name``, or with the first number that makes it new."""
-    candidate, number = name, 1
-    while any(candidate in names for names in taken):
-        number += 1
-        candidate = f"{name}{number}"
-    return candidate
-
-
-@record
-class _Place:
-    """Where a value is: a scalar variable, or a buffer and the dimensions of the value that index it."""
-
-    local: int | None
-    buffer: int | None
-    dims: tuple[int, ...]
-
-
-class _Frame:
-    """An assignment being lowered: the loop variable of each open axis, and the block inside it."""
-
-    def __init__(self, value: int, node: Assignment, nest: Nest, place: _Place) -> None:
-        self.value = value
-        self.node = node
-        self.nest = nest
-        self.place = place
-        self.variable: dict[int, int] = {}
-        self.block: dict[int, Block] = {}
-        self.staged: dict[Read, _Place] = {}
-
-    def indexed(self, index: Affine) -> Affine:
-        """An index over axes as one over loop variables."""
-        terms = tuple((c, self.variable[axis]) for c, axis in index.terms)
-        return Affine(terms, index.offset, index.window)
-
-
-@record
-class _Open:
-    """A loop being filled: whose axis it walks, and the block it will stand in."""
-
-    frame: _Frame
-    axis: int
-    parent: Block
+def whole_values(scheduled: Scheduled) -> list[int]:
+    """The values that have a kernel of their own: outputs, and what something reads that does not stage it."""
+    shaped = scheduled.shaped
+    found: set[int] = set()
+    seen: set[int] = set()
+    todo = list(shaped.outputs)
+    found |= set(todo)
+    while todo:
+        value = todo.pop()
+        node, nest = shaped.nodes[value], scheduled.nests[value]
+        if value in seen or not isinstance(node, Assignment) or nest is None:
+            continue
+        seen.add(value)
+        if node.base is not None:
+            found.add(node.base)
+            todo.append(node.base)
+        for read, site in zip(node.reads, nest.sites, strict=True):
+            todo.append(read.value)
+            if site is None:
+                found.add(read.value)
+    return [v for v in sorted(found) if isinstance(shaped.nodes[v], Assignment)]
 
 
 class _Lowering:
     """One kernel under construction."""
 
-    def __init__(self, scheduled: Scheduled, storage: _Storage, number: int) -> None:
+    def __init__(
+        self, scheduled: Scheduled, storage: Storage, provenance: Provenance, number: int
+    ) -> None:
         self.scheduled = scheduled
         self.shaped = scheduled.shaped
         self.storage = storage
+        self.provenance = provenance
         self.number = number
-        self.top: Block = []
-        self.blocks: list[Block] = []
         self.names: list[str] = []
         self.locals: list[str] = []
-        self.unique = Names(storage.names)
-        self.inside: dict[int, frozenset[str]] = {id(self.top): frozenset()}
+        self.taken: set[str] = set()
+        self.top = Scope(None, None, frozenset())
         self.comments: list[str] = []
-        self.root: _Frame | None = None
-        self.parallel = False
-        self.private: set[int] = set()  # the blocks inside the parallel loop
+        self.parallel: Scope | None = None
 
     def run(self, value: int) -> kernel.Kernel:
         """The kernel that computes all of ``value``."""
         rank = len(self.shaped.tensors[value].dims)
-        place = _Place(None, self.storage.whole(value), tuple(range(rank)))
-        frame = self._frame(value, place)
+        place = Place(None, self.storage.whole(value), tuple((d, None) for d in range(rank)))
+        node, nest = self._node(value)
+        frame = Frame(value, node, nest, place)
         # Iterations of the outermost loop write disjoint elements if it alone walks a dimension.
-        self.root = frame
-        self.parallel = any(axis in frame.node.disjoint_axes() for axis in frame.nest.order[:1])
-        _drive(self._assignment(frame))
-        if self.parallel:
-            root = self.top[-1]
-            assert isinstance(root, kernel.For)
-            self.top[-1] = kernel.For(root.variable, root.size, root.body, parallel=True)
+        outermost = nest.order[0] if nest.order else None
+        self.parallel_loop = (
+            (frame, outermost)
+            if outermost is not None
+            and outermost.axis in node.disjoint_axes()
+            and nest.role(0) not in ("q", "v", "u")
+            else None
+        )
+        _drive(self._assignment(frame, self.top))
         return kernel.Kernel(
             f"k{self.number}",
-            tuple(self.top),
+            tuple(self.top.block),
             tuple(self.names),
             tuple(self.locals),
             tuple(self.comments),
         )
 
-    def _frame(self, value: int, place: _Place) -> _Frame:
+    def _node(self, value: int) -> tuple[Assignment, Nest]:
         node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
         assert isinstance(node, Assignment)
         assert nest is not None
-        return _Frame(value, node, nest, place)
+        return node, nest
 
-    def _assignment(self, frame: _Frame) -> Steps:
-        """Lower one assignment: its open loops come from the reader, the others are opened here."""
+    # -- loops ---------------------------------------------------------------------------------------------------------
+
+    def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
+        """Open a loop of an assignment in a scope."""
+        axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
+        name = fresh(axis, parent.names, self.storage.names)
+        scope = Scope(parent, len(self.names), parent.names | {name})
+        self.names.append(name)
+        frame.home[loop] = scope
+        if self.parallel is None and self.parallel_loop is not None:
+            owner, first = self.parallel_loop
+            if frame is owner and loop == first and parent is self.top:
+                self.parallel = scope
+        return scope
+
+    def _leave(self, frame: Frame, loop: Loop) -> None:
+        """Close the loop opened last: it becomes a statement of the block it was opened in."""
+        scope = frame.home.pop(loop)
+        assert scope.parent is not None
+        assert scope.variable is not None
+        size, rest = self._trip(frame, loop)
+        role = frame.nest.role(frame.nest.order.index(loop))
+        role = role if role in ("u", "v") and self.storage.sizes[size].fixed is not None else ""
+        made = kernel.For(
+            scope.variable,
+            size,
+            tuple(scope.block),
+            parallel=scope is self.parallel,
+            rest=rest,
+            role=role,
+        )
+        scope.parent.block.append(made)
+
+    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, kernel.Rest | None]:
+        """How often a loop runs, given the parts of its axis that stay open around it."""
+        axis, nest = loop.axis, frame.nest
+        whole = frame.node.sizes[axis]
+        if not nest.factors[axis]:
+            return whole, None
+        size = self.storage.part(whole, nest.factors[axis], loop.part)
+        if loop in frame.constant:
+            return size, None
+        others = [part for part in nest.parts(axis) if part != loop and part in frame.home]
+        if len(others) < len(nest.factors[axis]):
+            return size, None  # another part, opened inside, stops at the end of the dimension
+        if self.storage.divides(whole, nest.factors[axis]):
+            return size, None
+        terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
+        return size, kernel.Rest(whole, Affine(terms), nest.weight(loop))
+
+    def _indexed(self, frame: Frame, index: Affine) -> Affine:
+        """An index over axes as one over loop variables."""
+        terms = tuple(
+            (c * frame.nest.weight(part), frame.variable(part))
+            for c, axis in index.terms
+            for part in frame.nest.parts(axis)
+        )
+        return Affine(terms, index.offset, index.window, index.sizes)
+
+    # -- assignments ---------------------------------------------------------------------------------------------------
+
+    def _assignment(self, frame: Frame, site: Scope) -> Steps:
+        """Lower one assignment at a site: its shared loops are open, the others are opened here."""
         order, node = frame.nest.order, frame.node
+        own = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()
-        leading = next((n for n, axis in enumerate(order) if axis in reduced), len(order))
-        yield from self._stage(frame, 0)
-        opened = []
-        for depth in range(leading):
-            if order[depth] not in frame.variable:
-                opened.append(self._enter(frame, order[depth], self._block(frame, depth)))
-            yield from self._stage(frame, depth + 1)
-        block = self._block(frame, leading)
+        shared = [loop for loop in order if loop in frame.home and loop.axis in reduced]
+        if shared:
+            raise self._partial(frame, shared[0])
+        yield from self._stage_outside(frame)
+        leading = next((n for n, loop in enumerate(own) if loop.axis in reduced), len(own))
+        scope, opened = site, []
+        for loop in own[:leading]:
+            scope = self._enter(frame, loop, scope)
+            opened.append(loop)
+            yield from self._stage_inside(frame, loop)
         if reduced:
-            yield from self._reduction(frame, block, leading)
+            yield from self._reduction(frame, scope, own[leading:])
         elif node.base is None or node.acc is None:
-            self._write(frame, block, self._value(frame))
+            self._write(frame, scope.block, self._value(frame))
         else:
-            self._accumulate(frame, block)
+            self._accumulate(frame, scope.block)
         for loop in reversed(opened):
-            self._leave(loop)
+            self._leave(frame, loop)
         self._comment(frame)
 
-    def _accumulate(self, frame: _Frame, block: Block) -> None:
+    def _partial(self, frame: Frame, loop: Loop) -> ScheduleError:
+        name = loop_text(frame.node, loop)
+        return ScheduleError(
+            "E0323",
+            f"{frame.node.text} is staged under loop {name} over its own reduced axis, "
+            "where its value is not complete",
+            frame.node.span,
+            f"stage it outside loop {name}",
+        )
+
+    def _accumulate(self, frame: Frame, block: Block) -> None:
         """Accumulate into an element of the base: several iterations may meet there."""
         assert frame.place.buffer is not None
-        index = tuple(frame.indexed(part) for part in frame.node.target)
+        index = tuple(self._indexed(frame, part) for part in frame.node.target)
         held = Load(frame.place.buffer, index, frame.node.acc_dtype)
         value = self._accumulated(frame, held)
         self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
 
-    def _comment(self, frame: _Frame) -> None:
-        self.comments.append(f"{frame.node.text}   {schedule_text(frame.node, frame.nest)}")
+    def _comment(self, frame: Frame) -> None:
+        line = f"{unscheduled(frame.node)}   {schedule_text(frame.node, frame.nest)}"
+        self.comments.append(line)
 
-    def _block(self, frame: _Frame, depth: int) -> Block:
-        """The block inside the first ``depth`` loops."""
-        return frame.block[frame.nest.order[depth - 1]] if depth else self.top
-
-    def _enter(self, frame: _Frame, axis: int, parent: Block) -> _Open:
-        """Open a loop in a block."""
-        names = self.inside[id(parent)]
-        name = fresh(frame.node.axes[axis].name, names, self.storage.names)
-        variable = len(self.names)
-        self.names.append(name)
-        body: Block = []
-        self.blocks.append(body)  # keeps the block alive, so that its id stays its own
-        self.inside[id(body)] = names | {name}
-        if id(parent) in self.private or (
-            self.parallel and frame is self.root and parent is self.top
-        ):
-            self.private.add(id(body))
-        frame.variable[axis] = variable
-        frame.block[axis] = body
-        return _Open(frame, axis, parent)
-
-    def _leave(self, loop: _Open) -> None:
-        """Close the loop opened last: it becomes a statement of the block it was opened in."""
-        variable = loop.frame.variable.pop(loop.axis)
-        body = loop.frame.block.pop(loop.axis)
-        loop.parent.append(kernel.For(variable, loop.frame.node.sizes[loop.axis], tuple(body)))
+    def _named(self, name: str) -> str:
+        """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
+        chosen = fresh(name, self.taken, self.storage.whole_names)
+        self.taken.add(chosen)
+        return chosen
 
     def _local(self, name: str) -> int:
-        self.locals.append(name)
+        self.locals.append(self._named(name))
         return len(self.locals) - 1
 
-    def _is_private(self, block: Block) -> bool:
-        """Whether what a block computes belongs to an iteration of the parallel loop, or there is no such loop."""
-        return not self.parallel or id(block) in self.private
+    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
+        """A buffer for what a scope computes."""
+        private = self._is_private(scope)
+        name = self._named(name) if private else name
+        return self.storage.scratch(name, dtype, tuple(dims), private)
 
-    def _stage(self, frame: _Frame, depth: int) -> Steps:
-        """Compute the producers whose site is inside ``depth`` loops."""
+    def _is_private(self, scope: Scope) -> bool:
+        """Whether what a scope computes belongs to one iteration of the parallel loop."""
+        return self.parallel is not None and scope.is_inside(self.parallel)
+
+    # -- staged producers ----------------------------------------------------------------------------------------------
+
+    def _stage_outside(self, frame: Frame) -> Steps:
+        """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
         for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
-            if site == depth and read not in frame.staged:
-                yield self._producer(frame, read, depth)
+            if site is None:
+                continue
+            if site == 0:
+                yield self._producer(frame, read, 0, self.top)
+            else:
+                loop = frame.nest.order[site - 1]
+                if loop in frame.home:
+                    yield self._producer(frame, read, site, frame.home[loop])
 
-    def _producer(self, reader: _Frame, read: Read, depth: int) -> Steps:
-        """Lower a staged producer; the ``depth`` outer loops of the reader are shared."""
-        outer = set(reader.nest.order[:depth])
+    def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
+        """Compute the producers whose site is inside a loop just opened."""
+        for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
+            if site and frame.nest.order[site - 1] == loop:
+                yield self._producer(frame, read, site, frame.home[loop])
+
+    def _producer(self, reader: Frame, read: Read, depth: int, site: Scope) -> Steps:
+        """Lower a staged producer in the scope of its site, or find it computed there."""
+        if read in reader.staged:
+            return
+        if isinstance(self.shaped.nodes[read.value], Input):
+            below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
+            copied = (reader.value, read, below)
+            if copied not in site.places:
+                site.places[copied] = self._copied(reader, read, site)
+            reader.staged[read] = site.places[copied]
+            return
+        node, nest = self._node(read.value)
+        fusion = fuse(self.provenance, reader.value, reader.nest, read, depth, nest)
+        home = {
+            own: reader.home[ours]
+            for own, ours in fusion.loops.items()
+            if ours in reader.home and site.is_inside(reader.home[ours])
+        }
+        key = (read.value, tuple(sorted((own.axis, own.part, id(s)) for own, s in home.items())))
+        if key not in site.places:
+            place = self._staged_place(read.value, node, nest, fusion, home, site)
+            frame = Frame(read.value, node, nest, place)
+            frame.home.update(home)
+            yield self._assignment(frame, site)
+            site.places[key] = place
+        reader.staged[read] = site.places[key]
+
+    def _staged_place(
+        self,
+        value: int,
+        node: Assignment,
+        nest: Nest,
+        fusion: Fusion,
+        home: dict[Loop, Scope],
+        site: Scope,
+    ) -> Place:
+        """Storage of a staged value: a dimension per loop part that indexes it and is not shared."""
+        tensor = self.shaped.tensors[value]
+        kept: list[tuple[int, int | None]] = []
+        dims: list[int] = []
+        for d, index in enumerate(node.target):
+            axis = index.axis()
+            parts = () if axis is None else nest.parts(axis)
+            open_parts = [part for part in parts if part not in home]
+            if axis is None or len(open_parts) == len(parts):
+                kept.append((d, None))
+                dims.append(tensor.dims[d])
+                continue
+            for part in open_parts:
+                kept.append((d, part.part))
+                factors = nest.factors[axis]
+                dims.append(self.storage.part(tensor.dims[d], factors, part.part))
+        if not kept:
+            return Place(self._local(tensor.name), None, ())
+        buffer = self._scratch(tensor.name, tensor.dtype, dims, site)
+        return Place(None, buffer, tuple(kept))
+
+    def _copied(self, reader: Frame, read: Read, site: Scope) -> Place:
+        """Pack a copy of the tile of an input that the loops below the site read."""
         tensor = self.shaped.tensors[read.value]
-        made = self.shaped.nodes[read.value]
-        assert isinstance(made, Assignment)
-        shared = {own: ours for own, ours in mapping(made, read).items() if ours in outer}
-        kept = tuple(d for d, index in enumerate(made.target) if index.axis() not in shared)
-        if kept:
-            dims = tuple(tensor.dims[d] for d in kept)
-            private = self._is_private(self._block(reader, depth))
-            buffer = self.storage.scratch(tensor.name, tensor.dtype, dims, private)
-            place = _Place(None, buffer, kept)
+        home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
+        copy = copy_of(self.storage, tensor, reader, read, home)
+        name = f"{tensor.name}_copy"
+        if copy.kept:
+            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept)
         else:
-            place = _Place(self._local(tensor.name), None, ())
-        frame = self._frame(read.value, place)
-        for own, ours in shared.items():
-            frame.variable[own] = reader.variable[ours]
-            frame.block[own] = reader.block[ours]
-        yield self._assignment(frame)
-        reader.staged[read] = place
+            place = Place(self._local(name), None, ())
+        frame = Frame(read.value, copy.node, copy.nest, place)
+        frame.home.update(home)
 
-    def _reduction(self, frame: _Frame, block: Block, leading: int) -> Steps:
+        def fill(body: Block) -> None:
+            value = self._value(frame)
+            if place.buffer is None:
+                assert place.local is not None
+                body.append(kernel.Define(place.local, tensor.dtype, value))
+            else:
+                at = tuple(walks(frame.variable(loop)) for loop in copy.nest.order)
+                body.append(kernel.Store(place.buffer, at, value))
+
+        self._over(frame, site, list(copy.nest.order), fill)
+        return place
+
+    # -- reductions ----------------------------------------------------------------------------------------------------
+
+    def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
         outputs = set(frame.node.output_axes())
-        inner = tuple(axis for axis in frame.nest.order[leading:] if axis in outputs)
-        if inner:
-            yield from self._buffered(frame, block, leading, inner)
+        inner = [loop for loop in loops if loop.axis in outputs]
+        tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if not inner:
+            yield from self._single(frame, scope, loops)
+        elif tile is not None and not tile.head:
+            yield from self._whole_tile(frame, scope, tile)
         else:
-            yield from self._single(frame, block, leading)
+            yield from self._buffered(frame, scope, loops, inner, tile)
 
-    def _single(self, frame: _Frame, block: Block, leading: int) -> Steps:
+    def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A reduction with one accumulator: a scalar variable."""
         dtype = frame.node.acc_dtype
-        local = self._local(self.unique.fresh("acc"))
+        local = self._local("acc")
         acc = Local(local, dtype)
-        block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
+        scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
         def step(body: Block) -> None:
             self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
 
-        yield from self._inside(frame, leading, step)
+        yield from self._inside(frame, scope, loops, step)
         result = self.shaped.tensors[frame.value].dtype
-        self._write(frame, block, _converted(acc, result))
+        self._write(frame, scope.block, converted(acc, result))
 
-    def _buffered(self, frame: _Frame, block: Block, leading: int, inner: tuple[int, ...]) -> Steps:
-        """A reduction with an accumulator per element of the loops over ``inner``: a buffer over them."""
-        dtype = frame.node.acc_dtype
-        dims = tuple(frame.node.sizes[axis] for axis in inner)
-        private = self._is_private(block)
-        name = f"{self.shaped.tensors[frame.value].name}_acc"
-        name = self.unique.fresh("acc") if private else self.storage.unique.fresh(name)
-        buffer = self.storage.scratch(name, dtype, dims, private)
+    def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
+        """A reduction whose reduced loops are all inside its output loops: a tile has its final values."""
+        dtype = self.shaped.tensors[frame.value].dtype
 
-        def start(body: Block, at: tuple[Affine, ...]) -> None:
-            body.append(kernel.Store(buffer, at, start_of(frame.node)))
+        def finish(body: Block, value: Scalar) -> None:
+            self._write(frame, body, converted(value, dtype))
+
+        yield from self._tile(frame, scope, tile, finish)
+
+    def _tile(
+        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Fill a register tile, by constant loops where all of them stay inside, and use its elements."""
+        node, buffer = frame.node, self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
+
+        def element() -> Load:
+            at = tuple(walks(frame.variable(loop)) for loop in tile.lanes)
+            return Load(buffer, at, tile.dtype)
 
         def step(body: Block) -> None:
-            at = tuple(walks(frame.variable[axis]) for axis in inner)
-            acc = self._accumulated(frame, Load(buffer, at, dtype))
-            self._count(frame, body, kernel.Store(buffer, at, acc))
+            held = element()
+            acc = self._accumulated(frame, held, tile.dtype)
+            self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        def finish(body: Block, at: tuple[Affine, ...]) -> None:
+        within = full(frame, self.storage, tile.lanes)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(tile.lanes) if constant else frozenset()
+            yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(inside.block))
+        start = replace(start_of(node), dtype=tile.dtype)
+        scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
+        self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
+
+    def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
+        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
+        node, nest = frame.node, frame.nest
+        kept: list[Loop | int] = []
+        dims: list[int] = []
+        for loop in inner:
+            if not set(nest.parts(loop.axis)) <= set(inner):
+                kept.append(loop)
+                factors = nest.factors[loop.axis]
+                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
+            elif loop.axis not in kept:
+                kept.append(loop.axis)
+                dims.append(node.sizes[loop.axis])
+        return kept, dims
+
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
+        for loop in strand.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        within = full(frame, self.storage, strand.core)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(strand.core) if constant else frozenset()
+            inside = top
+            for loop in strand.outputs:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            local = self._local("part")
+            start = replace(start_of(frame.node), dtype=strand.dtype)
+            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
+            held = Local(local, strand.dtype)
+
+            def step(body: Block, held: Local = held) -> None:
+                value = self._accumulated(frame, held, strand.dtype)
+                self._count(frame, body, kernel.Change(held.variable, value))
+
+            yield from self._inside(frame, inside, list(strand.core), step)
+            use(inside.block, held)
+            for loop in reversed(strand.outputs):
+                self._leave(frame, loop)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(top.block))
+        if within:
+            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
+        else:
+            scope.block.extend(bodies[0])
+        for loop in reversed(strand.head):
+            self._leave(frame, loop)
+
+    def _buffered(
+        self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
+    ) -> Steps:
+        """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
+        dtype, node = frame.node.acc_dtype, frame.node
+        kept, dims = self._accumulators(frame, inner)
+        name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
+        buffer = self._scratch(name, dtype, dims, scope)
+
+        def at() -> tuple[Affine, ...]:
+            return tuple(
+                walks(frame.variable(entry))
+                if isinstance(entry, Loop)
+                else self._indexed(frame, walks(entry))
+                for entry in kept
+            )
+
+        def start(body: Block) -> None:
+            body.append(kernel.Store(buffer, at(), start_of(node)))
+
+        def step(body: Block) -> None:
+            acc = self._accumulated(frame, Load(buffer, at(), dtype))
+            self._count(frame, body, kernel.Store(buffer, at(), acc))
+
+        def finish(body: Block) -> None:
             result = self.shaped.tensors[frame.value].dtype
-            self._write(frame, body, _converted(Load(buffer, at, dtype), result))
+            self._write(frame, body, converted(Load(buffer, at(), dtype), result))
 
-        self._over(frame, block, inner, start)
-        yield from self._inside(frame, leading, step)
-        self._over(frame, block, inner, finish)
+        def merge(body: Block, value: Scalar) -> None:
+            held = Load(buffer, at(), dtype)
+            merged = self._combined(node, held, converted(value, dtype))
+            body.append(kernel.Store(buffer, held.index, merged))
 
-    def _inside(self, frame: _Frame, leading: int, step: Callable[[Block], None]) -> Steps:
+        self._over(frame, scope, inner, start)
+        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if tile is None and strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        elif tile is None:
+            yield from self._inside(frame, scope, loops, step)
+        else:
+            inside = scope
+            for loop in tile.head:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            yield from self._tile(frame, inside, tile, merge)
+            for loop in reversed(tile.head):
+                self._leave(frame, loop)
+        self._over(frame, scope, inner, finish)
+
+    def _inside(
+        self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
+    ) -> Steps:
         """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
-        order = frame.nest.order
-        opened = []
-        for depth in range(leading, len(order)):
-            opened.append(self._enter(frame, order[depth], self._block(frame, depth)))
-            yield from self._stage(frame, depth + 1)
-        step(self._block(frame, len(order)))
-        for loop in reversed(opened):
-            self._leave(loop)
+        for loop in loops:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        step(scope.block)
+        for loop in reversed(loops):
+            self._leave(frame, loop)
 
-    def _count(self, frame: _Frame, body: Block, step: kernel.Statement) -> None:
+    def _over(
+        self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
+    ) -> None:
+        """A loop nest of its own over ``loops`` in a scope; ``make`` fills it."""
+        for loop in loops:
+            scope = self._enter(frame, loop, scope)
+        make(scope.block)
+        for loop in reversed(loops):
+            self._leave(frame, loop)
+
+    def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None:
         """Add a step of a reduction, under a condition where an iteration may not count."""
         within = tuple(
             condition
@@ -368,96 +566,73 @@ class _Lowering:
         )
         body.append(kernel.If(within, (step,)) if within else step)
 
-    def _inside_of(self, frame: _Frame, read: Read) -> tuple[Within, ...]:
+    def _inside_of(self, frame: Frame, read: Read) -> tuple[Within, ...]:
         """That the affine indices of a read are inside its dimensions."""
         dims = self.shaped.tensors[read.value].dims
         return tuple(
-            Within(frame.indexed(index), size)
+            Within(self._indexed(frame, index), size)
             for index, size in zip(read.index, dims, strict=True)
             if index.terms and not index.is_whole()
         )
 
-    def _accumulated(self, frame: _Frame, acc: Scalar) -> Scalar:
-        """The accumulator after one more iteration."""
-        node = frame.node
+    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
+        """The accumulator, of its own type unless another is given, after one more iteration."""
+        value = converted(self._value(frame), dtype or frame.node.acc_dtype)
+        return self._combined(frame.node, acc, value)
+
+    @staticmethod
+    def _combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
+        """Two partial results of a reduction as one."""
         assert node.acc is not None
         primitive = OPS[node.acc].binary
         assert primitive is not None
-        value = _converted(self._value(frame), node.acc_dtype)
-        return Apply(primitive, (acc, value), node.acc_dtype)
+        return Apply(primitive, (one, other), other.dtype)
 
-    def _over(
-        self,
-        frame: _Frame,
-        block: Block,
-        axes: tuple[int, ...],
-        make: Callable[[Block, tuple[Affine, ...]], None],
-    ) -> None:
-        """A loop nest of its own over ``axes`` in ``block``; ``make(body, index)`` fills it."""
-        parent, opened = block, []
-        for axis in axes:
-            opened.append(self._enter(frame, axis, parent))
-            parent = frame.block[axis]
-        make(parent, tuple(walks(frame.variable[axis]) for axis in axes))
-        for loop in reversed(opened):
-            self._leave(loop)
+    # -- elements ------------------------------------------------------------------------------------------------------
 
-    def _write(self, frame: _Frame, block: Block, value: Scalar) -> None:
+    def _write(self, frame: Frame, block: Block, value: Scalar) -> None:
         """Put the finished value of one element where it is kept."""
         place = frame.place
         if place.local is not None:
             block.append(kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value))
             return
         assert place.buffer is not None
-        index = tuple(frame.indexed(frame.node.target[dim]) for dim in place.dims)
-        block.append(kernel.Store(place.buffer, index, value))
+        block.append(kernel.Store(place.buffer, self._at(frame, place, frame.node.target), value))
 
-    def _value(self, frame: _Frame) -> Scalar:
+    def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
+        """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
+        found = []
+        for entry in place.dims:
+            if isinstance(entry, Loop):
+                found.append(walks(frame.variable(entry)))
+            elif entry[1] is None:
+                found.append(self._indexed(frame, index[entry[0]]))
+            else:
+                axis = index[entry[0]].axis()
+                assert axis is not None
+                found.append(walks(frame.variable(Loop(axis, entry[1]))))
+        return tuple(found)
+
+    def _value(self, frame: Frame) -> Scalar:
         """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
-        return _substituted(frame.node.scalar, delivered)
+        return substituted(frame.node.scalar, delivered)
 
-    def _element(self, frame: _Frame, read: Read) -> Scalar:
+    def _element(self, frame: Frame, read: Read) -> Scalar:
         dtype = self.shaped.tensors[read.value].dtype
         place = frame.staged.get(read)
-        if place is not None and place.local is not None:
-            return Local(place.local, dtype)
         if place is None:
-            buffer, dims = self.storage.whole(read.value), tuple(range(len(read.index)))
-        else:
-            assert place.buffer is not None
-            buffer, dims = place.buffer, place.dims
-        load = Load(buffer, tuple(frame.indexed(read.index[d]) for d in dims), dtype)
+            rank = len(read.index)
+            place = Place(
+                None, self.storage.whole(read.value), tuple((d, None) for d in range(rank))
+            )
+        if place.local is not None:
+            return Local(place.local, dtype)
+        assert place.buffer is not None
+        load = Load(place.buffer, self._at(frame, place, read.index), dtype)
         if read.outside != "zero":
             return load
         return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
-
-
-def _substituted(scalar: Scalar, delivered: list[Scalar]) -> Scalar:
-    match scalar:
-        case Operand():
-            return delivered[scalar.number]
-        case Convert():
-            return Convert(_substituted(scalar.argument, delivered), scalar.dtype)
-        case Apply():
-            arguments = tuple(_substituted(a, delivered) for a in scalar.arguments)
-            return Apply(scalar.primitive, arguments, scalar.dtype)
-        case _:
-            return scalar
-
-
-def _converted(scalar: Scalar, dtype: str) -> Scalar:
-    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
-
-
-def start_of(node: Assignment) -> Constant:
-    """The neutral element that a reduction starts from: integers have ends where floats have infinities."""
-    assert node.acc is not None
-    value = OPS[node.acc].identity
-    assert value is not None
-    if node.acc_dtype in INTEGER_ENDS and abs(value) == float("inf"):
-        return Constant(INTEGER_ENDS[node.acc_dtype][value > 0], node.acc_dtype)
-    return Constant(value, node.acc_dtype)
 
 
 def _drive(steps: Steps) -> None:

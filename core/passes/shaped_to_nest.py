@@ -1,20 +1,74 @@
-"""Give every assignment its loop nest.
+"""Give every assignment its loop nest: the one a person wrote, or one that ``schedule/auto.py`` chooses.
 
 Example:
     in:   t1 = mul in0[i,k] in1[k,j];  out = sum t1[i,j,k] over k
     out:  t1 || i k j      out || i k j 0
-
-Schedules that a person wrote are parsed, checked and kept with the program; until their effect is built the nests
-of ``schedule/auto.py`` run, and ``explain`` says so.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.nest import Scheduled
-from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.nest import Loop, Nest, Scheduled
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
 from ilang.core.schedule.auto import choose
 
 
 def shaped_to_nest(shaped: Shaped) -> Scheduled:
-    """The program with a nest per assignment."""
-    return Scheduled(shaped, choose(shaped))
+    """The program with a nest per assignment.
+
+    Raises:
+        ScheduleError: E0320 to E0322.
+    """
+    written = [_written(node) if isinstance(node, Assignment) else None for node in shaped.nodes]
+    return Scheduled(shaped, choose(shaped, written))
+
+
+def _written(node: Assignment) -> Nest | None:
+    """The nest of a written schedule; its sites are the compiler's where its order is empty."""
+    schedule = node.schedule
+    if schedule is None:
+        return None
+    number = {axis.name: n for n, axis in enumerate(node.axes)}
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    for split in schedule.splits:
+        factors[number[split.axis]] = split.factors
+    order: list[Loop] = []
+    sites: list[int | None] = [None] * len(node.reads)
+    start = None
+    for atom in schedule.order:
+        match atom:
+            case LoopPart():
+                order.append(Loop(number[atom.axis], atom.part))
+            case Site():
+                sites[atom.operand] = len(order)
+            case Start():
+                start = len(order)
+    if not order:
+        kept = dict.fromkeys(node.output_axes())
+        axes = [*kept, *(axis for axis in range(len(node.axes)) if axis not in kept)]
+        order = [Loop(axis, part) for axis in axes for part in range(len(factors[axis]) + 1)]
+    roles, spaces = _roles(schedule, number, len(node.reads))
+    return Nest(
+        tuple(factors),
+        tuple(order),
+        tuple(sites),
+        start,
+        tuple(roles.get(loop, "") for loop in order),
+        spaces,
+        bool(schedule.order),
+    )
+
+
+def _roles(
+    schedule: Schedule, number: dict[str, int], reads: int
+) -> tuple[dict[Loop, str], tuple[str, ...]]:
+    """The role of each loop that has one, and of each read."""
+    loops: dict[Loop, str] = {}
+    spaces = [""] * reads
+    for entry in schedule.roles:
+        match entry:
+            case LoopRole():
+                loops[Loop(number[entry.loop.axis], entry.loop.part)] = entry.role
+            case SiteRole():
+                spaces[entry.operand] = entry.role
+    return loops, tuple(spaces)

@@ -16,12 +16,16 @@ Runs over the program from its outputs to its inputs, so a reader's order is kno
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.nest import Nest
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
+from ilang.core.record import replace
+from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
+from ilang.core.schedule.tile import Factors, Tiling, blocked, tiling, transposed
 
 Access = tuple[Affine, ...]
-Mapping = dict[int, int]
 
 UNIT_STRIDE = 1.0
 WIDE_STRIDE = 8.0
@@ -32,29 +36,121 @@ WRITE_WEIGHT = 1.25
 """A strided write costs more than a strided read: the line is read first."""
 
 
-def choose(shaped: Shaped) -> tuple[Nest | None, ...]:
-    """A nest per assignment."""
-    return _Choice(shaped).run()
+def choose(shaped: Shaped, written: Sequence[Nest | None]) -> tuple[Nest | None, ...]:
+    """A nest per assignment: the written one, with the compiler's sites where its order is not; else a chosen one.
+
+    Raises:
+        ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
+    """
+    return _Choice(shaped, written).run()
 
 
 class _Choice:
     """One run: readers, the accesses each nest will make, and the nests chosen so far."""
 
-    def __init__(self, shaped: Shaped) -> None:
+    def __init__(self, shaped: Shaped, written: Sequence[Nest | None]) -> None:
         self.shaped = shaped
+        self.written = written
+        self.provenance = Provenance(shaped)
         self.readers = sole_readers(shaped)
         self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
         self.accesses = self._accesses()
+        self.tilings = [self._tiling(value) for value in range(len(shaped.nodes))]
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
-        self.orders: dict[int, tuple[int, ...]] = {}
+        self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
+        self.packs: dict[int, tuple[int, int]] = {}
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
             node = self.shaped.nodes[value]
             if isinstance(node, Assignment):
-                order = self.orders.get(value) or self._order(value, node)
-                self.nests[value] = Nest(order, self._sites(node, order))
+                self.nests[value] = self._nest(value, node)
         return tuple(self.nests)
+
+    def _nest(self, value: int, node: Assignment) -> Nest:
+        nest = self.written[value]
+        if nest is None and value in self.given:
+            factors, order = self.given[value]
+            nest = Nest(factors, order, (None,) * len(node.reads))
+        tile = self._tile_of(value, node) if nest is None else None
+        if tile is not None:
+            nest = Nest(tile[0], tile[1], (None,) * len(node.reads))
+        if nest is None:
+            axes = self._order(value, node)
+            plain = ((),) * len(axes), tuple(map(Loop, axes))
+            chosen = transposed(node, self.shaped.sizes) or blocked(node, axes) or plain
+            nest = Nest(*chosen, (None,) * len(node.reads))
+        if nest.written:
+            for read, site in zip(node.reads, nest.sites, strict=True):
+                self._adopt(value, nest, read, site)
+            return nest
+        own = self.tilings[value]
+        if own is not None and nest.order == own.order():
+            self.packs[value] = (own.rows, own.lanes)
+        return replace(nest, sites=self._sites(value, node, nest))
+
+    def _tiling(self, value: int) -> Tiling | None:
+        """How a reduction is tiled, if it is."""
+        node = self.shaped.nodes[value]
+        if not isinstance(node, Assignment):
+            return None
+        written = any(self.written[read.value] is not None for read in node.reads)
+        reads = [access for access in self.accesses[value] if access != node.target]
+        return None if written else tiling(node, self.shaped.sizes, reads)
+
+    def _tile_of(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
+        """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
+        axes = tuple(range(len(node.axes)))
+        pairs = {axis: axis for axis in axes}
+        found = value
+        while self.tilings[found] is None:
+            below = self._tail(found)
+            if below is None:
+                return None
+            made = self.shaped.nodes[below.value]
+            assert isinstance(made, Assignment)
+            pairs = {own: pairs[ours] for own, ours in mapping(made, below).items()}
+            found = below.value
+        tile = self.tilings[found]
+        assert tile is not None
+        if found == value:
+            return tile.factors, tile.order()
+        factors: list[tuple[int, ...]] = [()] * len(axes)
+        for own, ours in pairs.items():
+            factors[ours] = tile.factors[own]
+        order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
+        return tuple(factors), tuple(order)
+
+    def _tail(self, value: int) -> Read | None:
+        """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction."""
+        node = self.shaped.nodes[value]
+        if not isinstance(node, Assignment) or node.acc is not None or node.base is not None:
+            return None
+        for read in dict.fromkeys(node.reads):
+            made = self.shaped.nodes[read.value]
+            if (
+                isinstance(made, Assignment)
+                and self.readers[read.value] is not None
+                and self.written[read.value] is None
+                and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
+                and (self.tilings[read.value] is not None or self._tail(read.value))
+            ):
+                return read
+        return None
+
+    def _adopt(self, value: int, nest: Nest, read: Read, site: int | None) -> None:
+        """A producer without a schedule takes the splits and the order of the reader that stages it."""
+        made = self.shaped.nodes[read.value]
+        if (
+            site is None
+            or not isinstance(made, Assignment)
+            or self.written[read.value] is not None
+            or read.value in self.given
+        ):
+            return
+        axes = {loop.axis for loop in nest.order[:site]}
+        pairs = {**mapping(made, read), **axis_pairs(self.provenance, value, read, axes)}
+        self.given[read.value] = _taken(nest, pairs, self._order(read.value, made))
 
     def _is_inlined(self, value: int) -> bool:
         """Rule 2: pointwise, and its reader's index has every axis of the reader."""
@@ -89,7 +185,7 @@ class _Choice:
         found: dict[Access, float] = {}
         for access, weight in known[read.value].items():
             if access != made.target or weight != WRITE_WEIGHT:
-                moved = tuple(_renamed(index, renamed) for index in access)
+                moved = tuple(index.renamed(renamed) for index in access)
                 found[moved] = found.get(moved, 0.0) + weight
         return found
 
@@ -104,32 +200,79 @@ class _Choice:
                     cost[axis] += weight * step
         return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
 
-    def _sites(self, node: Assignment, order: tuple[int, ...]) -> tuple[int | None, ...]:
+    def _sites(self, value: int, node: Assignment, nest: Nest) -> tuple[int | None, ...]:
         """Where each operand is computed; fixes the order of what is computed here."""
         sites: dict[Read, int | None] = {}
         for read in node.reads:
             if read not in sites:
-                sites[read] = self._site(read, order)
+                sites[read] = self._site(value, read, nest)
         return tuple(sites[read] for read in node.reads)
 
-    def _site(self, read: Read, order: tuple[int, ...]) -> int | None:
-        made = self.shaped.nodes[read.value]
-        if not isinstance(made, Assignment) or self.readers[read.value] is None:
+    def _packed(self, value: int, read: Read, nest: Nest) -> int | None:
+        """Inside which loop an input is packed: what the lanes of a tile read, and its rows share."""
+        rows, lanes = self.packs.get(value, (-1, -1))
+        axes = [index.axis() for index in read.index]
+        if lanes not in axes or None in axes or rows in axes:
             return None
+        return nest.order.index(Loop(lanes)) + 1
+
+    def _site(self, value: int, read: Read, nest: Nest) -> int | None:
+        made = self.shaped.nodes[read.value]
+        if isinstance(made, Input):
+            return self._packed(value, read, nest)
+        if self.readers[read.value] is None or self.written[read.value] is not None:
+            return None
+        pairs = mapping(made, read)
+        tile = self.tilings[read.value]
+        if tile is not None:
+            return self._tiled_site(read.value, tile, pairs, nest)
         back: dict[int, list[int]] = {}
-        for axis, ours in mapping(made, read).items():
+        for axis, ours in pairs.items():
             back.setdefault(ours, []).append(axis)
-        if made.acc is None:
-            own = self._order(read.value, made)
-            shared = _leading(order, back)
+        if value in self.packs and self.inlined[read.value]:
+            rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value])
+            self.packs[read.value] = (rows, lanes)
+        own = self._order(read.value, made)
+        if made.acc is None or any(nest.factors):
+            shared = _leading(nest.order, back)
         else:
-            own = self._order(read.value, made)
-            shared = _shared_prefix(order, back, own, set(made.reduced_axes()))
+            shared = _shared_prefix(nest.order, back, own, set(made.reduced_axes()))
         if shared == 0 and made.axes and made.target:
             return None
-        outer = tuple(axis for ours in order[:shared] for axis in back[ours])
-        self.orders[read.value] = outer + tuple(axis for axis in own if axis not in outer)
+        outer = replace(nest, order=nest.order[:shared])
+        self.given[read.value] = _taken(outer, pairs, own)
         return shared
+
+    def _tiled_site(
+        self, value: int, tile: Tiling, pairs: dict[int, int], nest: Nest
+    ) -> int | None:
+        """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
+        outer = tuple(
+            Loop(pairs[loop.axis], loop.part) for loop in tile.outer if loop.axis in pairs
+        )
+        same = all(nest.factors[ours] == tile.factors[own] for own, ours in pairs.items())
+        if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
+            return None
+        self.given[value] = (tile.factors, tile.order())
+        return len(outer)
+
+
+def _taken(
+    nest: Nest, pairs: dict[int, int], own: tuple[int, ...]
+) -> tuple[Factors, tuple[Loop, ...]]:
+    """The splits and the order of a producer: its reader's loops in their order, then its other loops in its own."""
+    back: dict[int, list[int]] = {}
+    for axis, ours in pairs.items():
+        back.setdefault(ours, []).append(axis)
+    factors = tuple(nest.factors[pairs[axis]] if axis in pairs else () for axis in range(len(own)))
+    outer = [Loop(axis, loop.part) for loop in nest.order for axis in back.get(loop.axis, [])]
+    rest = [
+        Loop(axis, part)
+        for axis in own
+        for part in range(len(factors[axis]) + 1)
+        if Loop(axis, part) not in outer
+    ]
+    return factors, (*outer, *rest)
 
 
 def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
@@ -153,35 +296,18 @@ def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
     ]
 
 
-def mapping(made: Assignment, read: Read) -> Mapping:
-    """The reader's axis for each output axis of a producer, where the read is by plain axes."""
-    pairs = zip(made.target, read.index, strict=True)
-    found: Mapping = {}
-    for target, index in pairs:
-        own, ours = target.axis(), index.axis()
-        if own is not None and ours is not None:
-            found[own] = ours
-    return found
-
-
-def _renamed(index: Affine, names: Mapping) -> Affine:
-    return Affine(
-        tuple((coefficient, names[axis]) for coefficient, axis in index.terms), index.offset
-    )
-
-
-def _leading(order: tuple[int, ...], back: dict[int, list[int]]) -> int:
+def _leading(order: tuple[Loop, ...], back: dict[int, list[int]]) -> int:
     """How many of the reader's outer loops walk the value."""
-    return next((n for n, axis in enumerate(order) if axis not in back), len(order))
+    return next((n for n, loop in enumerate(order) if loop.axis not in back), len(order))
 
 
 def _shared_prefix(
-    order: tuple[int, ...], back: dict[int, list[int]], own: tuple[int, ...], reduced: set[int]
+    order: tuple[Loop, ...], back: dict[int, list[int]], own: tuple[int, ...], reduced: set[int]
 ) -> int:
     """How many of the reader's outer loops are, in order, the outer output loops of a reduction."""
     shared, position = 0, 0
-    for axis in order:
-        walked = back.get(axis, [])
+    for loop in order:
+        walked = back.get(loop.axis, [])
         ahead = own[position : position + len(walked)]
         if not walked or set(ahead) != set(walked) or reduced & set(ahead):
             break

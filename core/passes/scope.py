@@ -1,0 +1,79 @@
+"""Where lowering stands: open loops and their blocks, assignments being lowered, and where values are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ilang.core.ir import kernel
+from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Read
+from ilang.core.record import record
+
+Block = list[kernel.Statement]
+
+
+@record
+class Place:
+    """Where a value is: a scalar variable, or a buffer and what indexes its dimensions.
+
+    An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
+    in a copy of what a reader reads, a loop of the reader.
+    """
+
+    local: int | None
+    buffer: int | None
+    dims: tuple[tuple[int, int | None] | Loop, ...]
+
+
+class Scope:
+    """An open loop and the block inside it; the outermost scope is the kernel's own block."""
+
+    __slots__ = ("block", "depth", "names", "parent", "places", "variable")
+
+    def __init__(self, parent: Scope | None, variable: int | None, names: frozenset[str]) -> None:
+        """A loop over ``variable`` in a scope; ``names`` are those of the loops around and of itself."""
+        self.parent = parent
+        self.variable = variable
+        self.names = names
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.block: Block = []
+        self.places: dict[object, Place] = {}
+
+    def is_inside(self, other: Scope) -> bool:
+        """Whether this scope is the other one or stands in it."""
+        here: Scope | None = self
+        while here is not None and here.depth > other.depth:
+            here = here.parent
+        return here is other
+
+
+class Frame:
+    """An assignment being lowered: the scope of each open loop, its own or shared, and its staged operands."""
+
+    __slots__ = ("constant", "home", "nest", "node", "place", "staged", "value")
+
+    def __init__(self, value: int, node: Assignment, nest: Nest, place: Place) -> None:
+        """The assignment that makes ``value``, kept at ``place``."""
+        self.value = value
+        self.node = node
+        self.nest = nest
+        self.place = place
+        self.home: dict[Loop, Scope] = {}
+        self.staged: dict[Read, Place] = {}
+        self.constant: frozenset[Loop] = frozenset()
+        """Loops of a full register tile, which stop nowhere."""
+
+    def variable(self, loop: Loop) -> int:
+        """The variable of an open loop."""
+        number = self.home[loop].variable
+        assert number is not None
+        return number
+
+
+def fresh(name: str, *taken: Container[str]) -> str:
+    """``name``, or with the first number that makes it new."""
+    candidate, number = name, 1
+    while any(candidate in names for names in taken):
+        number += 1
+        candidate = f"{name}{number}"
+    return candidate

@@ -1,0 +1,136 @@
+"""The buffers and extents of a program under construction, and scalars as lowering makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.ir import kernel
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.shaped import Assignment, Shaped, Size
+from ilang.core.names import Names
+from ilang.core.ops import OPS
+
+
+class Storage:
+    """The buffers of a program: inputs and outputs first, temporaries as kernels ask for them; and its extents."""
+
+    def __init__(self, shaped: Shaped, whole: Sequence[int]) -> None:
+        """For one program; the values ``whole`` will be stored whole."""
+        self.shaped = shaped
+        self.buffers: list[kernel.Buffer] = []
+        self.sizes = list(shaped.sizes)
+        self.parted: list[kernel.Part] = []
+        self.of_value: dict[int, int] = {}
+        self.inputs = frozenset(shaped.inputs)
+        self.outputs = frozenset(shaped.outputs)
+        self.names = frozenset(tensor.name for tensor in shaped.tensors)
+        named = (*shaped.inputs, *whole)
+        self.whole_names = frozenset(shaped.tensors[value].name for value in named)
+        self.unique = Names(self.whole_names)
+        self.size_names = Names(frozenset(size.name for size in shaped.sizes))
+        self.parts: dict[tuple[int, int], int] = {}
+        self.constants: dict[int, int] = {}
+        self.successor = {
+            node.base: value
+            for value, node in enumerate(shaped.nodes)
+            if isinstance(node, Assignment) and node.base is not None
+        }
+        for value in (*shaped.inputs, *shaped.outputs):
+            self.whole(value)
+
+    def whole(self, value: int) -> int:
+        """The buffer that holds all of a value; one that takes another's place has its buffer."""
+        while value in self.successor:
+            value = self.successor[value]
+        if value not in self.of_value:
+            tensor = self.shaped.tensors[value]
+            role = "temporary"
+            if value in self.outputs:
+                role = "output"
+            elif value in self.inputs:
+                role = "input"
+            self.of_value[value] = self._add(
+                kernel.Buffer(tensor.name, tensor.dtype, tensor.dims, role)
+            )
+        return self.of_value[value]
+
+    def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
+        """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop.
+
+        A private name is the kernel's own affair; any other is made unique.
+        """
+        return self._add(
+            kernel.Buffer(
+                name if private else self.unique.fresh(name), dtype, dims, "temporary", private
+            )
+        )
+
+    def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
+        """The elements of a register tile."""
+        return self._add(kernel.Buffer(name, dtype, tuple(dims), "tile", private=True))
+
+    def _add(self, buffer: kernel.Buffer) -> int:
+        self.buffers.append(buffer)
+        return len(self.buffers) - 1
+
+    # -- extents of loop parts ---------------------------------------------------------------------------------------
+
+    def part(self, size: int, factors: Sequence[int], part: int) -> int:
+        """The size number of a part of a split dimension: ceil(n / product) for part 0, else its factor."""
+        if not factors:
+            return size
+        if part:
+            return self.constant(factors[part - 1])
+        whole, step = self.sizes[size], prod(factors)
+        if whole.fixed is not None:
+            return self.constant(-(-whole.fixed // step))
+        key = (size, step)
+        if key not in self.parts:
+            name = self.size_names.fresh(f"{whole.name}_{step}")
+            self.parts[key] = len(self.sizes)
+            self.sizes.append(Size(name, None, ()))
+            self.parted.append(kernel.Part(self.parts[key], size, step))
+        return self.parts[key]
+
+    def constant(self, extent: int) -> int:
+        """The size number of a constant extent."""
+        if extent not in self.constants:
+            self.constants[extent] = len(self.sizes)
+            self.sizes.append(Size(self.size_names.fresh(f"c{extent}"), extent, ()))
+        return self.constants[extent]
+
+    def divides(self, size: int, factors: Sequence[int]) -> bool:
+        """Whether the factors are known to divide a dimension."""
+        fixed = self.sizes[size].fixed
+        return fixed is not None and fixed % prod(factors) == 0
+
+
+def substituted(scalar: Scalar, delivered: Sequence[Scalar]) -> Scalar:
+    """A scalar with its operands replaced."""
+    match scalar:
+        case Operand():
+            return delivered[scalar.number]
+        case Convert():
+            return Convert(substituted(scalar.argument, delivered), scalar.dtype)
+        case Apply():
+            arguments = tuple(substituted(a, delivered) for a in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case _:
+            return scalar
+
+
+def converted(scalar: Scalar, dtype: str) -> Scalar:
+    """A scalar in an element type."""
+    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
+
+
+def start_of(node: Assignment) -> Constant:
+    """The neutral element that a reduction starts from: integers have ends where floats have infinities."""
+    assert node.acc is not None
+    value = OPS[node.acc].identity
+    assert value is not None
+    if node.acc_dtype in INTEGER_ENDS and abs(value) == float("inf"):
+        return Constant(INTEGER_ENDS[node.acc_dtype][value > 0], node.acc_dtype)
+    return Constant(value, node.acc_dtype)
