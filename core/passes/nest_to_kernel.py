@@ -370,7 +370,7 @@ class _Lowering:
             axes=(*node.axes, *(Axis(f"{tensor.name}{d}", None, node.span) for d in extra)),
             sizes=(*node.sizes, *(tensor.dims[d] for d in extra)),
             target=(),
-            reads=(Read(read.value, index),),
+            reads=(Read(read.value, index, "never" if read.outside == "never" else "zero"),),
             scalar=Operand(0, tensor.dtype),
             acc=None,
         )
