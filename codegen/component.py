@@ -163,6 +163,10 @@ class Component:
                 "E0712", f"there is no target {target!r}", help='targets are "c" and "numpy"'
             )
 
+    def takes(self) -> int:
+        """How many inputs there are."""
+        return self._wires.inputs
+
     def shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """The shapes of the outputs for inputs of these shapes.
 
@@ -277,6 +281,23 @@ def from_text(text: object) -> Component:
             help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
         )
     tree = pipeline.text_component(text)
+    return Component(tree, wires_of(tree, {}))
+
+
+def from_spec(spec: object) -> Component:
+    """The component that an einsum specification is. Raises NotationError E0140 to E0147, or DataError E0716."""
+    from ilang.core.ir.syntax import Einsum
+    from ilang.core.notation.einsum import parse_spec
+    from ilang.core.source import Source
+
+    if not isinstance(spec, str):
+        raise DataError(
+            "E0716",
+            f"a specification is a text, not {type(spec).__name__}",
+            help='write it in quotes: einsum("ij; jk => ik")',
+        )
+    parsed = parse_spec(Source("<spec>", " ".join(spec.splitlines())))
+    tree = Einsum(parsed, None, parsed.span)
     return Component(tree, wires_of(tree, {}))
 
 

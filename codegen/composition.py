@@ -12,6 +12,7 @@ from ilang.core.ir.syntax import (
     Combine,
     Conversion,
     Definition,
+    Einsum,
     Expression,
     Identity,
     Name,
@@ -64,6 +65,8 @@ def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
                 stack.append(known[node.name])
             case Expression():
                 stack.append(Wires(1 if node.right is None else 2, 1, 1))
+            case Einsum():
+                stack.append(Wires(len(node.spec.operands), 1, 1))
             case Number():
                 stack.append(Wires(0, 1, 1))
             case Identity() | Conversion():

@@ -96,10 +96,10 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
         DataError: E0717. ShapeError: E0505, E0506, E0507, and E057 where every extent is fixed.
     """
     given = [shapes.get(graph.input_name(n)) for n in range(len(graph.inputs))]
-    found = infer_ranks(graph, None)
-    ranks: list[int] = []
+    offered = [None if shape is None else len(shape) for shape in given]
+    alone = infer_ranks(graph, None)
     for n, shape in enumerate(given):
-        rank = found[graph.inputs[n]]
+        rank = None if alone.assumed else alone.of[graph.inputs[n]]
         if shape is not None and rank is not None and len(shape) != rank:
             name, span = graph.input_name(n), graph.nodes[graph.inputs[n]].span
             raise DataError(
@@ -113,11 +113,7 @@ def fixed(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Shaped:
                 where = f"dimension {dim} of {graph.input_name(n)}"
                 message = f"{where} is {extent}; an extent is at least 0 and below 2^62"
                 raise ShapeError("E0507", message, None, None)
-        if rank is not None:
-            ranks.append(rank)
-        elif shape is not None:
-            ranks.append(len(shape))
-    shaped = infer(graph, ranks=ranks if len(ranks) == len(given) else None)
+    shaped = infer(graph, ranks=offered)
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     shaped = replace(shaped, sizes=tuple(_with_extent(size, given, names) for size in shaped.sizes))
     if any(size.is_argument() for size in shaped.sizes):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, identifier, literal
 from ilang.core.diagnostic import ShapeError
 from ilang.core.dtype import FLOATS
-from ilang.core.infer.fit import fit_shaped
+from ilang.core.infer.fit import derived_extent, fit_shaped
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -93,10 +93,7 @@ class Function:
                 return fit_shaped(shaped, shapes)
             except ShapeError:
                 for derived in shaped.derived:
-                    windows = ((step, chosen[size]) for step, size in derived.windows)
-                    spread = sum(step * (extent - 1) for step, extent in windows)
-                    room = chosen[derived.base] + 2 * derived.pad - spread - 1
-                    chosen[derived.size] = max(0, room // derived.stride + 1)
+                    chosen[derived.size] = max(0, derived_extent(derived, chosen)[0])
         return None
 
     def is_full(self, extents: Sequence[int]) -> bool:
@@ -291,8 +288,9 @@ def _spread(
     A dimension that a window walks in gets ``room`` more.
     """
     shaped, extents, turn, other = function.shaped, [], 0, 0
-    bases = {derived.base for derived in shaped.derived}
-    walking = {size for derived in shaped.derived for _, size in derived.windows}
+    terms = [term for derived in shaped.derived for term in derived.terms]
+    bases = {size for coefficient, size in terms if coefficient > 0}
+    walking = {size for coefficient, size in terms if coefficient < 0}
     least = {bound.size: bound.position + 1 for bound in shaped.bounds}
     for number, size in enumerate(shaped.sizes):
         if not size.is_argument():

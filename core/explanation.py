@@ -7,28 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.dtype import BYTES
+from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text
-from ilang.core.ir.scalar import Apply, Constant, walk
+from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text, unscheduled
+from ilang.core.ir.operation import Operation
+from ilang.core.ir.scalar import Apply, Constant, Convert, walk
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.passes.assembly import START
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
-from ilang.core.story import StoryRow, tell
+from ilang.core.story import StoryRow, rows_text, tell
 
 
 @record
 class TensorRow:
-    """An input or output: name, element type, extents (numbers, or names of run-time sizes), axis letters."""
+    """An input or output: name, element type, extents (numbers, or names of run-time sizes), axis letters.
+
+    ``rows`` has the axes divided, ``b0 | k -> m``, where an einsum specification gives them; else it is empty.
+    """
 
     name: str
     dtype: str
     extents: tuple[str, ...]
     letters: tuple[str, ...]
+    rows: str
 
 
 @record
@@ -117,6 +123,13 @@ class _Explaining:
         values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
         self.number = {value: n for n, value in enumerate(values, 1)}
         self.reader = self._readers()
+        self.rows: dict[int, str] = {}
+        for each in self.shaped.rows:
+            self.rows.setdefault(each.value, rows_text(each))
+        self.successor = {
+            node.base: value for value, node, _ in self._assignments() if node.base is not None
+        }
+        self.specified = {node.text for node in graph.nodes if isinstance(node, Operation)}
 
     def run(self) -> Explanation:
         shaped = self.shaped
@@ -130,12 +143,12 @@ class _Explaining:
             tuple(self._schedule(*step) for step in steps),
             loops_text(self.program),
             self._cost(),
-            (),
+            tuple(assumed_notes(shaped)),
             tell(shaped) if self.verbose else (),
         )
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
-        return ScheduleRow(self.number[value], _unscheduled(node), schedule_text(node, nest))
+        return ScheduleRow(self.number[value], unscheduled(node), schedule_text(node, nest))
 
     def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
         found = []
@@ -157,21 +170,33 @@ class _Explaining:
     def _tensor(self, value: int) -> TensorRow:
         tensor = self.shaped.tensors[value]
         extents = tuple(size_text(self.shaped.sizes[n]) for n in tensor.dims)
-        return TensorRow(tensor.name, tensor.dtype, extents, self._letters(value))
+        letters = self._letters(value)
+        return TensorRow(tensor.name, tensor.dtype, extents, letters, self.rows.get(value, ""))
 
     def _letters(self, value: int) -> tuple[str, ...]:
         """The letters a value's dimensions go by: where it is made, else where it is first read."""
         node = self.shaped.nodes[value]
         if isinstance(node, Assignment):
-            return tuple(_index_text(index, node) for index in node.target)
+            return tuple(self._index_text(index, node) for index in node.target)
         for _, reader, _ in self._assignments():
             for read in reader.reads:
                 if read.value == value:
-                    return tuple(_index_text(index, reader) for index in read.index)
+                    return tuple(self._index_text(index, reader) for index in read.index)
         return ()
 
+    def _index_text(self, index: Affine, node: Assignment) -> str:
+        sizes = self.shaped.sizes
+        return affine_text(index, lambda a: node.axes[a].name, lambda n: size_text(sizes[n]))
+
     def _step(self, value: int, node: Assignment) -> StepRow:
-        return StepRow(self.number[value], node.text, words(node), self._remark(value, node))
+        said = words(node, self._name(value))
+        return StepRow(self.number[value], node.text, said, self._remark(value, node))
+
+    def _name(self, value: int) -> str:
+        """The name of the memory of a value: one that takes the place of another has its memory."""
+        while value in self.successor:
+            value = self.successor[value]
+        return self.shaped.tensors[value].name
 
     def _is_fused(self, value: int) -> bool:
         """Whether a value is computed in its reader's innermost loop and never stored."""
@@ -214,8 +239,14 @@ class _Explaining:
         rows.append(self._projection_row(value, node, node.target))
         reduced = [node.axes[axis].name for axis in node.reduced_axes()]
         remark = ""
-        if reduced:
+        if node.base is not None:
+            remark = (
+                "elements may be met again: added up" if node.acc else "some elements, once each"
+            )
+        elif reduced:
             remark = f"{' '.join(reduced)} {'is' if len(reduced) == 1 else 'are'} reduced"
+        if node.text in self.specified:
+            remark = "; ".join(filter(None, (remark, _written(node))))
         letters = tuple(axis.name for axis in node.axes)
         return Projection(self.number[value], node.text, letters, tuple(rows), remark)
 
@@ -223,8 +254,8 @@ class _Explaining:
         self, value: int, node: Assignment, index: tuple[Affine, ...]
     ) -> ProjectionRow:
         whole = all(part.is_whole() for part in index)
-        text = "" if whole else f"[{','.join(_index_text(part, node) for part in index)}]"
-        return ProjectionRow(self.shaped.tensors[value].name, text, self._cells(node, index))
+        text = "" if whole else f"[{','.join(self._index_text(part, node) for part in index)}]"
+        return ProjectionRow(self._name(value), text, self._cells(node, index))
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
         found: dict[tuple[int, tuple[Affine, ...]], None] = {}
@@ -234,7 +265,7 @@ class _Explaining:
         while pending:
             read, names = pending.pop()
             index = (
-                read.index if names is None else tuple(_renamed(part, names) for part in read.index)
+                read.index if names is None else tuple(part.renamed(names) for part in read.index)
             )
             made = self.shaped.nodes[read.value]
             if self._is_fused(read.value) and isinstance(made, Assignment):
@@ -287,7 +318,8 @@ class _Explaining:
         kept = []
         total = _Total(self.program)
         for value, _, _ in self._assignments():
-            if value not in self.reader and value not in self.shaped.outputs:
+            replaced = value in self.successor
+            if not replaced and value not in self.reader and value not in self.shaped.outputs:
                 tensor = self.shaped.tensors[value]
                 kept.append(tensor.name)
                 total.add(BYTES[tensor.dtype], tensor.dims)
@@ -341,9 +373,29 @@ class _Total:
         return " + ".join(words + ([str(self.number)] if self.number else []))
 
 
-def words(node: Assignment) -> str:
-    """What an expression says: ``sum over k, for each i j``."""
-    outputs = " ".join(node.axes[axis].name for axis in node.output_axes())
+def assumed_notes(shaped: Shaped) -> list[str]:
+    """What was assumed where nothing in the program says it."""
+    return [
+        f"{each.variable} in {each.span.text()} stands for no axes, since nothing says how many: "
+        "give shapes (--shape), or dimensions in a definition"
+        for each in shaped.counted
+        if each.assumed
+    ]
+
+
+def _written(node: Assignment) -> str:
+    """Whether a write of an einsum meets every element (surjective), and none twice (injective)."""
+    injective = node.acc is None
+    return f"{'injective' if injective else 'not injective'}, {'surjective' if node.base is None else 'not surjective'}"
+
+
+def words(node: Assignment, name: str) -> str:
+    """What an expression says: ``sum over k, for each i j``; ``name`` is that of its result."""
+    outputs = " ".join(dict.fromkeys(node.axes[axis].name for axis in node.output_axes()))
+    if node.base is not None:
+        return f"{'add into' if node.acc else 'store into'} {name}{f' over {outputs}' if outputs else ''}"
+    if not node.reads and node.text.startswith(START):
+        return f"fill {name} with {number_text(node.scalar.value) if isinstance(node.scalar, Constant) else ''}"
     if node.acc is not None:
         reduced = " ".join(node.axes[axis].name for axis in node.reduced_axes())
         each = f", for each {outputs}" if outputs else ""
@@ -358,8 +410,11 @@ def _scalar_words(node: Assignment) -> str:
     if not operations:
         if not node.reads:
             return "the constant"
-        if scalar.dtype and "~" not in node.text and node.text != "I":
+        if isinstance(scalar, Convert) or node.text in DTYPES:
             return f"convert to {scalar.dtype}"
+        read = {axis for r in node.reads for part in r.index for _, axis in part.terms}
+        if not read.issuperset(node.output_axes()):
+            return "repeat"
         rank = len(node.target)
         diagonal = any(len({part.axis() for part in r.index}) < len(r.index) for r in node.reads)
         return "take the diagonal" if diagonal else ("transpose" if moved and rank > 1 else "copy")
@@ -374,19 +429,3 @@ def _applied_words(applied: Apply) -> str:
         return primitive.says
     joint = " " if primitive.kind == "compare" else " with "
     return f"{primitive.says}{joint}{number_text(constants[0].value)}"
-
-
-def _unscheduled(node: Assignment) -> str:
-    """The text of an expression without its schedule."""
-    if node.schedule is None:
-        return node.text
-    form, _, rest = node.text.partition("~")
-    return f"{form}~{rest.partition('|')[0].rstrip()}"
-
-
-def _index_text(index: Affine, node: Assignment) -> str:
-    return affine_text(index, lambda axis: node.axes[axis].name)
-
-
-def _renamed(index: Affine, names: dict[int, int]) -> Affine:
-    return Affine(tuple((c, names[axis]) for c, axis in index.terms), index.offset)

@@ -22,6 +22,7 @@ from ilang.core.ir.kernel import (
     Rest,
     Statement,
     Store,
+    Tile,
 )
 from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
@@ -35,14 +36,20 @@ INFIX = {
 }  # fmt: skip
 
 
-def affine_text(index: Affine, name: Callable[[int], str]) -> str:
-    """An affine index: ``2i+k-1``."""
-    text = ""
-    for coefficient, axis in index.terms:
+def affine_text(index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str) -> str:
+    """An affine index: ``2i+k-1``; ``size`` names the sizes in it, or gives their numbers."""
+    text, offset = "", index.offset
+    words = [(c, name(axis)) for c, axis in index.terms]
+    for coefficient, number in index.sizes:
+        if size(number).isdigit():
+            offset += coefficient * int(size(number))
+        else:
+            words.append((coefficient, size(number)))
+    for coefficient, word in words:
         sign = "-" if coefficient < 0 else ("+" if text else "")
-        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{name(axis)}"
-    if index.offset or not text:
-        text += f"{index.offset:+d}" if text else str(index.offset)
+        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{word}"
+    if offset or not text:
+        text += f"{offset:+d}" if text else str(offset)
     return text
 
 
@@ -202,6 +209,10 @@ class _Loops:
                     yield f"{indent}{name} = fold the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
+                case Tile():
+                    name = self.program.buffers[s.buffer].name
+                    yield f"{indent}tile {name} = {self._scalar(s.start)}"
+                    yield from self.lines(s.edge, indent + "  ")
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
 
@@ -246,4 +257,4 @@ class _Loops:
         return f"{name}[{','.join(self._affine(part) for part in index)}]" if index else name
 
     def _affine(self, index: Affine) -> str:
-        return affine_text(index, lambda variable: self.kernel.names[variable])
+        return affine_text(index, lambda variable: self.kernel.names[variable], self._end)

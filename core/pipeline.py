@@ -93,7 +93,7 @@ def module_graph(module: Module, name: str) -> Graph:
 def infer(
     graph: Graph,
     dtypes: Sequence[str | None] | None = None,
-    ranks: Sequence[int] | None = None,
+    ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> Shaped:
     """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""

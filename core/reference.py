@@ -104,14 +104,15 @@ def _assign(
     operands, counted = [], np.asarray(True)
     for read in node.reads:
         operand, inside = _read(
-            values[read.value], [_index(part, positions) for part in read.index]
+            values[read.value], [_index(part, positions, extents) for part in read.index]
         )
         operands.append(operand)
         counted = counted & inside if read.outside == "skip" else counted
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
     if node.base is not None:
-        return _onto(node, values[node.base], full, positions, np.broadcast_to(counted, domain))
+        at = [np.broadcast_to(_index(part, positions, extents), domain) for part in node.target]
+        return _onto(node, values[node.base], full, at, np.broadcast_to(counted, domain))
     if node.acc is not None:
         full = _fold(
             node, full.astype(types[node.acc_dtype]), np.broadcast_to(counted, domain), types
@@ -119,22 +120,21 @@ def _assign(
     return _arranged(node, full).reshape(dims)
 
 
-def _onto(
-    node: Assignment, base: Array, full: Array, positions: list[Array], counted: Array
-) -> Array:
+def _onto(node: Assignment, base: Array, full: Array, index: list[Array], counted: Array) -> Array:
     """A copy of the base with elements stored, or accumulated into, where that counts."""
-    result = base.copy()
-    at = tuple(
-        np.broadcast_to(_index(part, positions), full.shape)[counted] for part in node.target
-    )
+    result = np.array(base)
+    at = tuple(part[counted] for part in index)
     if node.acc is None:
         result[at] = full[counted]
         return result
     primitive = OPS[node.acc].binary
     assert primitive is not None
     ufunc: Any = MEANING[primitive]
-    ufunc.at(result, at, full[counted].astype(result.dtype))
-    return result
+    if at:
+        ufunc.at(result, at, full[counted].astype(result.dtype))
+    else:  # several iterations, and the one element of a scalar
+        result = ufunc.reduce(full[counted], initial=result, dtype=result.dtype)
+    return np.asarray(result)
 
 
 def _along(axis: int, extent: int, rank: int) -> Array:
@@ -142,9 +142,10 @@ def _along(axis: int, extent: int, rank: int) -> Array:
     return np.arange(extent).reshape([-1 if n == axis else 1 for n in range(rank)])
 
 
-def _index(part: Affine, positions: list[Array]) -> Any:
+def _index(part: Affine, positions: list[Array], extents: Sequence[int]) -> Any:
     """An affine index as an array over the domain."""
-    return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(part.offset))
+    offset = part.offset + sum(c * extents[size] for c, size in part.sizes)
+    return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(offset))
 
 
 def _read(value: Array, index: list[Any]) -> tuple[Array, Array]:

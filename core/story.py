@@ -7,7 +7,9 @@ out       f32: k is reduced, so elements are written more than once: they start 
 
 from __future__ import annotations
 
-from ilang.core.ir.shaped import Assignment, Derivation, Shaped, Size
+from collections.abc import Sequence
+
+from ilang.core.ir.shaped import Assignment, Counted, Derivation, Rows, Shaped, Size
 from ilang.core.listing import number_text, size_text
 from ilang.core.ops import OPS
 from ilang.core.record import record
@@ -23,9 +25,13 @@ class StoryRow:
 
 def tell(shaped: Shaped) -> tuple[StoryRow, ...]:
     """The story of a shaped program: axes, then results in the order in which they are computed."""
-    rows = [
+    rows = [StoryRow(f"row {each.variable}", _counted(each)) for each in shaped.counted]
+    rows += [
         StoryRow(f"axis {size.name}", _axis(shaped, n, size)) for n, size in enumerate(shaped.sizes)
     ]
+    for each in shaped.rows:
+        said = f"rows {rows_text(each)}, extents {extents_text(shaped, each)}"
+        rows.append(StoryRow(shaped.tensors[each.value].name, said))
     for value, node in enumerate(shaped.nodes):
         if isinstance(node, Assignment):
             rows.append(StoryRow(shaped.tensors[value].name, _result(shaped, value, node)))
@@ -40,30 +46,88 @@ def _axis(shaped: Shaped, number: int, size: Size) -> str:
     if places:
         one = "one extent: " if len(places) > 1 else ""
         reasons.append(one + ", ".join(places))
-    if size.fixed is not None:
+    if number in shaped.guessed:
+        reasons.append(f"nothing gives it: the least it can be, {size.fixed}")
+    elif size.fixed is not None:
         reasons.append(f"{'it is' if places else 'written as'} {size.fixed}")
     reasons += [_derived(shaped, d) for d in shaped.derived if d.size == number]
-    reasons += [
-        f"read at {b.position}, so more than that" for b in shaped.bounds if b.size == number
-    ]
+    bounds = [b for b in shaped.bounds if b.size == number]
+    reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
     return "; ".join(reasons)
 
 
 def _derived(shaped: Shaped, derived: Derivation) -> str:
     """The formula of a derived extent, in the names of sizes."""
-    text = size_text(shaped.sizes[derived.base])
+    if derived.pad is None:
+        return f"follows from {derived.span.text()}: {_equation(shaped, derived)}"
+    (_, walked), *windows = derived.terms
+    text = size_text(shaped.sizes[walked])
     if derived.pad:
         text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
-    for step, window in derived.windows:
+    for step, window in windows:
         reach = f"({size_text(shaped.sizes[window])} - 1)"
-        text += f" - {reach if step == 1 else f'{step}·{reach}'}"
+        text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
     text += " - 1"
-    stride = f"⌊({text}) / {derived.stride}⌋" if derived.stride > 1 else text
+    stride = f"⌊({text}) / {derived.divisor}⌋" if derived.divisor > 1 else text
     return f"follows from the index {derived.span.text()}: {stride} + 1"
+
+
+def _equation(shaped: Shaped, derived: Derivation) -> str:
+    """An extent as a sum of others, divided."""
+    text = ""
+    for coefficient, size in derived.terms:
+        sign = " - " if coefficient < 0 else (" + " if text else "")
+        times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
+        text += f"{sign.strip() if not text else sign}{times}{size_text(shaped.sizes[size])}"
+    if derived.offset or not text:
+        text += (
+            f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}"
+            if text
+            else str(derived.offset)
+        )
+    if derived.divisor == 1:
+        return text
+    text = text if text.isidentifier() else f"({text})"
+    return f"{text} / {derived.divisor}" if derived.exact else f"⌊{text} / {derived.divisor}⌋"
+
+
+def _counted(counted: Counted) -> str:
+    """How many axes a row variable stands for, and why."""
+    many = f"{counted.length or 'no'} ax{'is' if counted.length == 1 else 'es'}"
+    return f"{many}: {counted.because}"
+
+
+def rows_text(rows: Rows) -> str:
+    """The axes of a value as a specification has them: ``b0 | k -> m``."""
+    return _divided(rows, rows.axes)
+
+
+def extents_text(shaped: Shaped, rows: Rows) -> str:
+    """The extents of a value, divided in the same way."""
+    return _divided(rows, [size_text(shaped.sizes[n]) for n in shaped.tensors[rows.value].dims])
+
+
+def _divided(rows: Rows, words: Sequence[str]) -> str:
+    inner = len(words) - rows.inner
+    text = " ".join(words[rows.batch : inner]) or "·"
+    if rows.inner:
+        text = f"{' '.join(words[inner:])} -> {text}"
+    return f"{' '.join(words[: rows.batch])} | {text}" if rows.batch else text
+
+
+def _onto(shaped: Shaped, value: int, node: Assignment) -> str:
+    """How an assignment that takes the place of another writes."""
+    dtype = shaped.tensors[value].dtype
+    if node.acc is None:
+        return f"{dtype}: each of its elements is written once, and not all of them are: the others stay as they are"
+    op = OPS[node.acc]
+    return f"{dtype}: several iterations may write one element: {op.name} to what is there"
 
 
 def _result(shaped: Shaped, value: int, node: Assignment) -> str:
     """How a result is written: once, or from the neutral element on."""
+    if node.base is not None:
+        return _onto(shaped, value, node)
     reduced = [node.axes[axis].name for axis in node.reduced_axes()]
     dtype = shaped.tensors[value].dtype
     if node.acc is None or not reduced:

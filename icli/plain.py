@@ -40,7 +40,8 @@ def table(rows: Sequence[Sequence[str]], gap: str = GAP) -> str:
 
 def port_cells(port: TensorRow) -> tuple[str, str, str, str]:
     """Name, shape, axes and element type of an input or output."""
-    return port.name, extents_text(port.extents), " ".join(port.letters), port.dtype
+    axes = port.rows or " ".join(port.letters)
+    return port.name, extents_text(port.extents), axes, port.dtype
 
 
 def step_cells(step: StepRow) -> tuple[str, str, str, str]:

@@ -106,7 +106,7 @@ class _Later:
 
 
 def einsum(spec: str, *arrays: Any, target: str = "c") -> Any:
-    """An extended einsum of arrays: ``einsum("ij; jk => ik", x, y)``.
+    """An extended einsum: ``einsum("ij; jk => ik")`` is a component, ``einsum("ij; jk => ik", x, y)`` its result.
 
     Shapes in a specification are ``batch|input->output``; the axes of an array stand in memory order: batch, output,
     input. For parameters and other tensors whose shapes are inferred, see ``ilang.tensor``.
@@ -114,12 +114,13 @@ def einsum(spec: str, *arrays: Any, target: str = "c") -> Any:
     Raises:
         Error: NotationError (the specification), ShapeError (it does not fit), DataError.
     """
-    from ilang.codegen.component import no_such_notation
-    from ilang.tensor import einsum_of_arrays
+    if arrays:
+        from ilang.tensor import einsum_of_arrays
 
-    if not arrays:
-        raise no_such_notation("einsum(...) as a component")
-    return einsum_of_arrays(spec, arrays, target)
+        return einsum_of_arrays(spec, arrays, target)
+    from ilang.codegen.component import from_spec
+
+    return from_spec(spec)
 
 
 einx = _Later("einx")

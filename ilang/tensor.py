@@ -16,10 +16,13 @@ one tensor alone (``y.shape``, ``y.value()``) is solved from what it is computed
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ilang.codegen.arguments import SUPPORTED
+from ilang.codegen.component import Component, from_spec
 from ilang.codegen.expressions import (
     Axis,
     Leaf,
@@ -49,7 +52,7 @@ from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
 from ilang.core.notation.einsum import parse_spec
 from ilang.core.notation.literal import parse_literal
-from ilang.core.source import Source
+from ilang.core.source import Source, Span
 
 __all__ = [
     "Program", "SameSize", "Scaled", "SetSize", "Shape", "Tensor",
@@ -287,11 +290,7 @@ def einsum(spec: str, *tensors: object, scalar: Scalar | None = None, acc: str =
     """
     parsed = parse_spec(Source("<spec>", spec))
     if len(parsed.operands) != len(tensors):
-        message = (
-            f"the specification has {len(parsed.operands)} operands, and {len(tensors)} are given"
-        )
-        help_line = "operands are divided by `;`"
-        raise NotationError("E0150", message, parsed.span, help_line)
+        raise _operands(len(parsed.operands), len(tensors), parsed.span)
     if scalar is None:
         scalar = _product(len(tensors))
     return operation((scalar, acc, Einsum(parsed)), f'einsum "{spec}" ', tensors)
@@ -328,33 +327,27 @@ def concat(spec: str, *tensors: object) -> Tensor:
 # -- arrays ----------------------------------------------------------------------------------------------------------
 
 
-def einsum_of_arrays(spec: str, arrays: Sequence[Any], target: str = "c") -> Any:
+def einsum_of_arrays(spec: object, arrays: Sequence[Any], target: str = "c") -> Any:
     """An extended einsum of NumPy arrays, their axes in memory order: batch, output, input.
 
-    Where an operand has a row variable, it stands for the axes that the array has more than written.
-
     Raises:
-        NotationError: the specification is wrong. ShapeError: it does not fit the arrays. DataError: E0744 (an operand
-            has several row variables: which of them the axes belong to, only ``data`` can say).
+        NotationError: the specification is wrong, or has another number of operands (E0150). ShapeError: it does not
+            fit the arrays.
     """
-    parsed = parse_spec(Source("<spec>", spec))
-    leaves = []
-    for number, values in enumerate(arrays):
-        array = np.asarray(values)
-        written = parsed.operands[number].rows if number < len(parsed.operands) else ()
-        counts = [len(row.axes()) for row in written] or [0, 0, 0]
-        flexible = [kind for kind, row in enumerate(written) if row.variable is not None]
-        more = max(0, array.ndim - sum(counts))
-        if len(flexible) > 1 and more:
-            message = (
-                f"operand {number} has several row variables for {more} of the axes of its array"
-            )
-            raise DataError(
-                "E0744", message, help="say which: tensor.data(array, batch=1, input=0)"
-            )
-        if flexible:
-            counts[flexible[0]] += more
-        batch, inner = min(counts[0], array.ndim), counts[1]
-        inner = min(inner, array.ndim - batch)
-        leaves.append(data(array, batch, inner, name=f"in{number}"))
-    return einsum(spec, *leaves).value(target)
+    component = _component(spec) if isinstance(spec, str) else from_spec(spec)
+    found = [np.asarray(array) for array in arrays]
+    plain = [a if a.dtype in SUPPORTED else a.astype(np.float32) for a in found]
+    if component.takes() != len(plain):
+        raise _operands(component.takes(), len(plain), None)
+    return component(*plain, target=target)
+
+
+@lru_cache(maxsize=64)
+def _component(spec: str) -> Component:
+    """The component of a specification: calls with one specification share what is compiled."""
+    return from_spec(spec)
+
+
+def _operands(wanted: int, given: int, span: Span | None) -> NotationError:
+    message = f"the specification has {wanted} operands, and {given} are given"
+    return NotationError("E0150", message, span, "operands are divided by `;`")

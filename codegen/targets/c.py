@@ -19,6 +19,7 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
+from ilang.codegen.targets.c_tile import TileText, extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     HELPERS,
@@ -39,6 +40,7 @@ from ilang.core.ir.kernel import (
     Program,
     Statement,
     Store,
+    Tile,
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, Local, walk
@@ -134,6 +136,13 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     yield from entry_helpers(body)
     for helper in sorted({name for emission in emissions for name in emission.helpers()}):
         yield from _helper(helper)
+    vectors = sorted({name for emission in emissions for name in emission.vectors()})
+    if vectors:
+        yield "#ifdef __GNUC__"
+        for dtype, lanes, primitive in vectors:
+            yield from extremum(dtype, lanes, primitive) if primitive else helpers_of(dtype, lanes)
+        yield "#endif"
+        yield ""
     yield from body
 
 
@@ -144,6 +153,17 @@ class _Emission:
         self.program = program
         self.name = identifier(program.name)
         self.uses = [Use.of(program, kernel) for kernel in program.kernels]
+        self.tiles: dict[int, TileText] = {}
+        for kernel in program.kernels:
+            tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
+            for number, tile in enumerate(tiles):
+                text = TileText(program, kernel, tile, f"{self.name}_{kernel.name}_tile{number}")
+                if text.holds:
+                    self.tiles[id(tile)] = text
+
+    def vectors(self) -> set[tuple[str, int, str]]:
+        """The vector types that tiles use, and the functions on them."""
+        return {helper for text in self.tiles.values() for helper in text.helpers()}
 
     def helpers(self) -> set[str]:
         """The helper functions that the kernels call."""
@@ -170,6 +190,12 @@ class _Emission:
         return found
 
     def lines(self) -> Iterator[str]:
+        if self.tiles:
+            yield "#ifdef __GNUC__"
+            for text in self.tiles.values():
+                yield from text.lines()
+            yield "#endif"
+            yield ""
         for kernel, use in zip(self.program.kernels, self.uses, strict=True):
             yield from self._kernel(kernel, use)
         yield from Entry(self.program, self.uses, signature(self.program)).lines()
@@ -232,22 +258,61 @@ class _Emission:
                 yield f"{indent}{const}{C_TYPES[s.dtype]} {name} = {spelling.value(s.value)};"
             case Change():
                 yield indent + spelling.update(spelling.local(s.variable), s.value)
+            case Tile():
+                yield from self._tile(s, spelling, indent, use)
             case Store():
                 yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
 
+    def _tile(self, s: Tile, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+        """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
+        buffer = self.program.buffers[s.buffer]
+        name, elements = identifier(buffer.name), self._elements(s)
+        yield f"{indent}{C_TYPES[buffer.dtype]} {name}[{elements}];"
+        text = self.tiles.get(id(s))
+        inside = indent
+        condition = "" if text is None else text.condition()
+        if text is not None and condition:
+            yield "#ifdef __GNUC__"
+            yield f"{indent}if ({condition}) {{"
+            yield f"{indent}{INDENT}{text.call()}"
+            yield f"{indent}}} else"
+            yield "#endif"
+            yield f"{indent}{{"
+            inside = indent + INDENT
+        elif text is not None:
+            yield "#ifdef __GNUC__"
+            yield f"{indent}{text.call()}"
+            yield "#else"
+        start = spelling.expression(s.start)
+        yield f"{inside}for (int e = 0; e < {elements}; ++e) {name}[e] = {start};"
+        for inner in s.edge:
+            yield from self._statement(inner, spelling, inside, use)
+        if text is not None:
+            yield f"{indent}}}" if condition else "#endif"
+
+    def _elements(self, s: Tile) -> int:
+        """How many elements a tile has."""
+        return math.prod(
+            self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
+        )
+
     def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
+        first, whole = f"int64_t {name} = 0", size
         if loop.rest is not None:
-            yield f"{indent}const int64_t end_{name} = min_i64({size}, {spelling.rest(loop.rest)});"
-            size = f"end_{name}"
+            whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
+            first, size = f"{first}, end_{name} = {whole}", f"end_{name}"
         if loop.parallel:
             yield from self._parallel(loop, spelling)
         if loop.lanes > 1:
-            yield from self._laned(loop, size, spelling, indent, use)
+            yield f"{indent}{{"
+            yield f"{indent}{INDENT}const int64_t end_{name} = {whole};"
+            yield from self._laned(loop, f"end_{name}", spelling, indent + INDENT, use)
+            yield f"{indent}}}"
             return
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
-        yield f"{indent}for (int64_t {name} = 0; {name} < {size}; ++{name}) {{"
+        yield f"{indent}for ({first}; {name} < {size}; ++{name}) {{"
         if loop.parallel and use.private:
             inside = indent + INDENT
             own = " + thread() * scratch_bytes" if any(self._parallel(loop, spelling)) else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, identifier
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, identifier
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -14,6 +15,7 @@ from ilang.core.ir.kernel import (
     Kernel,
     Program,
     Store,
+    Tile,
     statements_within,
 )
 from ilang.core.ir.scalar import Load, Select, walk
@@ -50,26 +52,43 @@ class Use:
         buffers: set[int] = set()
         written: set[int] = set()
         sizes: set[int] = set()
+        tiles: set[int] = set()
         for s in statements_within(kernel.body):
             if isinstance(s, For):
                 sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
             elif isinstance(s, If):
-                sizes |= {condition.size for condition in s.within}
+                sizes |= _of_conditions(s.within)
             elif isinstance(s, (Define, Change, Store)):
                 for part in walk(s.value):
                     if isinstance(part, Load):
                         buffers.add(part.buffer)
+                        sizes |= _of_index(part.index)
                     elif isinstance(part, Select):
-                        sizes |= {condition.size for condition in part.within}
+                        sizes |= _of_conditions(part.within)
                 if isinstance(s, Store):
                     written.add(s.buffer)
-        buffers |= written
+                    sizes |= _of_index(s.index)
+            elif isinstance(s, Tile):
+                sizes |= {condition.size for condition in s.full}
+                tiles.add(s.buffer)
+        written -= tiles
+        buffers = (buffers | written) - tiles
         for number in buffers:
             buffer = program.buffers[number]
             sizes |= set(buffer.dims if buffer.private else buffer.dims[1:])
         private = tuple(n for n in sorted(buffers) if program.buffers[n].private)
         shared = tuple(n for n in sorted(buffers) if not program.buffers[n].private)
         return Use(shared, private, frozenset(written), tuple(sorted(sizes)))
+
+
+def _of_index(index: Sequence[Affine]) -> set[int]:
+    """The sizes in an index."""
+    return {size for part in index for _, size in part.sizes}
+
+
+def _of_conditions(within: Sequence[Within]) -> set[int]:
+    """The sizes that conditions compare with."""
+    return _of_index([each.index for each in within]) | {each.size for each in within}
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:
@@ -171,13 +190,16 @@ class Entry:
             if self.program.derived:  # so that what follows cannot overflow
                 yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
         known = {n for n in range(len(self.program.sizes)) if self._is_given(n)}
+        found = [derived.size for derived in self.program.derived]
+        if known & set(found) or len(set(found)) < len(found):
+            yield f"{INDENT}int64_t derived;"
         for derived in self.program.derived:
-            name, value = self.spelling.size(derived.size), self._positions(derived)
+            name = self.spelling.size(derived.size)
             if derived.size in known:
-                yield f"{INDENT}if ({value} != {name}) return 0;"
+                yield f"{INDENT}if (!{self._derive(derived, 'derived')} || derived != {name}) return 0;"
             else:
-                yield f"{INDENT}const int64_t {name} = {value};"
-                yield f"{INDENT}if ({name} < 0) return 0;"
+                yield f"{INDENT}int64_t {name};"
+                yield f"{INDENT}if (!{self._derive(derived, name)}) return 0;"
             known.add(derived.size)
         for bound in self.program.bounds:
             yield f"{INDENT}if ({self.spelling.size(bound.size)} <= {bound.position}) return 0;"
@@ -196,14 +218,18 @@ class Entry:
                 value = f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
                 yield f"{INDENT}const int64_t {name} = {value};"
 
-    def _positions(self, derived: Derivation) -> str:
-        """A C call that computes a derived extent."""
-        spread = " + ".join(
-            f"reach({step}, {self.spelling.size(size)})" for step, size in derived.windows
-        )
-        more = 2 * derived.pad - 1
-        room = f"{self.spelling.size(derived.base)} {'-' if more < 0 else '+'} {abs(more)}"
-        return f"positions({room}, {spread or '0'}, {derived.stride})"
+    def _derive(self, derived: Derivation, name: str) -> str:
+        """A C call that computes a derived extent, false if there is none."""
+        words = [f"{c}, {self.spelling.size(size)}" for c, size in derived.terms]
+        terms = f"(const int64_t[]){{{', '.join(words)}}}"
+        rules = f"{derived.offset}, {derived.divisor}, {int(derived.exact)}, {derived.least}"
+        return f"derive(&{name}, {len(words)}, {terms}, {rules})"
+
+    def _formula(self, derived: Derivation) -> str:
+        """A derived extent as an expression, where it is known to be one."""
+        total = Affine((), derived.offset, False, derived.terms)
+        text = affine(total, str, self.spelling.size)
+        return text if derived.divisor == 1 else f"({text}) / {derived.divisor}"
 
     def _is_given(self, number: int) -> bool:
         """Whether an extent is a number or an argument, and not only derived."""
@@ -216,14 +242,14 @@ class Entry:
         needed |= {part.whole for part in self.program.parts if part.size in needed}
         for derived in reversed(self.program.derived):
             if derived.size in needed and not self._is_given(derived.size):
-                needed |= {derived.base, *(size for _, size in derived.windows)}
+                needed |= {size for _, size in derived.terms}
         for number, size in enumerate(self.program.sizes):
             if number in needed and size.is_argument():
                 yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
         defined: set[int] = set()
         for derived in self.program.derived:
             if derived.size in needed - defined and not self._is_given(derived.size):
-                yield f"{INDENT}const int64_t {self.spelling.size(derived.size)} = {self._positions(derived)};"
+                yield f"{INDENT}const int64_t {self.spelling.size(derived.size)} = {self._formula(derived)};"
                 defined.add(derived.size)
         yield from self._parts(needed)
 
@@ -262,24 +288,6 @@ class Entry:
         return wrapped(f"{INDENT}{self.name}_{kernel.name}(", words, ");")
 
 
-POSITIONS = (
-    "/* how far apart the first and the last of some positions are; far too far where that is no number */",
-    "static inline int64_t reach(int64_t step, int64_t extent)",
-    "{",
-    f"{INDENT}return extent > INT64_MAX / 8 / step ? INT64_MAX / 8 : step * (extent - 1);",
-    "}",
-    "",
-    "/* the positions, a stride apart, of a window that spreads inside room + 1 elements; -1 if it does not fit */",
-    "static inline int64_t positions(int64_t room, int64_t spread, int64_t stride)",
-    "{",
-    f"{INDENT}const int64_t left = room - spread;",
-    f"{INDENT}if (left < 0) return left < -stride ? -1 : 0;",
-    f"{INDENT}return left / stride + 1;",
-    "}",
-    "",
-)
-"""Helpers of programs with derived extents."""
-
 ENTRY_HELPERS = tuple(
     f"""/* each thread of a parallel loop has scratch storage of its own in the workspace */
 #ifdef _OPENMP
@@ -316,6 +324,22 @@ static int measure(size_t *bytes, size_t element, int rank, const int64_t *exten
     return 1;
 }}
 
+/* an extent that follows from others: (sum of factor * extent + offset) / divisor, rounded down; 0 if there is none */
+static int derive(
+    int64_t *size, int count, const int64_t *terms, int64_t offset, int64_t divisor, int exact, int64_t least)
+{{
+    int64_t total = offset;
+    for (int n = 0; n < count; ++n) {{
+        const int64_t factor = terms[2 * n], extent = terms[2 * n + 1], times = factor < 0 ? -factor : factor;
+        if (extent > INT64_MAX / 8 / times) return 0;
+        if (total > INT64_MAX / 2 || total < -(INT64_MAX / 2)) return 0;
+        total += factor * extent;
+    }}
+    *size = total / divisor - (total % divisor < 0);
+    if (*size < least || *size > INT64_MAX / 8) return 0;
+    return !exact || total % divisor == 0;
+}}
+
 /* the first cache line that starts at or after an address */
 static inline char *aligned(void *address)
 {{
@@ -349,7 +373,7 @@ static int check(const void **arrays, const size_t *bytes, int count, int inputs
 def entry_helpers(body: Sequence[str]) -> Iterator[str]:
     """The helpers that a text calls, and those that they call (compilers warn of a function that nobody calls)."""
     text, kept = "\n".join(body), []
-    for helper in reversed("\n".join((*ENTRY_HELPERS, *POSITIONS)).strip("\n").split("\n\n")):
+    for helper in reversed("\n".join(ENTRY_HELPERS).strip("\n").split("\n\n")):
         name = re.search(r"^static [\w *]*?(\w+)\(", helper, re.MULTILINE)
         if name is None or f"{name.group(1)}(" in text:
             kept.append(helper)

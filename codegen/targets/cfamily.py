@@ -28,7 +28,7 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS
     lane half
     sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
-    arguments aligned overlap measure check base reach positions
+    arguments aligned overlap measure check base derive
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
     abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr clock close ctime div exec
@@ -98,15 +98,13 @@ def literal(value: float | int, dtype: str) -> str:
     return repr(float(value)) + ("f" if dtype == "f32" else "")
 
 
-def affine(index: Affine, variable: Callable[[int], str]) -> str:
+def affine(index: Affine, variable: Callable[[int], str], size: Callable[[int], str]) -> str:
     """An affine form as C text."""
     text = ""
-    for coefficient, number in index.terms:
-        word = (
-            variable(number)
-            if abs(coefficient) == 1
-            else f"{abs(coefficient)} * {variable(number)}"
-        )
+    named = [(c, variable(number)) for c, number in index.terms]
+    named += [(c, size(number)) for c, number in index.sizes]
+    for coefficient, name in named:
+        word = name if abs(coefficient) == 1 else f"{abs(coefficient)} * {name}"
         sign = "-" if coefficient < 0 else "+"
         text = f"{text} {sign} {word}" if text else (word if coefficient > 0 else f"-{word}")
     if not text:
@@ -146,7 +144,7 @@ class Spelling:
 
     def rest(self, rest: Rest) -> str:
         """The iterations that are left of a split dimension; 0 or less where none is."""
-        start = affine(rest.start, self.variable)
+        start = affine(rest.start, self.variable, self.size)
         left = self.size(rest.size) + ("" if start == "0" else f" - ({start})")
         return left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
 
@@ -171,7 +169,7 @@ class Spelling:
         described = self.program.buffers[buffer]
         text = ""
         for size, part in zip(described.dims, index, strict=True):
-            word = affine(part, self.variable)
+            word = affine(part, self.variable, self.size)
             if not text or text == "0":
                 text = word
                 continue
@@ -220,8 +218,9 @@ class Spelling:
         """That indices are inside their dimensions."""
         words = []
         for condition in within:
-            index = affine(condition.index, self.variable)
-            if condition.index.offset < 0 or any(c < 0 for c, _ in condition.index.terms):
+            part = condition.index
+            index = affine(part, self.variable, self.size)
+            if part.offset < 0 or any(c < 0 for c, _ in (*part.terms, *part.sizes)):
                 words.append(f"{index} >= 0")
             words.append(f"{index} < {self.size(condition.size)}")
         return " && ".join(words)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    Tile,
+)
 from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
 
 
@@ -53,6 +64,10 @@ class _Verifier:
                     self._demand(
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
+                case Tile():
+                    self._conditions(s.full)
+                    self.block(s.body)
+                    self.block(s.edge)
                 case Store():
                     self._scalar(s.value)
                     self._index(s.buffer, s.index)
@@ -84,6 +99,8 @@ class _Verifier:
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""
+        if part.sizes:
+            return True
         extents = [self.program.sizes[self.sizes[v]].fixed for _, v in part.terms]
         extent = self.program.sizes[size].fixed
         if extent is None or None in extents:

@@ -70,11 +70,7 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
         for index, size in zip(read.index, source.dims, strict=True):
             axis = index.axis()
             _demand(
-                axis is None
-                or node.sizes[axis] == size
-                or _is_part(shaped, node.sizes[axis], size),
-                "an axis has the size it walks",
-                value,
+                axis is None or node.sizes[axis] == size, "an axis has the size it walks", value
             )
     for part in walk(node.scalar):
         _demand(part.dtype in DTYPES, "every scalar is typed", value)
@@ -87,12 +83,6 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
         if isinstance(part, Apply) and PRIMITIVES[part.primitive].kind not in ("logic", "move"):
             alike = part.arguments[PRIMITIVES[part.primitive].kind == "select" :]
             _demand(len({a.dtype for a in alike}) == 1, "arguments have one type", value)
-
-
-def _is_part(shaped: Shaped, part: int, size: int) -> bool:
-    """Whether an axis of known extent walks the first elements of a dimension."""
-    inner, outer = shaped.sizes[part].fixed, shaped.sizes[size].fixed
-    return inner is not None and outer is not None and inner <= outer
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

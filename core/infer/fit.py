@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
-from ilang.core.ir.shaped import Derivation, Place, Shaped, Size
+from ilang.core.ir.shaped import Bound, Derivation, Place, Shaped, Size
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
@@ -16,12 +16,15 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
 
     Raises:
         ShapeError: E0503 (rank), E0505 (a shared axis with two extents), E0506 (a written extent), E0507 (negative or
-            too large), E0572 (a window that does not fit), E0573 (a derived extent that an array contradicts), E0574
-            (a fixed index outside its dimension).
+            too large), E0517 (a stride that leaves a remainder), E0518 (a part that nothing is left for), E0572 (a
+            window that does not fit), E0573 (a derived extent that an array contradicts), E0574 (a fixed index outside
+            its dimension).
     """
     tensors = [shaped.tensors[value] for value in shaped.inputs]
     names = [tensor.name for tensor in tensors]
     extents = _fit(shaped.sizes, names, [len(tensor.dims) for tensor in tensors], shapes)
+    for bound in shaped.bounds:
+        _check_bound(bound, extents[bound.size])
     for derived in shaped.derived:
         _derive(shaped, derived, extents)
     found = []
@@ -30,28 +33,58 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
             raise InternalError("E9906", f"nothing gives size {size.name}")
         found.append(extent)
     for bound in shaped.bounds:
-        if found[bound.size] <= bound.position:
-            message = f"index {bound.position} is outside a dimension of extent {found[bound.size]}"
-            raise ShapeError("E0574", message, bound.span, "positions count from 0")
+        _check_bound(bound, found[bound.size])
     return tuple(found)
+
+
+def _check_bound(bound: Bound, extent: int | None) -> None:
+    """Refuse an extent that does not reach as far as it is read."""
+    if extent is None or extent > bound.position:
+        return
+    if bound.part is not None:
+        message = (
+            f"`{bound.span.text()}`: axis {bound.part} has no element, and here it has at least 1"
+        )
+        help_line = "a window has at least one element, and at least one position"
+        raise ShapeError("E0518", message, bound.span, help_line)
+    message = f"index {bound.position} is outside a dimension of extent {extent}"
+    raise ShapeError("E0574", message, bound.span, "positions count from 0")
+
+
+def derived_extent(derived: Derivation, extents: Sequence[int | None]) -> tuple[int, int]:
+    """The extent that follows from others, and what is left over."""
+    total = derived.offset
+    for coefficient, size in derived.terms:
+        extent = extents[size]
+        if extent is None:
+            raise InternalError("E9906", f"nothing gives size {size}")
+        total += coefficient * extent
+    return divmod(total, derived.divisor)
 
 
 def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> None:
     """Compute a derived extent, or check it where it is known already."""
-    base = extents[derived.base]
-    windows = [(step, extents[size]) for step, size in derived.windows]
-    if base is None or any(extent is None for _, extent in windows):
-        raise InternalError("E9906", f"nothing gives size {shaped.sizes[derived.base].name}")
-    spread = sum(step * (extent - 1) for step, extent in windows if extent is not None)
-    extent = (base + 2 * derived.pad - spread - 1) // derived.stride + 1
+    extent, rest = derived_extent(derived, extents)
     name = shaped.sizes[derived.size].name
-    if extent < 0:
-        message = f"a window of {spread + 1} positions does not fit into an extent of {base}"
-        if derived.pad:
-            message += f" padded by {derived.pad} on both ends"
-        raise ShapeError(
-            "E0572", message, derived.span, "make the window smaller, or pad: `(y+u-1)`"
+    text = derived.span.text()
+    if derived.exact and rest:
+        total = extent * derived.divisor + rest
+        message = (
+            f"`{text}`: axis {name} would be {total}/{derived.divisor}, which is no whole number"
         )
+        help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
+        raise ShapeError("E0517", message, derived.span, help_line)
+    if extent < derived.least and derived.pad is None:
+        message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
+        help_line = (
+            "the parts of a concatenation, or the window, are larger than the axis they share"
+        )
+        raise ShapeError("E0518", message, derived.span, help_line)
+    if extent < derived.least:
+        raise _misfit(derived, extents)
+    if extent >= LARGEST_EXTENT:
+        message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
+        raise ShapeError("E0507", message, derived.span, None)
     known = extents[derived.size]
     if known is not None and known != extent:
         message = f"axis {name} has {extent} positions here, but its extent is {known} elsewhere"
@@ -59,6 +92,16 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
             "E0573", message, derived.span, "fix the padding or the arrays so that both agree"
         )
     extents[derived.size] = extent
+
+
+def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:
+    """A window of an index expression that does not fit into the dimension it walks."""
+    (_, walked), *windows = derived.terms
+    positions = 1 + sum(-c * ((extents[size] or 0) - 1) for c, size in windows)
+    message = f"a window of {positions} positions does not fit into an extent of {extents[walked]}"
+    if derived.pad:
+        message += f" padded by {derived.pad} on both ends"
+    return ShapeError("E0572", message, derived.span, "make the window smaller, or pad: `(y+u-1)`")
 
 
 def _fit(

@@ -30,7 +30,8 @@ from ilang.core.ir.operation import (
 )
 from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row
 from ilang.core.names import Names
-from ilang.core.record import record
+from ilang.core.record import record, replace
+from ilang.core.source import Span
 
 Index = tuple[Affine, ...]
 Terms = tuple[tuple[int, int], ...]
@@ -38,10 +39,11 @@ Terms = tuple[tuple[int, int], ...]
 
 @record
 class Loop:
-    """A loop of an operation: its name and its extent."""
+    """A loop of an operation: its name, its extent where it is known, and else the number of its run-time size."""
 
     name: str
-    extent: int
+    extent: int | None
+    size: int | None = None
 
 
 @record
@@ -74,11 +76,12 @@ class Projection:
 
     def _is_radix(self, terms: Sequence[tuple[int, int]]) -> bool:
         """Whether a sum of terms has one value per choice of its loops."""
-        reach = 0
+        reach: int | None = 0
         for coefficient, axis in sorted(terms):
-            if coefficient <= reach:
+            extent = self.loops[axis].extent
+            if reach is None or coefficient <= reach:
                 return False
-            reach += coefficient * (self.loops[axis].extent - 1)
+            reach = None if extent is None else reach + coefficient * (extent - 1)
         return True
 
     def is_surjective(self, sizes: Sequence[int]) -> bool:
@@ -87,10 +90,11 @@ class Projection:
         for index, size in zip(self.target, sizes, strict=True):
             reach = 1
             for coefficient, axis in sorted(index.terms):
-                if axis in seen or not 0 < coefficient <= reach:
+                extent = self.loops[axis].extent
+                if extent is None or axis in seen or not 0 < coefficient <= reach:
                     return False
                 seen.add(axis)
-                reach += coefficient * (self.loops[axis].extent - 1)
+                reach += coefficient * (extent - 1)
             if index.offset or reach < size:
                 return False
         return True
@@ -134,7 +138,8 @@ def project(inferred: Inferred, value: int) -> list[Projection]:
             rows[BATCH] = [Affine((), node.logic.position), *target[BATCH]]
             return [maker.done(_stored(target), [_stored(rows)])]
         case Einsum():
-            return list(_Specified(inferred, value, node.logic.spec, [*operands, shape]).run())
+            sizes = [_sizes(each) for each in (*operands, shape)]
+            return list(Specified(node.logic.spec, sizes, _Solved(inferred, value)).run())
         case Stack():
             return [_stacked(node.logic, operands[n], n) for n in range(len(operands))]
         case Interleave():
@@ -222,25 +227,74 @@ class _Maker:
         return Projection(tuple(self.loops), target, read, frozenset(), part)
 
 
-class _Build(_Maker):
+class Measure:
+    """What the sizes of a specification are: known numbers here, run-time sizes in ``passes/graph_to_shaped.py``.
+
+    A size is an integer, and what it means is the measure's own affair.
+    """
+
+    def label(self, name: str) -> int:
+        """The size of a label."""
+        raise NotImplementedError
+
+    def loop(self, name: str, size: int) -> Loop | None:
+        """A loop over a size; None where there is one iteration, whose index is 0."""
+        raise NotImplementedError
+
+    def shift(self, size: int) -> Affine:
+        """The constant index that is a size."""
+        raise NotImplementedError
+
+    def half(self, dilation: int, size: int, span: Span) -> Affine:
+        """The constant index that is half of what a window of that many steps spans, rounded down."""
+        raise NotImplementedError
+
+
+class _Solved(Measure):
+    """Sizes that are numbers."""
+
+    def __init__(self, inferred: Inferred, value: int) -> None:
+        self.inferred = inferred
+        self.value = value
+
+    def label(self, name: str) -> int:
+        return self.inferred.size(self.value, name)
+
+    def loop(self, name: str, size: int) -> Loop | None:
+        return None if size == 1 else Loop(name, size)
+
+    def shift(self, size: int) -> Affine:
+        return Affine((), size)
+
+    def half(self, dilation: int, size: int, span: Span) -> Affine:
+        return Affine((), (dilation * (size - 1) + 1) // 2)
+
+
+def _sizes(shape: Shape) -> list[list[int]]:
+    return [[axis.size for axis in row.axes() if isinstance(axis, Known)] for row in shape]
+
+
+class _Build:
     """The loops of one choice of parts of a specification, and the operands that its windows may leave."""
 
     def __init__(self, chosen: set[str]) -> None:
-        super().__init__()
+        self.loops: list[Loop] = []
+        self.sizes: list[int] = []
+        self.names = Names()
         self.chosen = chosen
         self.known: dict[str, Affine] = {}
         self.shape = 0  # whose index is being made
         self.beyond: set[int] = set()
 
 
-class _Specified:
+class Specified:
     """The projections of an einsum specification."""
 
     def __init__(
-        self, inferred: Inferred, value: int, spec: notation.Spec, shapes: Sequence[Shape]
+        self, spec: notation.Spec, shapes: Sequence[Sequence[Sequence[int]]], measure: Measure
     ) -> None:
-        self.inferred = inferred
-        self.value = value
+        """``shapes`` are the sizes of the rows of each operand, and of the result."""
+        self.measure = measure
         self.spec = spec
         self.shapes = shapes
         self.joined = [
@@ -257,7 +311,9 @@ class _Specified:
                 for axis, part in zip(self.joined, choice, strict=True)
             )
             if agrees and not self._mentions(self.spec.result, idle):
-                yield self._one(chosen, idle)
+                one = self._one(chosen, idle)
+                if one.reads:
+                    yield one
 
     @staticmethod
     def _mentions(shape: notation.ShapeSpec, idle: set[str]) -> bool:
@@ -276,8 +332,7 @@ class _Specified:
             shape, tensor = self.spec.shapes()[number], self.shapes[number]
             build.shape = number
             rows = []
-            for kind, (row, its) in enumerate(zip(shape.rows, tensor, strict=True)):
-                sizes = [axis.size for axis in its.axes() if isinstance(axis, Known)]
+            for kind, (row, sizes) in enumerate(zip(shape.rows, tensor, strict=True)):
                 first, last = len(row.leading), len(sizes) - len(row.trailing)
                 outer = [*zip(row.leading, sizes[:first], strict=True)]
                 inner = [*zip(row.trailing, sizes[last:], strict=True)]
@@ -302,16 +357,24 @@ class _Specified:
             if isinstance(axis, notation.Joined):
                 yield from axis.parts
 
+    def _loop(self, build: _Build, name: str, size: int) -> Affine:
+        """The index that walks a new loop."""
+        loop = self.measure.loop(build.names.fresh(name), size)
+        if loop is None:
+            return Affine(())
+        build.loops.append(loop)
+        build.sizes.append(size)
+        return Affine(((1, len(build.loops) - 1),))
+
     def _label(self, build: _Build, name: str) -> Affine:
         if name not in build.known:
-            build.known[name] = build.loop(name, self.inferred.size(self.value, name))
+            build.known[name] = self._loop(build, name, self.measure.label(name))
         return build.known[name]
 
-    @staticmethod
-    def _row_loop(build: _Build, variable: str, place: int, size: int) -> Affine:
+    def _row_loop(self, build: _Build, variable: str, place: int, size: int) -> Affine:
         key = f"{variable} {place}"
         if key not in build.known:
-            build.known[key] = build.loop(f"{variable.strip('.')}{place}", size)
+            build.known[key] = self._loop(build, f"{variable.strip('.')}{place}", size)
         return build.known[key]
 
     def _axis(self, build: _Build, axis: notation.Axis, size: int) -> Affine:
@@ -319,47 +382,72 @@ class _Specified:
             case notation.Label():
                 return self._label(build, axis.name)
             case notation.Blank():
-                return build.loop("blank", size)
+                return self._loop(build, "blank", size)
             case notation.Fixed():
                 return Affine((), axis.position)
             case notation.Window():
                 return self._window(build, axis, size)
             case notation.Joined():
-                return self._part(build, axis)
+                return self._partial(build, self._part(build, axis), size)
             case _:
                 assert_never(axis)
 
+    def _partial(self, build: _Build, index: Affine, size: int) -> Affine:
+        """The index, marked as a window where it is one loop that need not walk the whole dimension."""
+        axis = index.axis()
+        if axis is None or build.sizes[axis] == size:
+            return index
+        return replace(index, window=True)
+
     def _part(self, build: _Build, axis: notation.Joined) -> Affine:
         """The chosen part of a concatenated axis, after those before it."""
-        offset = 0
+        before: list[tuple[int, Affine]] = []
         for name in axis.parts:
             if name in build.chosen:
-                return _sum([(1, self._label(build, name))], offset)
-            offset += self.inferred.size(self.value, name)
+                return _sum([(1, self._label(build, name)), *before], 0)
+            before.append((1, self.measure.shift(self.measure.label(name))))
         raise AssertionError("no part of a concatenation is chosen")
 
     def _window(self, build: _Build, axis: notation.Window, size: int) -> Affine:
         parts = [(axis.stride, self._label(build, axis.over))]
-        offset = axis.offset
         if axis.kernel is not None:
             parts.append((axis.dilation, self._label(build, axis.kernel)))
             if axis.padded:
-                span = axis.dilation * (self.inferred.size(self.value, axis.kernel) - 1) + 1
-                offset -= span // 2
-        index = _sum(parts, offset)
-        most = index.offset + sum(c * (build.loops[loop].extent - 1) for c, loop in index.terms)
-        if index.offset < 0 or most >= size:
+                kernel = self.measure.label(axis.kernel)
+                parts.append((-1, self.measure.half(axis.dilation, kernel, axis.span)))
+        index = _sum(parts, axis.offset)
+        if self._leaves(build, axis, index, size):
             if build.shape == len(self.spec.operands):
                 message = f"`{axis.span.text()}` would write outside the result"
                 help_line = "on the result side a window has no padding and no offset past the end"
                 raise ShapeError("E0522", message, axis.span, help_line)
             build.beyond.add(build.shape)
-        return index
+        return self._partial(build, index, size)
+
+    def _leaves(self, build: _Build, axis: notation.Window, index: Affine, size: int) -> bool:
+        """Whether a window may leave its dimension, which has the size that the window demands."""
+        if not axis.padded or axis.kernel is None:
+            return not 0 <= axis.offset <= (0 if axis.kernel else axis.stride - 1)
+        extents = [build.loops[loop].extent for _, loop in index.terms]
+        if index.sizes or None in extents:
+            return True
+        steps = zip(index.terms, extents, strict=True)
+        most = index.offset + sum(c * ((extent or 0) - 1) for (c, _), extent in steps)
+        return index.offset < 0 or most >= size
 
 
 def _sum(parts: Sequence[tuple[int, Affine]], offset: int) -> Affine:
     terms: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for factor, part in parts:
+        offset += factor * part.offset
         for coefficient, loop in part.terms:
             terms[loop] = terms.get(loop, 0) + factor * coefficient
-    return Affine(tuple((c, loop) for loop, c in terms.items()), offset)
+        for coefficient, size in part.sizes:
+            sizes[size] = sizes.get(size, 0) + factor * coefficient
+    return Affine(
+        tuple((c, loop) for loop, c in terms.items()),
+        offset,
+        False,
+        tuple((c, size) for size, c in sizes.items() if c),
+    )

@@ -1,31 +1,48 @@
 """Ranks: how many dimensions each value has.
 
 An expression fixes the rank of what it reads and of what it gives; ``I`` and type conversions have the rank of
-what they are wired to. A value whose rank nothing fixes takes it from the array, or stays unknown (None).
+what they are wired to. A value whose rank nothing fixes takes it from the array, or stays unknown (None). The row
+variables of einsum specifications are counted from ranks, and give ranks (``counting.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
+from ilang.core.infer.counting import Counting, Known, Variable
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.record import record
 from ilang.core.source import Span
 
 
-def infer_ranks(graph: Graph, given: Sequence[int] | None) -> list[int | None]:
-    """The rank of every value; ``given`` are the ranks of the arrays, one per input.
+@record
+class Ranks:
+    """The rank of every value, None where nothing fixes it; the length of every row variable, and what says it.
+
+    ``assumed`` are the row variables that nothing counts: they stand for no axes.
+    """
+
+    of: tuple[int | None, ...]
+    lengths: dict[Variable, int]
+    reasons: dict[Variable, str]
+    assumed: tuple[Variable, ...]
+
+
+def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
+    """Solve a graph; ``given`` are the ranks of the arrays, one per input, None for one that is not there.
 
     Raises:
         ShapeError: E0501 (a value is read with another rank than it has), E0502 (one input read with two ranks),
-            E0503 (an array of another rank than the program reads).
+            E0503 (an array of another rank than the program reads), E0509 (row variables that nothing tells apart).
     """
     groups = UnionFind(len(graph.nodes))
     for value, node in enumerate(graph.nodes):
         if isinstance(node, Elementwise):
             groups.union(node.value, value)
-    known: dict[int, tuple[int, Span, str]] = {}
+    known: Known = {}
 
     def fix(value: int, rank: int, span: Span, role: str) -> None:
         group = groups.find(value)
@@ -33,22 +50,41 @@ def infer_ranks(graph: Graph, given: Sequence[int] | None) -> list[int | None]:
         if before[0] != rank:
             raise _mismatch(graph, value, before, (rank, span, role))
 
+    for value, rank, span, role in _written(graph):
+        fix(value, rank, span, role)
+    for number, offered in enumerate(given or ()):
+        if offered is None:
+            continue
+        group = groups.find(graph.inputs[number])
+        if group in known and known[group][0] != offered:
+            raise _wrong_array(graph, number, offered, known[group])
+        known.setdefault(group, (offered, graph.nodes[graph.inputs[number]].span, "is"))
+    counting = Counting(graph, groups.find, known)
+    counting.run()
+    found = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
+    return Ranks(
+        tuple(None if entry is None else entry[0] for entry in found),
+        counting.lengths,
+        counting.reasons,
+        tuple(counting.assumed),
+    )
+
+
+def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
+    """The ranks that a program writes: of what value, where, and in what role."""
     for value, node in enumerate(graph.nodes):
         if isinstance(node, Assignment):
-            fix(value, len(node.target), node.span, "gives")
+            yield value, len(node.target), node.span, "gives"
             for read in node.reads:
-                fix(read.value, len(read.index), read.span, "reads")
+                yield read.value, len(read.index), read.span, "reads"
+        elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
+            shapes = node.logic.spec.shapes()
+            for each, shape in zip((*node.operands, value), shapes, strict=True):
+                if all(row.variable is None for row in shape.rows):
+                    yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
     for claim in graph.claims:
         if claim.dims is not None:
-            fix(claim.value, len(claim.dims), claim.span, "is written with")
-    for number, rank in enumerate(given or ()):
-        group = groups.find(graph.inputs[number])
-        if group in known and known[group][0] != rank:
-            raise _wrong_array(graph, number, rank, known[group])
-        known.setdefault(group, (rank, graph.nodes[graph.inputs[number]].span, "is"))
-    return [
-        known[g][0] if (g := groups.find(v)) in known else None for v in range(len(graph.nodes))
-    ]
+            yield claim.value, len(claim.dims), claim.span, "is written with"
 
 
 def _mismatch(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ilang.core.record import record
 
 
@@ -9,20 +11,28 @@ from ilang.core.record import record
 class Affine:
     """An index of one dimension: the sum of ``coefficient * axis`` over ``terms``, plus ``offset``.
 
-    A ``window`` is written as a group, so its axes have extents of their own even where it is one axis alone.
+    A ``window`` is written as a group, so its axes have extents of their own even where it is one axis alone. ``sizes``
+    are further parts of the offset, each a coefficient and a size number: where a part of a concatenation begins is
+    known when the program runs.
     """
 
     terms: tuple[tuple[int, int], ...]
     offset: int = 0
     window: bool = False
+    sizes: tuple[tuple[int, int], ...] = ()
 
     def axis(self) -> int | None:
         """The axis that this index is exactly (coefficient 1, offset 0, no window), or None."""
-        if self.window:
+        if self.window or self.sizes:
             return None
         if len(self.terms) == 1 and self.terms[0][0] == 1 and self.offset == 0:
             return self.terms[0][1]
         return None
+
+    def renamed(self, names: Mapping[int, int]) -> Affine:
+        """The same index over other axes: ``names`` has the new number of each."""
+        terms = tuple((coefficient, names[axis]) for coefficient, axis in self.terms)
+        return Affine(terms, self.offset, self.window, self.sizes)
 
     def is_whole(self) -> bool:
         """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""

@@ -24,7 +24,10 @@ from ilang.core.record import record
 
 @record
 class Buffer:
-    """Storage of one tensor, row-major: ``dims`` are size numbers. ``role``: input, output or temporary."""
+    """Storage of one tensor, row-major: ``dims`` are size numbers.
+
+    ``role``: input, output, temporary, or tile (a ``Tile`` fills it).
+    """
 
     name: str
     dtype: str
@@ -108,7 +111,23 @@ class Fold:
     lanes: int
 
 
-Statement = For | If | Define | Change | Store | Fold
+@record
+class Tile:
+    """A register tile: ``body`` fills the elements of ``buffer``, all starting from ``start``.
+
+    The loops over the elements are innermost, constant, and in the order of the buffer's dimensions; a target may hold
+    the elements in registers, the last dimension in lanes. Where ``full`` does not hold, a loop over the elements
+    would leave the tensor, and ``edge`` runs instead: the same loops, each stopping at the end of its dimension.
+    """
+
+    buffer: int
+    start: Scalar
+    full: tuple[Within, ...]
+    body: tuple[Statement, ...]
+    edge: tuple[Statement, ...]
+
+
+Statement = For | If | Define | Change | Store | Fold | Tile
 
 
 @record
@@ -156,5 +175,7 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
     while stack:
         s = stack.pop()
         yield s
-        if isinstance(s, (For, If)):
+        if isinstance(s, Tile):
+            stack.extend(reversed(s.edge))
+        if isinstance(s, (For, If, Tile)):
             stack.extend(reversed(s.body))

@@ -90,3 +90,11 @@ def schedule_text(node: Assignment, nest: Nest) -> str:
     roles += [f"{node.operand(n)}:{space}" for n, space in enumerate(nest.spaces) if space]
     text = (f"| {splits} | " if splits else "|| ") + " ".join(words)
     return f"{text} | {','.join(roles)}" if roles else text.rstrip()
+
+
+def unscheduled(node: Assignment) -> str:
+    """The text of an expression without its schedule."""
+    if node.schedule is None:
+        return node.text
+    form, _, rest = node.text.partition("~")
+    return f"{form}~{rest.partition('|')[0].rstrip()}"

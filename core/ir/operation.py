@@ -15,6 +15,7 @@ from __future__ import annotations
 from ilang.core.ir.rows import Known
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
+from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
 
@@ -82,7 +83,7 @@ Logic = Pointwise | Compose | Transpose | Slice | Einsum | Stack | Interleave
 
 @record
 class Operation:
-    """An operation: ``target (acc)= scalar(operands)``, its axes found by inference."""
+    """An operation: ``target (acc)= scalar(operands)``, its axes found by inference; ``text`` is how it is written."""
 
     operands: tuple[int, ...]
     scalar: Scalar
@@ -90,6 +91,7 @@ class Operation:
     logic: Logic
     text: str
     span: Span
+    schedule: Schedule | None = None
 
 
 @record

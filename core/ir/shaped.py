@@ -9,6 +9,7 @@ Invariants:
     - ``derived`` is in the order in which extents can be computed; a derived size that an argument also gives must
       agree.
     - Each output is a value of its own: an assignment, never an input, never listed twice.
+    - Size terms of an index are size numbers.
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
       the whole dimension, or 0 where the dimension has size 1.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
@@ -53,27 +54,34 @@ class Size:
 
 @record
 class Derivation:
-    """An extent that follows from others: the positions at which a window fits into a dimension.
+    """An extent that follows from others: ``size`` = floor((sum over ``terms`` + offset) / divisor).
 
-    ``size`` = floor((base + 2 * pad - sum of step * (window - 1) - 1) / stride) + 1, over the (step, window size)
-    pairs of ``windows``.
+    A term is a coefficient and a size number. The extent is at least ``least``; where ``exact``, nothing is left over.
+    ``pad`` is there for the positions of a window of an index expression, the first term then being the dimension that
+    it walks: what it is padded by on both ends.
     """
 
     size: int
-    base: int
-    stride: int
-    pad: int
-    windows: tuple[tuple[int, int], ...]
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+    divisor: int
+    exact: bool
+    least: int
+    pad: int | None
     span: Span
 
 
 @record
 class Bound:
-    """A fixed index: the extent of ``size`` must be more than ``position``."""
+    """A fixed index: the extent of ``size`` must be more than ``position``.
+
+    ``part`` names the axis that must not be empty, where the bound is that of a window of an einsum specification.
+    """
 
     size: int
     position: int
     span: Span
+    part: str | None = None
 
 
 @record
@@ -150,8 +158,32 @@ Node = Input | Assignment
 
 
 @record
+class Rows:
+    """A value as a specification sees it: its axes in memory order, ``batch`` of them first and ``inner`` last."""
+
+    value: int
+    axes: tuple[str, ...]
+    batch: int
+    inner: int
+
+
+@record
+class Counted:
+    """A row variable as written, how many axes it stands for, and what says so; ``assumed`` where nothing does."""
+
+    variable: str
+    length: int
+    because: str
+    assumed: bool
+    span: Span
+
+
+@record
 class Shaped:
-    """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``."""
+    """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``.
+
+    ``rows`` and ``counted`` tell what einsum specifications found; ``guessed`` are sizes that nothing gives.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -161,3 +193,6 @@ class Shaped:
     bounds: tuple[Bound, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    rows: tuple[Rows, ...] = ()
+    counted: tuple[Counted, ...] = ()
+    guessed: tuple[int, ...] = ()

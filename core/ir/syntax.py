@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ilang.core.ir.spec import Spec
 from ilang.core.record import record
 from ilang.core.source import Source, Span
 
@@ -153,6 +154,15 @@ class Expression:
 
 
 @record
+class Einsum:
+    """``einsum("ij; jk => ik")``: an extended einsum specification as a component."""
+
+    spec: Spec
+    schedule: Schedule | None
+    span: Span
+
+
+@record
 class Number:
     """A decimal literal as written: a component with no input and one rank-0 output."""
 
@@ -201,7 +211,7 @@ class Swap:
     span: Span
 
 
-Tree = Expression | Number | Identity | Conversion | Name | Combine | Swap
+Tree = Expression | Einsum | Number | Identity | Conversion | Name | Combine | Swap
 
 
 @record

@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from ilang.core.diagnostic import MeaningError, ModuleError, NotationError, nearest
-from ilang.core.ir.syntax import Combine, Conversion, Identity, Name, Number, Swap, Tree
+from ilang.core.ir.syntax import (
+    Combine,
+    Conversion,
+    Einsum,
+    Identity,
+    Name,
+    Number,
+    Swap,
+    Tree,
+)
 from ilang.core.notation.index import is_affine, matches_form, read_expression
 from ilang.core.notation.reader import (
     BLANKS,
@@ -25,6 +34,7 @@ from ilang.core.notation.reader import (
     Reader,
     is_head,
 )
+from ilang.core.notation.schedule import opens_schedule
 from ilang.core.source import Source, Span
 
 DEEPEST = 200
@@ -32,6 +42,7 @@ DEEPEST = 200
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
 QUOTES = "'\""
+EINSUM_HELP = 'a specification is quoted: `einsum("ij;jk=>ik")`'
 INFINITY = float("inf")
 
 
@@ -174,6 +185,8 @@ class _Program:
         grouped = follows == "(" and is_affine(reader, after)
         if word == "i" and follows == "(" and not grouped:
             return self.quotation(after)
+        if word == "einsum" and follows == "(" and not grouped:
+            return self.specification(after)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
@@ -185,6 +198,9 @@ class _Program:
         if follows == "=" and not operated and is_head(reader.text[:after]):
             reader.pos = after
             raise reader.unexpected("E0105", f"an operator or `~` after `{word}`")
+        if word == "einsum" and not operated:
+            reader.pos = after
+            raise reader.unexpected("E0112", "`(` and a quoted specification", EINSUM_HELP)
         if operated or word == "i" or not alone:
             return read_expression(reader)  # which says what is missing
         raise self.unknown(word)
@@ -235,23 +251,52 @@ class _Program:
         """``i("...")``: the text inside has no names."""
         reader = self.reader
         reader.take(reader.pos + 1)
+        opened, close = self.quoted(bracket, "a quoted program", 'it is written `i("+ij~i")`')
+        inner = Reader(reader.source, reader.pos, close, reader.text, reader.trace)
+        tree = read_program(inner, ())
+        self.unquoted(opened, close, "the quoted program")
+        return tree
+
+    def specification(self, bracket: int) -> Tree:
+        """``einsum("ij;jk=>ik")``, and the schedule after it."""
+        from ilang.core.notation.einsum import parse_spec
+
+        reader = self.reader
+        start = reader.pos
+        reader.take(reader.past(WORD, start))
+        opened, close = self.quoted(bracket, "a quoted specification", EINSUM_HELP)
+        spec = parse_spec(reader.source, reader.span(reader.pos, close))
+        reader.take(close)
+        self.unquoted(opened, close, "the quoted specification")
+        if opens_schedule(reader):
+            reader.skip()
+            message = "a schedule of an einsum specification is not in this version"
+            help_line = "leave the schedule out; to pair with what follows, write parentheses"
+            raise NotationError("E0115", message, reader.here(), help_line)
+        return Einsum(spec, None, reader.span(start))
+
+    def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:
+        """Take ``("``; the bracket, and where the quote is closed again."""
+        reader = self.reader
         reader.pos = bracket
         opened = reader.take(bracket + 1)
         c = reader.skip()
         if not c or c not in QUOTES:
-            raise reader.unexpected("E0112", "a quoted program", 'it is written `i("+ij~i")`')
+            raise reader.unexpected("E0112", wanted, help_line)
         close = _closing_quote(reader, reader.pos)
         reader.take(reader.pos + 1)
-        inner = Reader(reader.source, reader.pos, close, reader.text, reader.trace)
-        tree = read_program(inner, ())
+        return opened, close
+
+    def unquoted(self, opened: Span, close: int, what: str) -> None:
+        """Take ``")``."""
+        reader = self.reader
         reader.pos = close
         reader.take(close + 1)
         if reader.skip() != ")":
             if not reader.peek():
                 raise NotationError("E0110", "this parenthesis is never closed", opened)
-            raise reader.unexpected("E0112", "`)` after the quoted program")
+            raise reader.unexpected("E0112", f"`)` after {what}")
         reader.take(reader.pos + 1)
-        return tree
 
 
 def _closing_quote(reader: Reader, start: int) -> int:

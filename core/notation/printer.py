@@ -13,6 +13,7 @@ from ilang.core.ir.syntax import (
     Combine,
     Conversion,
     Definition,
+    Einsum,
     Expression,
     Fixed,
     Group,
@@ -73,15 +74,20 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
     """A subtree, in parentheses unless it binds at least as tightly as asked."""
     if isinstance(tree, Combine):
         bare = BINDING[tree.symbol] >= binding
-    elif isinstance(tree, Expression) and tree.schedule is not None:
+    elif isinstance(tree, Expression | Einsum) and tree.schedule is not None:
         bare = bool(tree.schedule.order or tree.schedule.roles)
     else:
         bare = True
     return [tree] if bare else ["(", tree, ")"]
 
 
-def _leaf(tree: Expression | Number | Identity | Conversion | Name, names: Container[str]) -> str:
+def _leaf(
+    tree: Expression | Einsum | Number | Identity | Conversion | Name, names: Container[str]
+) -> str:
     match tree:
+        case Einsum():
+            text = f'einsum("{tree.spec.text}")'
+            return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")

@@ -19,8 +19,8 @@ KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,")
 
 COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
-LATER = ("einsum", "einx", "elementwise", "op", "cd")
-RESERVED = frozenset(("I", "i", *LATER, *TYPES))
+LATER = ("einx", "elementwise", "op", "cd")
+RESERVED = frozenset(("I", "i", "einsum", *LATER, *TYPES))
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
 TILDE_HELP = "`~` stands between the inputs and the output: `+ij~i`"

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import ElementTypeError, InternalError, Label, ShapeError
-from ilang.core.dtype import accumulator, arithmetic
+from ilang.core.dtype import accumulator
+from ilang.core.infer.counting import Flat, axis_says, variable_says
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.extents import Extents
 from ilang.core.infer.fit import fit_shaped
-from ilang.core.infer.ranks import infer_ranks
+from ilang.core.infer.projections import Loop, Measure, Specified
+from ilang.core.infer.ranks import Ranks, infer_ranks
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import walks
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
-from ilang.core.names import Names
-from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.rows import MEMORY_ORDER
+from ilang.core.ir.scalar import Constant, Operand, Scalar
+from ilang.core.passes.assembly import Assembly, name_tensors, reduced_scalar
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -29,7 +32,7 @@ LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 def graph_to_shaped(
     program: graph.Graph,
     dtypes: Sequence[str | None] | None = None,
-    ranks: Sequence[int] | None = None,
+    ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> shaped.Shaped:
     """Infer everything; ``dtypes`` and ``ranks`` are those of the arrays, ``shapes`` fixes every extent.
@@ -41,10 +44,48 @@ def graph_to_shaped(
     if shapes is not None:
         ranks = [len(shape) for shape in shapes]
     found = infer_ranks(program, ranks)
-    known = [rank for rank in found if rank is not None]
-    if len(known) < len(found):
-        raise _undetermined(program, found)
-    return _Shaping(program, known, dtypes or [None] * len(program.inputs)).run(shapes)
+    if None in found.of:
+        raise _undetermined(program, found.of)
+    return _Shaping(program, found, dtypes or [None] * len(program.inputs)).run(shapes)
+
+
+class _RunTime(Measure):
+    """Sizes of an einsum operation that come at run time, as size numbers."""
+
+    def __init__(self, extents: Extents, value: int) -> None:
+        self.extents = extents
+        self.value = value
+
+    def label(self, name: str) -> int:
+        return self.extents.of_label(self.value, name)
+
+    def loop(self, name: str, size: int) -> Loop | None:
+        return Loop(name, self.extents.sizes[size].fixed, size)
+
+    def shift(self, size: int) -> Affine:
+        fixed = self.extents.sizes[size].fixed
+        return Affine((), fixed) if fixed is not None else Affine((), sizes=((1, size),))
+
+    def half(self, dilation: int, size: int, span: Span) -> Affine:
+        fixed = self.extents.sizes[size].fixed
+        if fixed is not None:
+            return Affine((), (dilation * (fixed - 1) + 1) // 2)
+        return self.shift(self.extents.half(dilation, size, span))
+
+
+def _size_of(loop: Loop) -> int:
+    assert loop.size is not None
+    return loop.size
+
+
+def _rows(dims: Sequence[int], rows: Sequence[Sequence[object]]) -> list[list[int]]:
+    """The size numbers of three rows, from those of the dimensions in memory order."""
+    found: dict[int, list[int]] = {}
+    first = 0
+    for kind in MEMORY_ORDER:
+        found[kind] = list(dims[first : first + len(rows[kind])])
+        first += len(rows[kind])
+    return [found[kind] for kind in range(len(rows))]
 
 
 def _undetermined(program: graph.Graph, ranks: Sequence[int | None]) -> ShapeError:
@@ -59,20 +100,17 @@ def _undetermined(program: graph.Graph, ranks: Sequence[int | None]) -> ShapeErr
     )
 
 
-class _Shaping:
+class _Shaping(Assembly):
     """One run of the inference over a graph whose ranks are known."""
 
-    def __init__(
-        self, program: graph.Graph, ranks: list[int], dtypes: Sequence[str | None]
-    ) -> None:
+    def __init__(self, program: graph.Graph, found: Ranks, dtypes: Sequence[str | None]) -> None:
         self.program = program
-        self.ranks = ranks
+        self.found = found
+        self.rows: list[shaped.Rows] = []
+        self.ranks = [rank for rank in found.of if rank is not None]
         self.dtypes = _input_dtypes(program, dtypes)
-        self.extents = Extents(program, ranks)
-        self.nodes: list[shaped.Node] = []
-        self.tensors: list[shaped.Tensor] = []
-        self.number: dict[int, int] = {}  # value of the graph -> value of the shaped graph
-        self.constants: dict[int, Constant] = {}
+        self.extents = Extents(program, self.ranks, found.lengths)
+        super().__init__(_size_of, lambda number: self.extents.sizes[number].fixed)
 
     def run(self, shapes: Sequence[tuple[int, ...]] | None) -> shaped.Shaped:
         for value, node in enumerate(self.program.nodes):
@@ -84,10 +122,13 @@ class _Shaping:
             tuple(self.nodes),
             tuple(replace(t, name=name) for t, name in zip(self.tensors, names, strict=True)),
             self.extents.sizes,
-            self.extents.derived,
+            tuple(self.extents.derived),
             self.extents.bounds,
             tuple(self.number[value] for value in self.program.inputs),
             tuple(outputs),
+            tuple(self.rows),
+            self._counted(),
+            self.extents.guessed_sizes(),
         )
         self._check_claims(result)
         if shapes is None:
@@ -113,10 +154,45 @@ class _Shaping:
                     self.constants[value] = folded
                     return
                 self._assignment(value, self._spread(value, node))
+            case Operation() if isinstance(node.logic, Einsum):
+                rows = self.extents.specifications[value].rows
+                values = (*node.operands, value)
+                shapes = [
+                    _rows(self._dims(each), its) for each, its in zip(values, rows, strict=True)
+                ]
+                self._note(node.operands, rows)
+                made = Specified(node.logic.spec, shapes, _RunTime(self.extents, value))
+                self.operation(value, node, self._dims(value), list(made.run()))
+                self._note((value,), rows[-1:])
             case _:
                 raise InternalError(
                     "E9901", "an operation over rows reached the inference of letters"
                 )
+
+    def _note(self, values: Sequence[int], rows: Sequence[Flat]) -> None:
+        """Note the rows of values."""
+        for value, (batch, inner, output) in zip(values, rows, strict=False):
+            if value in self.number:
+                axes = tuple(map(axis_says, (*batch, *output, *inner)))
+                self.rows.append(shaped.Rows(self.number[value], axes, len(batch), len(inner)))
+
+    def _counted(self) -> tuple[shaped.Counted, ...]:
+        """What is known of row variables, in the order in which they were found."""
+        found = self.found
+        return tuple(
+            shaped.Counted(
+                variable_says(variable[1]),
+                length,
+                found.reasons[variable],
+                variable in found.assumed,
+                self.program.nodes[variable[0]].span,
+            )
+            for variable, length in found.lengths.items()
+        )
+
+    def _dims(self, value: int) -> tuple[int, ...]:
+        """The size numbers of the dimensions of a value."""
+        return tuple(self.extents.of(value, dim) for dim in range(self.ranks[value]))
 
     def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:
         """An elementwise node as the assignment it is, now that its rank is known."""
@@ -157,10 +233,7 @@ class _Shaping:
         self._add(value, result, dtype)
 
     def _add(self, value: int, node: shaped.Node, dtype: str) -> None:
-        self.number[value] = len(self.nodes)
-        self.nodes.append(node)
-        dims = tuple(self.extents.of(value, dim) for dim in range(self.ranks[value]))
-        self.tensors.append(shaped.Tensor("", dtype, dims))
+        self.number[value] = self.add(node, dtype, self._dims(value))
 
     def _outputs(self) -> list[int]:
         """Every output as a value of its own: inputs, constants and repeated outputs are copied."""
@@ -187,7 +260,7 @@ class _Shaping:
 
     def _unmapped(self, value: int, node: graph.Assignment) -> None:
         """Add a copy of a value: its axes have the sizes of the value's own dimensions."""
-        sizes = tuple(self.extents.of(value, dim) for dim in range(self.ranks[value]))
+        sizes = self._dims(value)
         reads = tuple(shaped.Read(self.number[read.value], read.index) for read in node.reads)
         delivered = [Operand(0, self.tensors[read.value].dtype) for read in reads]
         scalar = type_scalar(node.scalar, delivered, node.span)
@@ -227,40 +300,3 @@ def _input_dtypes(program: graph.Graph, given: Sequence[str | None]) -> list[str
         dtype or written.get(value) or "f32"
         for value, dtype in zip(program.inputs, given, strict=True)
     ]
-
-
-def reduced_scalar(
-    written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
-) -> tuple[Scalar, str]:
-    """The typed scalar of an assignment, and the type of its result."""
-    scalar = type_scalar(written, delivered, span)
-    assert scalar.dtype is not None
-    if acc is not None:
-        primitive = OPS[acc].binary
-        assert primitive is not None
-        if PRIMITIVES[primitive].kind == "logic":
-            scalar = Apply("truth", (scalar,), "bool")
-        elif scalar.dtype == "bool":
-            scalar = Convert(scalar, arithmetic("bool"))
-    dtype = scalar.dtype
-    assert dtype is not None
-    return scalar, dtype
-
-
-def name_tensors(
-    program: graph.Graph, outputs: list[int], number: dict[int, int], count: int
-) -> list[str]:
-    """Names of tensors in loops and messages: inputs by their name, ``out``, and ``t1``, ``t2``, ... between."""
-    names = [""] * count
-    for position, value in enumerate(program.inputs):
-        if value in number:
-            names[number[value]] = program.input_name(position)
-    unique = Names(frozenset(names))
-    for position, value in enumerate(outputs):
-        names[value] = unique.fresh("out" if len(outputs) == 1 else f"out{position}")
-    serial = 0
-    for value, name in enumerate(names):
-        if not name:
-            serial += 1
-            names[value] = unique.fresh(f"t{serial}")
-    return names

@@ -26,12 +26,13 @@ from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text
+from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
+from ilang.core.passes.tiles import Shape, full, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 
@@ -178,6 +179,8 @@ class _Lowering:
         if not nest.factors[axis]:
             return whole, None
         size = self.storage.part(whole, nest.factors[axis], loop.part)
+        if loop in frame.constant:
+            return size, None
         others = [part for part in nest.parts(axis) if part != loop and part in frame.home]
         if len(others) < len(nest.factors[axis]):
             return size, None  # another part, opened inside, stops at the end of the dimension
@@ -193,7 +196,7 @@ class _Lowering:
             for c, axis in index.terms
             for part in frame.nest.parts(axis)
         )
-        return Affine(terms, index.offset, index.window)
+        return Affine(terms, index.offset, index.window, index.sizes)
 
     # -- assignments ---------------------------------------------------------------------------------------------------
 
@@ -241,7 +244,7 @@ class _Lowering:
         self._count(frame, block, kernel.Store(frame.place.buffer, index, value))
 
     def _comment(self, frame: Frame) -> None:
-        line = f"{frame.node.text.partition('|')[0].rstrip()}   {schedule_text(frame.node, frame.nest)}"
+        line = f"{unscheduled(frame.node)}   {schedule_text(frame.node, frame.nest)}"
         self.comments.append(line)
 
     def _named(self, name: str) -> str:
@@ -289,7 +292,11 @@ class _Lowering:
         if read in reader.staged:
             return
         if isinstance(self.shaped.nodes[read.value], Input):
-            reader.staged[read] = self._copied(reader, read, site)
+            below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
+            copied = (reader.value, read, below)
+            if copied not in site.places:
+                site.places[copied] = self._copied(reader, read, site)
+            reader.staged[read] = site.places[copied]
             return
         node, nest = self._node(read.value)
         fusion = fuse(self.provenance, reader.value, reader.nest, read, depth, nest)
@@ -408,10 +415,13 @@ class _Lowering:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
         outputs = set(frame.node.output_axes())
         inner = [loop for loop in loops if loop.axis in outputs]
-        if inner:
-            yield from self._buffered(frame, scope, loops, inner)
-        else:
+        tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if not inner:
             yield from self._single(frame, scope, loops)
+        elif tile is not None and not tile.head:
+            yield from self._whole_tile(frame, scope, tile)
+        else:
+            yield from self._buffered(frame, scope, loops, inner, tile)
 
     def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A reduction with one accumulator: a scalar variable."""
@@ -427,7 +437,45 @@ class _Lowering:
         result = self.shaped.tensors[frame.value].dtype
         self._write(frame, scope.block, converted(acc, result))
 
-    def _buffered(self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop]) -> Steps:
+    def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
+        """A reduction whose reduced loops are all inside its output loops: a tile has its final values."""
+        dtype = self.shaped.tensors[frame.value].dtype
+
+        def finish(body: Block, value: Scalar) -> None:
+            self._write(frame, body, converted(value, dtype))
+
+        yield from self._tile(frame, scope, tile, finish)
+
+    def _tile(
+        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Fill a register tile, by constant loops where all of them stay inside, and use its elements."""
+        node, buffer = frame.node, self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
+
+        def element() -> Load:
+            at = tuple(walks(frame.variable(loop)) for loop in tile.lanes)
+            return Load(buffer, at, tile.dtype)
+
+        def step(body: Block) -> None:
+            held = element()
+            acc = self._accumulated(frame, held, tile.dtype)
+            self._count(frame, body, kernel.Store(buffer, held.index, acc))
+
+        within = full(frame, self.storage, tile)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(tile.lanes) if constant else frozenset()
+            yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(inside.block))
+        start = replace(start_of(node), dtype=tile.dtype)
+        scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
+        self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
+
+    def _buffered(
+        self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
+    ) -> Steps:
         """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
         dtype, node, nest = frame.node.acc_dtype, frame.node, frame.nest
         whole = [
@@ -468,8 +516,22 @@ class _Lowering:
             result = self.shaped.tensors[frame.value].dtype
             self._write(frame, body, converted(Load(buffer, at(), dtype), result))
 
+        def merge(body: Block, value: Scalar) -> None:
+            held = Load(buffer, at(), dtype)
+            merged = self._combined(node, held, converted(value, dtype))
+            body.append(kernel.Store(buffer, held.index, merged))
+
         self._over(frame, scope, inner, start)
-        yield from self._inside(frame, scope, loops, step)
+        if tile is None:
+            yield from self._inside(frame, scope, loops, step)
+        else:
+            inside = scope
+            for loop in tile.head:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            yield from self._tile(frame, inside, tile, merge)
+            for loop in reversed(tile.head):
+                self._leave(frame, loop)
         self._over(frame, scope, inner, finish)
 
     def _inside(
@@ -512,14 +574,18 @@ class _Lowering:
             if index.terms and not index.is_whole()
         )
 
-    def _accumulated(self, frame: Frame, acc: Scalar) -> Scalar:
-        """The accumulator after one more iteration."""
-        node = frame.node
+    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
+        """The accumulator, of its own type unless another is given, after one more iteration."""
+        value = converted(self._value(frame), dtype or frame.node.acc_dtype)
+        return self._combined(frame.node, acc, value)
+
+    @staticmethod
+    def _combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
+        """Two partial results of a reduction as one."""
         assert node.acc is not None
         primitive = OPS[node.acc].binary
         assert primitive is not None
-        value = converted(self._value(frame), node.acc_dtype)
-        return Apply(primitive, (acc, value), node.acc_dtype)
+        return Apply(primitive, (one, other), other.dtype)
 
     # -- elements ------------------------------------------------------------------------------------------------------
 

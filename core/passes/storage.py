@@ -67,6 +67,10 @@ class Storage:
             )
         )
 
+    def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
+        """The elements of a register tile."""
+        return self._add(kernel.Buffer(name, dtype, tuple(dims), "tile", private=True))
+
     def _add(self, buffer: kernel.Buffer) -> int:
         self.buffers.append(buffer)
         return len(self.buffers) - 1

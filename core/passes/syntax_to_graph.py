@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, visible
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import OPS
@@ -144,6 +145,9 @@ class _Wiring:
                 return _Wires(
                     [slot], [self._add(graph.Elementwise(slot, scalar, node.dtype, node.span))]
                 )
+            case syntax.Einsum():
+                slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
+                return _Wires(slots, [self._add(_operation(node, slots))])
             case syntax.Expression():
                 patterns = [node.left] if node.right is None else [node.left, node.right]
                 slots = [self._add(_Slot(pattern.span)) for pattern in patterns]
@@ -260,6 +264,8 @@ def _operands(node: _Slot | graph.Node) -> list[int]:
             return [read.value for read in node.reads]
         case graph.Elementwise():
             return [node.value]
+        case Operation():
+            return list(node.operands)
         case _:
             return []
 
@@ -273,6 +279,8 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
             return replace(node, reads=reads)
         case graph.Elementwise():
             return replace(node, value=values[0])
+        case Operation():
+            return replace(node, operands=tuple(values))
         case _:
             raise InternalError("E9901", "an open slot is no node")
 
@@ -280,6 +288,15 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
 def _constant(node: syntax.Number) -> graph.Assignment:
     scalar = Constant(int(node.text) if node.text.lstrip("-").isdigit() else float(node.text))
     return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
+
+
+def _operation(node: syntax.Einsum, slots: list[int]) -> Operation:
+    """An einsum specification: the sum of products over the axes that the result lacks."""
+    scalar: Scalar = Operand(0)
+    for number in range(1, len(slots)):
+        scalar = Apply("mul", (scalar, Operand(number)))
+    logic, text = Einsum(node.spec), print_tree(node)
+    return Operation(tuple(slots), scalar, "+", logic, text, node.span, node.schedule)
 
 
 def _assignment(

@@ -127,7 +127,7 @@ class _Choice:
         found: dict[Access, float] = {}
         for access, weight in known[read.value].items():
             if access != made.target or weight != WRITE_WEIGHT:
-                moved = tuple(_renamed(index, renamed) for index in access)
+                moved = tuple(index.renamed(renamed) for index in access)
                 found[moved] = found.get(moved, 0.0) + weight
         return found
 
@@ -211,12 +211,6 @@ def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
         None if entry is None or value in shared else (entry[1], entry[2])
         for value, entry in enumerate(found)
     ]
-
-
-def _renamed(index: Affine, names: dict[int, int]) -> Affine:
-    return Affine(
-        tuple((coefficient, names[axis]) for coefficient, axis in index.terms), index.offset
-    )
 
 
 def _leading(order: tuple[Loop, ...], back: dict[int, list[int]]) -> int:

@@ -29,10 +29,14 @@ def run(request: Request, screen: Screen) -> int:
 
     from pathlib import Path
 
-    from ilang.codegen.project import write_project
+    from ilang.codegen.project import fixed, write_project
+    from ilang.core.explanation import assumed_notes
 
     stem = Path(path).stem
     written = write_project(found, Path(folder), module.source.text, stem, shapes)
+    for graph in found:
+        for note in assumed_notes(fixed(graph, shapes)):
+            screen.note(f"{graph.name}: {note}")
     for file in written:
         screen.write_path(str(file))
     return 0

@@ -3,6 +3,9 @@
 Every program is compiled to C and run under sanitizers, optimised, or with threads, and compared with the oracle bit
 by bit where arithmetic is exact. Failures are made small and kept in ``tests/property/cases/``, which the test suite
 replays. The same seed gives the same programs.
+
+``--specs 1000`` checks as many chains of einsum specifications and expressions (``specs.py``) in the same modes; a
+failure is printed with its seed.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import trial  # noqa: E402 - found through the line above
+from tests.property import spec_checking, trial  # noqa: E402 - found through the line above
 from tests.property.checking import Failure, Tally, check  # noqa: E402
 from tests.property.shrinking import shrink  # noqa: E402
 
@@ -48,6 +51,28 @@ def work(job: Job) -> Tally:
     return check([trial.draw(seed) for seed in range(start, start + size)], mode, with_loops)
 
 
+def work_specs(job: Job) -> spec_checking.Tally:
+    """Check one batch of specifications."""
+    start, size, mode, _ = job
+    return spec_checking.check(range(start, start + size), mode)
+
+
+def fuzz_specs(seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]) -> bool:
+    """Check so many programs of specifications; whether none failed."""
+    total = spec_checking.Tally()
+    todo = list(jobs(seed, count, options.batch, modes))
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for tally in pool.imap(work_specs, todo):
+            total.add(tally)
+    print(f"specifications    {total.programs}, {total.runs} calls, each twice")
+    print(f"elements compared {total.elements}; by the solver of rows too: {total.by_rows} runs")
+    print(f"refused alike     {total.misfits}")
+    print(f"failures          {len(total.failures)}")
+    for number, step, message in total.failures[:KEPT]:
+        print(f"\nseed {number}: {step}: {message}")
+    return not total.failures
+
+
 def keep(failure: Failure, folder: Path) -> Path:
     """Make a failure small and keep it."""
 
@@ -70,6 +95,7 @@ def main() -> int:
     """Run from the command line; the exit status is 1 if anything failed."""
     parser = argparse.ArgumentParser(description="Check random programs against the oracle.")
     parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=50, help="programs in one C file")
@@ -79,6 +105,9 @@ def main() -> int:
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     modes = MODES if options.mode is None else (options.mode,)
     print(f"seed {seed}", flush=True)
+    fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
+    if not options.programs:
+        return 0 if fine else 1
     total, batches, started = Tally(), Counter[str](), time.monotonic()
     todo = list(jobs(seed, options.programs, options.batch, modes))
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
@@ -95,7 +124,7 @@ def main() -> int:
         print(
             f"seed {failure.trial.seed}: {failure.step} ({failure.mode}): {failure.message[:300]}"
         )
-    return 1 if total.failures else 0
+    return 0 if fine and not total.failures else 1
 
 
 def report(total: Tally, batches: Counter[str], seconds: float) -> None:

@@ -11,7 +11,7 @@ from ilang.codegen import toolchain
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule import auto
-from tests.property import checking, fuzz, programs, trial, writer
+from tests.property import checking, fuzz, programs, spec_checking, specs, trial, writer
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
 
@@ -50,6 +50,41 @@ def test_random_programs(number: int) -> None:
 @pytest.mark.parametrize("mode", ["fast", "threads"])
 def test_random_programs_otherwise_compiled(mode: str) -> None:
     none_failed(fuzz.work((SEED + PROGRAMS, 20, mode, False)).failures)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "count", "mode"), [(0, 60, "sanitized"), (60, 30, "fast"), (90, 30, "threads")]
+)
+def test_random_specifications(seed: int, count: int, mode: str) -> None:
+    tally = spec_checking.check(range(seed, seed + count), mode)
+    assert not tally.failures, "\n\n".join(
+        f"{n} {step}: {told}" for n, step, told in tally.failures
+    )
+    assert tally.programs == count
+    assert tally.runs
+    assert tally.by_rows
+    assert tally.misfits
+
+
+def test_random_specifications_have_every_form() -> None:
+    drawn = [specs.generate(seed) for seed in range(300)]
+    found = [stage for p in drawn for stage in p.stages if isinstance(stage, specs.Spec)]
+    sides = [[a for s in spec.operands for a in s.axes] for spec in found]
+    results = [list(spec.result.axes) for spec in found]
+    kinds = {specs.Label, specs.Blank, specs.Fixed, specs.Window, specs.Joined}
+    assert {type(axis) for axes in sides for axis in axes} == kinds
+    assert {type(axis) for axes in results for axis in axes} == kinds
+    windows = [axis for axes in sides for axis in axes if isinstance(axis, specs.Window)]
+    assert {w.padded for w in windows} == {True, False}
+    assert {w.stride for w in windows} >= {1, 2, 3}
+    assert {w.dilation for w in windows} == {1, 2}
+    assert {len(spec.operands) for spec in found} == {1, 2, 3}
+    text = "\n".join(p.text for p in drawn)
+    assert all(sign in text for sign in ("...", "..vv..", "|", "->", " << ", " >> ", "^", "_"))
+    assert {len(p.stages) for p in drawn} == {1, 2, 3}
+    assert {n for p in drawn for run in p.runs for a in run for n in a.shape} >= {0, 1, 2, 3, 7}
 
 
 @needs_compiler

@@ -222,7 +222,6 @@ def test_not_in_this_version() -> None:
             attempt()
         assert caught.value.code == "E0910"
     later: list[Callable[[], Any]] = [
-        lambda: ilang.einsum("ij;jk=>ik"),
         lambda: ilang.einx.mean("a [b]", grid(2, 3)),
         ilang.elementwise,
     ]

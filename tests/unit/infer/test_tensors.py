@@ -87,7 +87,11 @@ def test_einsum_of_arrays() -> None:
     assert np.allclose(einsum("ij; jk => ik", x, y), x @ y)
     assert np.allclose(einsum("... => 0", arange(2, 3, 4)), [276])
     assert einsum("..v..|ijk => ..v..kji", arange(5, 2, 3, 4), target="numpy").shape == (5, 4, 3, 2)
-    for spec, code in (("...|... => 0", "E0744"), ("ijk => i", "E0512"), ("i; i => i", "E0150")):
+    for spec, code in (
+        ("..a..|..b.. => ..b..|..a..", "E0509"),
+        ("ijk => i", "E0503"),
+        ("i; i => i", "E0150"),
+    ):
         with pytest.raises(Error) as caught:
             einsum(spec, arange(2, 3))
         assert caught.value.code == code

@@ -1,0 +1,279 @@
+"""Operations as accumulating assignments: from the projections of an operation to shaped nodes.
+
+Example:
+    in:   einsum `a; b => a^b` of n0[a] n1[b]: two projections, out[a] = n0[a] and out[b + a] = n1[b]
+    out:  t1 = 0 for o;  t2 = t1 with t2[a] = n0[a];  out = t2 with out[b + a] = n1[b]
+
+An operation with one projection that writes all of its result is one assignment. Any other starts from a tensor full
+of the neutral element: each of its projections then takes the place of what is there so far, reduced beforehand where
+it sums, accumulating in place where several iterations may write one element.
+
+Extents are size numbers: those of a solved graph are all known, those of a program may come at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ilang.core.diagnostic import ElementTypeError, ShapeError
+from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
+from ilang.core.infer.dtypes import type_scalar
+from ilang.core.infer.projections import Loop, Projection
+from ilang.core.ir import graph, shaped
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.operation import Operation
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
+from ilang.core.names import Names
+from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.record import record, replace
+from ilang.core.source import Span
+
+START = "start of "
+"""How the text begins of what fills a tensor that several assignments write."""
+
+
+@record
+class _Work:
+    """One operation: the sizes of its result, and how it is written."""
+
+    node: Operation
+    dims: tuple[int, ...]
+    projections: tuple[Projection, ...]
+
+
+class Assembly:
+    """Shaped nodes under construction; a step from graphs to shaped graphs is one."""
+
+    def __init__(self, size_of: Callable[[Loop], int], fixed: Callable[[int], int | None]) -> None:
+        """``size_of`` gives the size number of a loop, ``fixed`` the extent of a size number where it is known."""
+        self.size_of = size_of
+        self.fixed = fixed
+        self.nodes: list[shaped.Node] = []
+        self.tensors: list[shaped.Tensor] = []
+        self.number: dict[int, int] = {}  # value of the graph -> value of the shaped graph
+        self.constants: dict[int, Constant] = {}
+
+    def add(self, node: shaped.Node, dtype: str, dims: Sequence[int]) -> int:
+        """Add a node; the number of its value."""
+        self.nodes.append(node)
+        self.tensors.append(shaped.Tensor("", dtype, tuple(dims)))
+        return len(self.nodes) - 1
+
+    def plain(
+        self, dims: Sequence[int], source: int | None, scalar: Scalar, text: str, span: Span
+    ) -> int:
+        """Every element of a tensor from the same element of ``source``, or from a constant."""
+        walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
+        place = {dim: n for n, dim in enumerate(walked)}
+        target = tuple(
+            walks(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
+        )
+        reads = () if source is None else (shaped.Read(source, target),)
+        axes = tuple(graph.Axis(f"o{dim}", None, span) for dim in walked)
+        sizes = tuple(dims[dim] for dim in walked)
+        assert scalar.dtype is not None
+        made = shaped.Assignment(
+            axes, sizes, target, reads, scalar, None, scalar.dtype, None, text, span
+        )
+        return self.add(made, scalar.dtype, dims)
+
+    def filled(self, constant: Constant, dims: Sequence[int], text: str, span: Span) -> int:
+        """A tensor of one constant."""
+        return self.plain(dims, None, constant, text, span)
+
+    def operation(
+        self, value: int, node: Operation, dims: Sequence[int], projections: Sequence[Projection]
+    ) -> None:
+        """The nodes of an operation whose projections are known; ``number`` gets its value.
+
+        Raises:
+            ShapeError: E0523. ElementTypeError: E06.
+        """
+        work = _Work(node, tuple(dims), tuple(projections))
+        parts = [self._typed(node, projection) for projection in projections]
+        first = parts[0] if parts else None
+        if first is not None and len(parts) == 1 and self._is_whole(work, first):
+            self.number[value] = self.add(first, _dtype_of(first), dims)
+            return
+        self.number[value] = self._assembled(work, parts)
+
+    def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
+        """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
+        delivered: list[Scalar] = [Constant(0) for _ in node.operands]
+        reads: list[shaped.Read] = []
+        for operand, index in projection.reads:
+            source = node.operands[operand]
+            if source in self.constants:
+                delivered[operand] = self.constants[source]
+            else:
+                number = self.number[source]
+                delivered[operand] = Operand(len(reads), self.tensors[number].dtype)
+                outside = "never"
+                if operand in projection.beyond:
+                    outside = "skip" if node.acc != "+" else "zero"
+                reads.append(shaped.Read(number, index, outside))
+        scalar = node.scalar
+        if len(projection.reads) < len(node.operands):
+            scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
+        kept = {axis for index in projection.target for _, axis in index.terms}
+        if projection.beyond and node.acc != "+" and len(kept) == len(projection.loops):
+            message = f"`{node.text}` reads outside an operand, where there is nothing to compare"
+            help_line = "shift with a sum, or give the maximum a window to reduce over"
+            raise ShapeError("E0523", message, node.span, help_line)
+        acc = node.acc if len(kept) < len(projection.loops) else None
+        typed, dtype = reduced_scalar(scalar, acc, delivered, node.span)
+        return shaped.Assignment(
+            tuple(graph.Axis(loop.name, None, node.span) for loop in projection.loops),
+            tuple(self.size_of(loop) for loop in projection.loops),
+            projection.target,
+            tuple(reads),
+            typed,
+            acc,
+            dtype if acc is None else accumulator(acc, dtype),
+            node.schedule,
+            node.text,
+            node.span,
+        )
+
+    def _type(self, node: Operation) -> str:
+        """The element type of the result of an operation that reads all of its operands."""
+        delivered: list[Scalar] = [
+            self.constants[value]
+            if value in self.constants
+            else Operand(number, self.tensors[self.number[value]].dtype)
+            for number, value in enumerate(node.operands)
+        ]
+        return reduced_scalar(node.scalar, node.acc, delivered, node.span)[1]
+
+    def _is_whole(self, work: _Work, node: shaped.Assignment) -> bool:
+        """Whether an assignment alone writes every element, each once reduced."""
+        axes = [index.axis() for index in node.target]
+        walked = [axis for axis in axes if axis is not None]
+        return len(set(walked)) == len(walked) and all(
+            (index == Affine(()) and self.fixed(size) == 1)
+            or (axis is not None and node.sizes[axis] == size)
+            for index, axis, size in zip(node.target, axes, work.dims, strict=True)
+        )
+
+    def _assembled(self, work: _Work, parts: list[shaped.Assignment]) -> int:
+        """A tensor of neutral elements, and every projection in place of what is there so far."""
+        node = work.node
+        dtype = _joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
+        chosen = [projection.part for projection in work.projections]
+        disjoint = len(set(chosen)) == len(chosen)
+        once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
+        held = dtype if all(once) else accumulator(node.acc, dtype)
+        number = self.filled(_neutral(node.acc, held), work.dims, f"{START}{node.text}", node.span)
+        for part, alone in zip(parts, once, strict=True):
+            made = self._reduced_first(part) if part.acc is not None else part
+            scalar = made.scalar if _dtype_of(made) == held else Convert(made.scalar, held)
+            acc = None if alone else node.acc
+            stored = replace(made, scalar=scalar, acc=acc, acc_dtype=held, base=number)
+            number = self.add(stored, held, work.dims)
+        if held == dtype:
+            return number
+        rounded = Convert(Operand(0, held), dtype)
+        return self.plain(work.dims, number, rounded, f"{dtype} of {node.text}", node.span)
+
+    def _reduced_first(self, node: shaped.Assignment) -> shaped.Assignment:
+        """The reduction as a tensor over the kept loops, and the assignment that stores it."""
+        kept = sorted(set(node.output_axes()))
+        place = {axis: n for n, axis in enumerate(kept)}
+        dims = [node.sizes[axis] for axis in kept]
+        inner = replace(node, target=tuple(walks(axis) for axis in kept))
+        number = self.add(inner, _dtype_of(node), dims)
+        index = tuple(walks(n) for n in range(len(kept)))
+        return replace(
+            node,
+            axes=tuple(node.axes[axis] for axis in kept),
+            sizes=tuple(node.sizes[axis] for axis in kept),
+            target=tuple(part.renamed(place) for part in node.target),
+            reads=(shaped.Read(number, index),),
+            scalar=Operand(0, _dtype_of(node)),
+            acc=None,
+            schedule=None,
+        )
+
+
+def _unreduced(projection: Projection) -> Projection:
+    """A projection with its kept loops alone."""
+    kept = sorted({axis for index in projection.target for _, axis in index.terms})
+    place = {axis: n for n, axis in enumerate(kept)}
+    target = tuple(part.renamed(place) for part in projection.target)
+    return replace(projection, loops=tuple(projection.loops[axis] for axis in kept), target=target)
+
+
+def _restricted(scalar: Scalar, read: set[int]) -> Scalar:
+    """The scalar of a projection that reads some operands only: theirs, the others left out of it."""
+    operands = [part for part in walk(scalar) if isinstance(part, Operand) and part.number in read]
+    primitives = [part.primitive for part in walk(scalar) if isinstance(part, Apply)]
+    result: Scalar = operands[0]
+    for operand in operands[1:]:
+        result = Apply(primitives[0] if primitives else "add", (result, operand))
+    return result
+
+
+def _joined(dtypes: Sequence[str], span: Span) -> str:
+    """The one type of parts of a result."""
+    dtype: str | None = dtypes[0]
+    for other in dtypes[1:]:
+        dtype = None if dtype is None else join(dtype, other)
+    if dtype is None:
+        raise ElementTypeError(
+            "E0601",
+            f"parts of one result are {' and '.join(dict.fromkeys(dtypes))}: integer beside float",
+            span,
+            "convert one of them",
+        )
+    return dtype
+
+
+def _dtype_of(node: shaped.Assignment) -> str:
+    """The element type of the tensor that an assignment makes: that of its scalar."""
+    assert node.scalar.dtype is not None
+    return node.scalar.dtype
+
+
+def _neutral(acc: str, dtype: str) -> Constant:
+    value = OPS[acc].identity
+    assert value is not None
+    if dtype in INTEGER_ENDS and abs(value) == float("inf"):
+        return Constant(INTEGER_ENDS[dtype][value > 0], dtype)
+    return Constant(value, dtype)
+
+
+def reduced_scalar(
+    written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
+) -> tuple[Scalar, str]:
+    """The typed scalar of an assignment, and the type of its result."""
+    scalar = type_scalar(written, delivered, span)
+    assert scalar.dtype is not None
+    if acc is not None:
+        primitive = OPS[acc].binary
+        assert primitive is not None
+        if PRIMITIVES[primitive].kind == "logic":
+            scalar = Apply("truth", (scalar,), "bool")
+        elif scalar.dtype == "bool":
+            scalar = Convert(scalar, arithmetic("bool"))
+    dtype = scalar.dtype
+    assert dtype is not None
+    return scalar, dtype
+
+
+def name_tensors(
+    program: graph.Graph, outputs: list[int], number: dict[int, int], count: int
+) -> list[str]:
+    """Names of tensors in loops and messages: inputs by their name, ``out``, and ``t1``, ``t2``, ... between."""
+    names = [""] * count
+    for position, value in enumerate(program.inputs):
+        if value in number:
+            names[number[value]] = program.input_name(position)
+    unique = Names(frozenset(names))
+    for position, value in enumerate(outputs):
+        names[value] = unique.fresh("out" if len(outputs) == 1 else f"out{position}")
+    serial = 0
+    for value, name in enumerate(names):
+        if not name:
+            serial += 1
+            names[value] = unique.fresh(f"t{serial}")
+    return names

@@ -1,0 +1,100 @@
+"""Register tiles: which loops of a reduction can keep its accumulators in registers.
+
+Example:
+    in:   for k: for i' in 0..8: for j' in 0..32: acc[i',j'] += ...
+    out:  tile t[8,32] = 0;  for k: for i': for j': t[i',j'] += ...;  then acc[i',j'] += t[i',j']
+
+Output loops of constant extent inside the reduced loops are the tile; the reduced loops around them are its core.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.nest import Loop
+from ilang.core.passes.scope import Frame
+from ilang.core.passes.storage import Storage
+from ilang.core.record import record
+
+MOST_ELEMENTS = 1024
+"""Elements of a tile at most: 64 vectors of sixteen floats, more than any machine has registers for."""
+MOST_TERMS = 512
+"""Terms that a tile of f32 sums at most: their sum is within 1e-5 of the exact one, relative to the sum of sizes."""
+
+
+@record
+class Shape:
+    """The loops of a tiled reduction, outermost first: those outside, the reduced core, and those of the tile."""
+
+    head: tuple[Loop, ...]
+    core: tuple[Loop, ...]
+    lanes: tuple[Loop, ...]
+    dims: tuple[int, ...]
+    dtype: str
+
+
+def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) -> Shape | None:
+    """How a reduction over ``loops``, the first of them reduced, is tiled; None where it is not.
+
+    Args:
+        frame: the reduction.
+        storage: the sizes of the program.
+        loops: its own loops from the outermost reduced one on.
+        dtype: the element type of its result.
+    """
+    node, nest = frame.node, frame.nest
+    reduced = set(node.reduced_axes())
+    last = max(n for n, loop in enumerate(loops) if loop.axis in reduced)
+    sizes = [storage.part(node.sizes[x.axis], nest.factors[x.axis], x.part) for x in loops]
+    fixed = [storage.sizes[size].fixed for size in sizes]
+    first = _core(loops, fixed, reduced, last)
+    core, lanes = tuple(loops[first : last + 1]), tuple(loops[last + 1 :])
+    elements = prod(extent or MOST_ELEMENTS + 1 for extent in fixed[last + 1 :])
+    between = {nest.order.index(loop) + 1 for loop in lanes[:-1]}
+    if not lanes or elements > MOST_ELEMENTS or between & set(nest.sites):
+        return None
+    terms = prod(extent or MOST_TERMS + 1 for extent in fixed[first : last + 1])
+    exact = terms > MOST_TERMS or dtype not in FLOATS
+    return Shape(
+        tuple(loops[:first]),
+        core,
+        lanes,
+        tuple(sizes[last + 1 :]),
+        node.acc_dtype if exact else dtype,
+    )
+
+
+def _core(loops: list[Loop], fixed: list[int | None], reduced: set[int], last: int) -> int:
+    """Where the core starts: reduced loops up to ``last`` that sum few terms, or all where that is not known."""
+    first, terms = last + 1, 1
+    while first > 0 and loops[first - 1].axis in reduced:
+        terms *= fixed[first - 1] or MOST_TERMS + 1
+        if terms > MOST_TERMS and first <= last:
+            break
+        first -= 1
+        if terms > MOST_TERMS:
+            while first > 0 and loops[first - 1].axis in reduced:
+                first -= 1
+            break
+    return first
+
+
+def full(frame: Frame, storage: Storage, shape: Shape) -> tuple[Within, ...]:
+    """That every iteration of the tile's loops is inside its dimension, given the parts in scope."""
+    found = []
+    for axis in dict.fromkeys(loop.axis for loop in shape.lanes):
+        nest, size = frame.nest, frame.node.sizes[axis]
+        if not nest.factors[axis] or storage.divides(size, nest.factors[axis]):
+            continue
+        inside = [loop for loop in nest.parts(axis) if loop in shape.lanes]
+        extents = [storage.part(size, nest.factors[axis], loop.part) for loop in inside]
+        reach = sum(
+            nest.weight(loop) * ((storage.sizes[n].fixed or 1) - 1)
+            for loop, n in zip(inside, extents, strict=True)
+        )
+        outside = [loop for loop in nest.parts(axis) if loop not in shape.lanes]
+        terms = tuple((nest.weight(loop), frame.variable(loop)) for loop in outside)
+        found.append(Within(Affine(terms, reach), size))
+    return tuple(found)
