@@ -260,8 +260,11 @@ class _Lowering:
     def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
         """A buffer for what a scope computes."""
         private = self._is_private(scope)
-        name = self._named(name) if private else name
-        return self.storage.scratch(name, dtype, tuple(dims), private)
+        chosen = self._named(name) if private else self.storage.unique.fresh(name)
+        while not private and chosen in self.taken:
+            chosen = self.storage.unique.fresh(name)
+        self.taken.add(chosen)
+        return self.storage.scratch(chosen, dtype, tuple(dims), private)
 
     def _is_private(self, scope: Scope) -> bool:
         """Whether what a scope computes belongs to one iteration of the parallel loop."""
@@ -372,12 +375,14 @@ class _Lowering:
             for n, entry in enumerate(e for e in kept if isinstance(e, tuple))
         }
         index = tuple(walks(extra[d]) if d in extra else part for d, part in enumerate(read.index))
+        leaves = any(part.terms and not part.is_whole() for part in index)
+        outside = "zero" if leaves and read.outside != "never" else "never"
         copy = replace(
             node,
             axes=(*node.axes, *(Axis(f"{tensor.name}{d}", None, node.span) for d in extra)),
             sizes=(*node.sizes, *(tensor.dims[d] for d in extra)),
             target=(),
-            reads=(Read(read.value, index, "never" if read.outside == "never" else "zero"),),
+            reads=(Read(read.value, index, outside),),
             scalar=Operand(0, tensor.dtype),
             acc=None,
         )
