@@ -97,8 +97,8 @@ class Component:
         except (AttributeError, TypeError):  # not all of them are arrays
             plan = None
         if plan is not None and target == "c":
-            if out is None and threads == 1:
-                return plan.fresh(arrays)
+            if threads == 1 and threads.__class__ is int:
+                return plan.fresh(arrays) if out is None else plan.into(arrays, out)
             return plan.call(arrays, arrays, out, threads)
         return self._call(arrays, out, threads, target)
 

@@ -25,11 +25,11 @@ from collections.abc import Callable, Generator
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
-from ilang.core.ir.graph import Axis
 from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text, unscheduled
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Operand, Scalar, Select
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
+from ilang.core.passes.packing import copy_of
 from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
 from ilang.core.passes.tiles import Shape, full, tile_shape
@@ -103,6 +103,7 @@ class _Lowering:
         self.provenance = provenance
         self.number = number
         self.names: list[str] = []
+        self.walked: set[str] = set()
         self.locals: list[str] = []
         self.taken: set[str] = set()
         self.top = Scope(None, None, frozenset())
@@ -144,9 +145,10 @@ class _Lowering:
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
         """Open a loop of an assignment in a scope."""
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        name = fresh(axis, parent.names, self.storage.names)
+        name = fresh(axis, parent.names, self.storage.names, self.taken)
         scope = Scope(parent, len(self.names), parent.names | {name})
         self.names.append(name)
+        self.walked.add(name)
         frame.home[loop] = scope
         if self.parallel is None and self.parallel_loop is not None:
             owner, first = self.parallel_loop
@@ -249,7 +251,7 @@ class _Lowering:
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
-        chosen = fresh(name, self.taken, self.storage.whole_names)
+        chosen = fresh(name, self.taken, self.storage.whole_names, self.walked)
         self.taken.add(chosen)
         return chosen
 
@@ -261,7 +263,7 @@ class _Lowering:
         """A buffer for what a scope computes."""
         private = self._is_private(scope)
         chosen = self._named(name) if private else self.storage.unique.fresh(name)
-        while not private and chosen in self.taken:
+        while not private and (chosen in self.taken or chosen in self.walked):
             chosen = self.storage.unique.fresh(name)
         self.taken.add(chosen)
         return self.storage.scratch(chosen, dtype, tuple(dims), private)
@@ -348,70 +350,28 @@ class _Lowering:
         return Place(None, buffer, tuple(kept))
 
     def _copied(self, reader: Frame, read: Read, site: Scope) -> Place:
-        """Pack a copy of the tile of an input that the loops below the site read, in the order in which they do.
-
-        A dimension that an affine group indexes is copied whole.
-        """
-        tensor, nest, node = self.shaped.tensors[read.value], reader.nest, reader.node
-        walked = {index.axis(): d for d, index in enumerate(read.index)}
+        """Pack a copy of the tile of an input that the loops below the site read."""
+        tensor = self.shaped.tensors[read.value]
         home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
-        kept: list[tuple[int, int | None] | Loop] = []
-        dims: list[int] = []
-        for loop in (loop for loop in nest.order if loop not in home):
-            groups = [
-                d
-                for d, index in enumerate(read.index)
-                if index.axis() is None and any(axis == loop.axis for _, axis in index.terms)
-            ]
-            new = [(d, None) for d in groups if (d, None) not in kept]
-            kept += new
-            dims += [tensor.dims[d] for d, _ in new]
-            if loop.axis in walked:
-                kept.append(loop)
-                factors = nest.factors[loop.axis]
-                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
-        extra = {
-            entry[0]: len(node.axes) + n
-            for n, entry in enumerate(e for e in kept if isinstance(e, tuple))
-        }
-        index = tuple(walks(extra[d]) if d in extra else part for d, part in enumerate(read.index))
-        leaves = any(part.terms and not part.is_whole() for part in index)
-        outside = "zero" if leaves and read.outside != "never" else "never"
-        copy = replace(
-            node,
-            axes=(*node.axes, *(Axis(f"{tensor.name}{d}", None, node.span) for d in extra)),
-            sizes=(*node.sizes, *(tensor.dims[d] for d in extra)),
-            target=(),
-            reads=(Read(read.value, index, outside),),
-            scalar=Operand(0, tensor.dtype),
-            acc=None,
-        )
-        order = tuple(entry if isinstance(entry, Loop) else Loop(extra[entry[0]]) for entry in kept)
+        copy = copy_of(self.storage, tensor, reader, read, home)
         name = f"{tensor.name}_copy"
-        if kept:
-            place = Place(
-                None,
-                self._scratch(name, tensor.dtype, dims, site),
-                tuple(kept),
-            )
+        if copy.kept:
+            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept)
         else:
             place = Place(self._local(name), None, ())
-        split = nest.factors + ((),) * len(extra)
-        frame = Frame(read.value, copy, Nest(split, order, (None,)), place)
+        frame = Frame(read.value, copy.node, copy.nest, place)
         frame.home.update(home)
-        scope, opened = site, []
-        for loop in order:
-            scope = self._enter(frame, loop, scope)
-            opened.append(loop)
-        value = self._value(frame)
-        if place.buffer is None:
-            assert place.local is not None
-            scope.block.append(kernel.Define(place.local, tensor.dtype, value))
-        else:
-            at = tuple(walks(frame.variable(loop)) for loop in order)
-            scope.block.append(kernel.Store(place.buffer, at, value))
-        for loop in reversed(opened):
-            self._leave(frame, loop)
+
+        def fill(body: Block) -> None:
+            value = self._value(frame)
+            if place.buffer is None:
+                assert place.local is not None
+                body.append(kernel.Define(place.local, tensor.dtype, value))
+            else:
+                at = tuple(walks(frame.variable(loop)) for loop in copy.nest.order)
+                body.append(kernel.Store(place.buffer, at, value))
+
+        self._over(frame, site, list(copy.nest.order), fill)
         return place
 
     # -- reductions ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,88 @@
+"""Which contractions are computed tile by tile, and by which loops.
+
+A reduction has reuse where two of its output axes are read apart: one by operands that lack the other. A tile of both
+axes then reads each element once for many results: its elements stay in registers (``passes/tiles.py``), and a copy of
+what runs along the lanes stands packed beside them.
+
+    order: other output axes, j, i, reduced parts, i', j'        j: lanes, i: rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.nest import Loop
+from ilang.core.ir.shaped import Assignment
+from ilang.core.record import record
+
+ROWS, LANES = 8, 32
+"""Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
+REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
+"""Factors of one to four reduced axes: a tile of f32 sums 512 terms before they are added in f64."""
+
+
+@record
+class Tiling:
+    """The axes and the splits of a tiled reduction; ``outer`` are its loops outside the tile's rows and lanes."""
+
+    rows: int
+    lanes: int
+    factors: tuple[tuple[int, ...], ...]
+    outer: tuple[Loop, ...]
+    inner: tuple[Loop, ...]
+
+    def order(self) -> tuple[Loop, ...]:
+        """All loops."""
+        return self.outer + self.inner
+
+
+def tiling(node: Assignment, accesses: Iterable[tuple[Affine, ...]]) -> Tiling | None:
+    """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
+
+    Args:
+        node: an assignment.
+        accesses: the indices, over its axes, of all that it reads.
+    """
+    reduced = node.reduced_axes()
+    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
+        return None
+    if not 0 < len(reduced) <= max(REDUCED) or any(part.axis() is None for part in node.target):
+        return None
+    walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
+    outputs = node.output_axes()
+    if len(outputs) < 2:
+        return None
+    lanes = outputs[-1]
+    along = [axes for axes in walked if lanes in axes]
+    across = [axes for axes in walked if lanes not in axes]
+    rows = [
+        axis
+        for axis in outputs[:-1]
+        if any(axis in axes for axes in across) and not any(axis in axes for axes in along)
+    ]
+    if not along or not rows:
+        return None
+    return _tiling(node, rows[-1], lanes)
+
+
+def _tiling(node: Assignment, rows: int, lanes: int) -> Tiling:
+    reduced = node.reduced_axes()
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[rows], factors[lanes] = (ROWS,), (LANES,)
+    for axis, factor in zip(reduced, REDUCED[len(reduced)], strict=True):
+        factors[axis] = (factor,)
+    others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
+    return Tiling(
+        rows,
+        lanes,
+        tuple(factors),
+        (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows)),
+        (
+            *(Loop(axis) for axis in reduced),
+            *(Loop(axis, 1) for axis in reduced),
+            Loop(rows, 1),
+            Loop(lanes, 1),
+        ),
+    )
