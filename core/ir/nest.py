@@ -55,6 +55,10 @@ class Nest:
         """The role of the loop at a position of the order, or ""."""
         return self.roles[position] if self.roles else ""
 
+    def space(self, read: int) -> str:
+        """The role of a staged read, or ""."""
+        return self.spaces[read] if self.spaces else ""
+
 
 @record
 class Scheduled:

@@ -35,6 +35,7 @@ from ilang.core.passes.storage import Storage, converted, start_of, substituted
 from ilang.core.passes.tiles import Shape, full, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
+from ilang.core.schedule.legal import check_equalities, check_registers
 
 Steps = Generator["Steps", None, None]
 """A computation that hands sub-computations to ``_drive``: staged producers nest as deep as programs are long."""
@@ -53,6 +54,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     kernels: list[kernel.Kernel] = []
     for value in whole:
         kernels.append(_Lowering(scheduled, storage, provenance, len(kernels)).run(value))
+    check_equalities(shaped, storage.computed)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
     return kernel.Program(
@@ -204,6 +206,7 @@ class _Lowering:
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
+        self.storage.computed[frame.value] += 1
         order, node = frame.nest.order, frame.node
         own = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()
@@ -301,6 +304,7 @@ class _Lowering:
             copied = (reader.value, read, below)
             if copied not in site.places:
                 site.places[copied] = self._copied(reader, read, site)
+                self._check_space(reader, read, site.places[copied])
             reader.staged[read] = site.places[copied]
             return
         node, nest = self._node(read.value)
@@ -315,9 +319,17 @@ class _Lowering:
             place = self._staged_place(read.value, node, nest, fusion, home, site)
             frame = Frame(read.value, node, nest, place)
             frame.home.update(home)
+            self._check_space(reader, read, place)
             yield self._assignment(frame, site)
             site.places[key] = place
         reader.staged[read] = site.places[key]
+
+    def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
+        """Registers hold constant extents only."""
+        number = reader.node.reads.index(read)
+        if reader.nest.space(number) == "r" and place.buffer is not None:
+            sizes = [self.storage.sizes[n] for n in self.storage.buffers[place.buffer].dims]
+            check_registers(reader.node, number, {size.name: size.fixed for size in sizes})
 
     def _staged_place(
         self,

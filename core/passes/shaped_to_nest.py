@@ -11,19 +11,24 @@ from ilang.core.ir.nest import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
 from ilang.core.schedule.auto import choose
+from ilang.core.schedule.legal import check_nests
 
 
 def shaped_to_nest(shaped: Shaped) -> Scheduled:
     """The program with a nest per assignment.
 
     Raises:
-        ScheduleError: E0320 to E0322.
+        ScheduleError: E0320 to E0322, E0325 to E0327.
     """
-    written = [_written(node) if isinstance(node, Assignment) else None for node in shaped.nodes]
-    return Scheduled(shaped, choose(shaped, written))
+    written = [
+        written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
+    ]
+    scheduled = Scheduled(shaped, choose(shaped, written))
+    check_nests(scheduled)
+    return scheduled
 
 
-def _written(node: Assignment) -> Nest | None:
+def written_nest(node: Assignment) -> Nest | None:
     """The nest of a written schedule; its sites are the compiler's where its order is empty.
 
     A digit of a constant places nothing: the constant stands in the code.
@@ -43,8 +48,9 @@ def _written(node: Assignment) -> Nest | None:
         match atom:
             case LoopPart():
                 order.append(Loop(number[atom.axis], atom.part))
-            case Site() if atom.operand in reads:
-                sites[reads[atom.operand]] = len(order)
+            case Site():
+                if atom.operand in reads:
+                    sites[reads[atom.operand]] = len(order)
             case Start():
                 start = len(order)
     if not order:
@@ -73,6 +79,7 @@ def _roles(
         match entry:
             case LoopRole():
                 loops[Loop(number[entry.loop.axis], entry.loop.part)] = entry.role
-            case SiteRole() if entry.operand in reads:
-                spaces[reads[entry.operand]] = entry.role
+            case SiteRole():
+                if entry.operand in reads:
+                    spaces[reads[entry.operand]] = entry.role
     return loops, tuple(spaces)

@@ -8,7 +8,7 @@ also through a chain of plain accesses. Letters, positions and equal extents dec
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.nest import Loop, Nest, loop_text, schedule_text
+from ilang.core.ir.nest import Loop, Nest, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import record
 
@@ -114,7 +114,7 @@ def _ambiguous(
     made: Assignment, node: Assignment, axis: int, chosen: list[int], taken: list[int]
 ) -> ScheduleError:
     ours = " and ".join(node.axes[c].name for c in chosen)
-    what = f"axis {made.axes[axis].name} of {made.text} could be axis {ours} of {node.text}"
+    what = f"axis {made.axes[axis].name} of {unscheduled(made)} could be axis {ours} of {unscheduled(node)}"
     if taken:
         what += f", which is also axis {made.axes[taken[0]].name}"
     return ScheduleError(
@@ -175,12 +175,17 @@ def _splits(
     plain = "`" + wanted + "`" if nest.factors[ours] else f"no split of {made.axes[own].name}"
     return ScheduleError(
         "E0320",
-        f"{made.text} is staged under loops of axis {node.axes[ours].name}, split as {here}, "
-        f"but splits that dimension as {theirs}",
+        f"{unscheduled(made)} is staged under loops of axis {node.axes[ours].name}, split as {here}, "
+        f"but splits that dimension as {theirs}{_origin(made)}",
         made.schedule.span if made.schedule is not None else made.span,
         f"loops fuse only with the same split: write {plain} there",
         [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
     )
+
+
+def _origin(made: Assignment) -> str:
+    """Where the schedule of a producer comes from that has none of its own."""
+    return "" if made.schedule is not None else ", like another expression that stages it"
 
 
 def _order(
@@ -192,17 +197,14 @@ def _order(
 ) -> ScheduleError:
     have = [loop for loop in inner.order if loop in loops]
     wanted = sorted(have, key=lambda loop: prefix.index(loops[loop]))
-    legal = Nest(
-        inner.factors,
-        (*wanted, *(loop for loop in inner.order if loop not in loops)),
-        (None,) * len(inner.sites),
-    )
+    legal = " ".join(loop_text(made, loop) for loop in wanted)
     names = " ".join(loop_text(node, loop) for loop in prefix if loop in loops.values())
     theirs = " ".join(loop_text(made, loop) for loop in have)
     return ScheduleError(
         "E0321",
-        f"{made.text} is staged under the loops {names} of {node.text}, but orders them {theirs}",
+        f"{unscheduled(made)} is staged under the loops {names} of {unscheduled(node)}, "
+        f"but orders them {theirs}{_origin(made)}",
         made.schedule.span if made.schedule is not None else made.span,
-        f"fused loops keep their order: for example `{schedule_text(made, legal)}`",
+        f"fused loops keep their order: {legal}",
         [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
     )

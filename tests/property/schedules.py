@@ -59,7 +59,9 @@ class Plan:
             words += [str(digit) for digit, site in self.sites.items() if site == depth]
             words += ["!"] if self.start == depth else []
             words += self.order[depth : depth + 1]
-        splits = [":".join([c, *map(str, factors)]) for c, factors in self.splits.items() if factors]
+        splits = [
+            ":".join([c, *map(str, factors)]) for c, factors in self.splits.items() if factors
+        ]
         text = f"| {','.join(splits)} | " if splits else "|| "
         roles = [f"{owner}:{role}" for owner, role in self.roles.items()]
         return (text + " ".join(words) + (" | " + ",".join(roles) if roles else "")).rstrip()
@@ -110,10 +112,11 @@ def _program(rng: random.Random) -> Program:
         getattr(maker, rng.choice(taste.motifs))()
     bare = maker.finish()
     careful = rng.random() < 0.7
-    for _ in range(ATTEMPTS):
-        found = _scheduled(bare, rng, careful)
-        if not careful or refusal(_plain(found)) is None:
+    found = _scheduled(bare, rng, careful)
+    for _ in range(ATTEMPTS if careful else 0):
+        if refusal(_plain(found)) is None:
             break
+        found = _scheduled(bare, rng, careful)
     return found
 
 
@@ -191,9 +194,7 @@ def _stage(
             plan.roles[str(digit)] = rng.choice(("s", "s2", "c", "r"))
         if not isinstance(made, Expression) or read in given:
             continue
-        pairs = [
-            (own, c) for own, c in zip(made.output, written, strict=True) if is_plain(c)
-        ]
+        pairs = [(own, c) for own, c in zip(made.output, written, strict=True) if is_plain(c)]
         prefix = [
             own + "'" * loop.count("'")
             for loop in plan.order[:site]
