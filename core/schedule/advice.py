@@ -2,12 +2,13 @@
 
 Small changes are tried one by one, and the first with which the program lowers is told: a producer takes
 the splits and the order of what stages it; a digit moves outwards, or is left out; a role is left out. Where no change
-alone makes the program legal, because another schedule is wrong too, the first that removes this error is told.
+alone makes the program legal, because another schedule is wrong too, a digit or a role to leave out is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from ilang.core.diagnostic import Fix, ScheduleError, shorten
 from ilang.core.ir.nest import Loop, Nest
@@ -15,14 +16,24 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
 from ilang.core.notation.printer import print_schedule
 from ilang.core.passes.shaped_to_nest import written_nest
-from ilang.core.record import replace
+from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 from ilang.core.source import Span
 
 TRIES, LARGE = 40, 4000
 """Changes that are tried at most, and the changes times assignments of a program that are."""
 
-Candidate = tuple[Assignment, Schedule, str]
+
+@record
+class Candidate:
+    """Another schedule for a node; ``is_less`` if it is the old one less a digit or a role.
+
+    Those end: however often one is followed, nothing comes back.
+    """
+
+    node: Assignment
+    schedule: Schedule
+    is_less: bool = False
 
 
 def advised(
@@ -35,26 +46,22 @@ def advised(
         error: why it is refused.
         lower: lowers a program, or raises a ScheduleError.
     """
-    better: Candidate | None = None
-    left = min(TRIES, LARGE // len(shaped.nodes))
-    for candidate in _candidates(shaped, error):
-        if left == 0:
-            break
-        left -= 1
+    fallback, removes = None, False
+    for candidate in islice(_candidates(shaped, error), min(TRIES, LARGE // len(shaped.nodes))):
         try:
             lower(_changed(shaped, candidate))
         except ScheduleError as other:
             moved = (other.code, other.span) != (error.code, error.span)
-            better = candidate if better is None and moved else better
+            if candidate.is_less and (fallback is None or (moved and not removes)):
+                fallback, removes = candidate, moved
         else:
             return _with_fix(error, candidate)
-    return error if better is None else _with_fix(error, better)
+    return error if fallback is None else _with_fix(error, fallback)
 
 
 def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
-    node, _, text = candidate
-    assert node.schedule is not None
-    span = node.schedule.span
+    assert candidate.node.schedule is not None
+    span, text = candidate.node.schedule.span, print_schedule(candidate.schedule)
     old = shorten(" ".join(span.text().split()), 200)
     example = f"write `{text}` in place of `{old}`"
     help_line = f"{error.help}; for example, {example}" if error.help else example
@@ -65,13 +72,13 @@ def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
 
 def _changed(shaped: Shaped, candidate: Candidate) -> Shaped:
     """The program with another schedule at a place of the text, wherever that place is used."""
-    old, schedule, _ = candidate
-    assert old.schedule is not None
+    old = candidate.node.schedule
+    assert old is not None
     nodes = tuple(
-        replace(node, schedule=schedule)
+        replace(node, schedule=candidate.schedule)
         if isinstance(node, Assignment)
         and node.schedule is not None
-        and node.schedule.span == old.schedule.span
+        and node.schedule.span == old.span
         else node
         for node in shaped.nodes
     )
@@ -130,7 +137,7 @@ def _without_roles(node: Assignment) -> Iterator[Candidate]:
         return
     for role in node.schedule.roles:
         rest = tuple(other for other in node.schedule.roles if other != role)
-        yield _candidate(node, replace(node.schedule, roles=rest))
+        yield Candidate(node, replace(node.schedule, roles=rest), is_less=True)
 
 
 def _followed(shaped: Shaped, reader: Assignment, number: int) -> Iterator[Candidate]:
@@ -148,7 +155,7 @@ def _followed(shaped: Shaped, reader: Assignment, number: int) -> Iterator[Candi
         for axis in range(len(made.axes))
     )
     order = _order(nest.order[:site], pairs, own, factors)
-    yield _candidate(made, _schedule(made, _moved(own, factors, order)))
+    yield Candidate(made, _schedule(made, _moved(own, factors, order)))
 
 
 def _order(
@@ -202,14 +209,14 @@ def _outwards(reader: Assignment, number: int) -> Iterator[Candidate]:
     assert nest is not None
     site = nest.sites[number]
     for depth in range((site or 0) - 1, -1, -1):
-        yield _candidate(reader, _schedule(reader, _with_site(nest, number, depth)))
+        yield Candidate(reader, _schedule(reader, _with_site(nest, number, depth)))
 
 
 def _alone(reader: Assignment, number: int) -> Iterator[Candidate]:
     """A digit left out: the input is computed whole, before."""
     nest = written_nest(reader)
     assert nest is not None
-    yield _candidate(reader, _schedule(reader, _with_site(nest, number, None)))
+    yield Candidate(reader, _schedule(reader, _with_site(nest, number, None)), is_less=True)
 
 
 def _with_site(nest: Nest, number: int, depth: int | None) -> Nest:
@@ -221,11 +228,6 @@ def _with_site(nest: Nest, number: int, depth: int | None) -> Nest:
 
 
 # -- as syntax and text ------------------------------------------------------------------------------------------------
-
-
-def _candidate(node: Assignment, schedule: Schedule) -> Candidate:
-    """A change of a node's schedule, and how it is written."""
-    return node, schedule, print_schedule(schedule)
 
 
 def _schedule(node: Assignment, nest: Nest) -> Schedule:

@@ -7,13 +7,18 @@ outside its site, so that most draws are legal; then now and then something is c
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ilang.core import pipeline
-from ilang.core.diagnostic import ScheduleError
-from ilang.core.ir.shaped import Shaped
+from ilang.codegen.targets.c import emit
+from ilang.core import pipeline, record
+from ilang.core.diagnostic import Fix, ScheduleError
+from ilang.core.ir.nest import schedule_text, unscheduled
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.syntax import Expression as Written
+from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from tests.property import programs
 from tests.property.checking import graph_of
 from tests.property.programs import Expression, Program, is_plain
@@ -36,8 +41,11 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
     ("window", "unary", "binary"),
     programs.MOTIFS,
 )
-ATTEMPTS = 4
-"""Draws after which an illegal schedule is taken as it is, where a legal one is wanted."""
+RULES = {f"E{number:04}" for number in range(320, 340)}
+"""The codes of what is well formed but not legal."""
+
+ATTEMPTS = 6
+"""Draws after which a schedule is taken that is illegal where a legal one is wanted, or legal where not."""
 
 Splits = dict[str, tuple[int, ...]]
 
@@ -84,14 +92,43 @@ def shaped_of(trial: Trial, name: str = "f") -> Shaped:
     """A trial inferred."""
     shapes = [array.shape for array in trial.runs[0]] if trial.fixed else None
     shaped = pipeline.infer(graph_of(trial, name), trial.dtypes(), trial.ranks(), shapes)
-    return replace_name(shaped, name)
+    return record.replace(shaped, name=name)  # a definition of a module is called ``main``
 
 
-def replace_name(shaped: Shaped, name: str) -> Shaped:
-    """A component under another name; that of a module's definition is ``main``."""
-    from ilang.core.record import replace as changed
+def bare(trial: Trial) -> Trial:
+    """A trial without schedules."""
+    nodes = [
+        replace(node, schedule="") if isinstance(node, Expression) else node
+        for node in trial.program.nodes
+    ]
+    program = replace(trial.program, nodes=tuple(nodes))
+    return Trial(trial.seed, write(program, random.Random(0), plain=True), False, ())
 
-    return changed(shaped, name=name)
+
+def pasted(trial: Trial, fix: Fix) -> Trial:
+    """A trial with what a refusal suggests in its text."""
+    text = trial.written.text
+    text = text[: fix.span.start] + fix.text + text[fix.span.end :]
+    return replace(trial, written=replace(trial.written, text=text))
+
+
+def written_back(shaped: Shaped) -> Shaped:
+    """The program with the schedule of every expression written, as ``i explain --schedule`` prints it."""
+    nodes = list(shaped.nodes)
+    for value, nest in enumerate(shaped_to_nest(shaped).nests):
+        node = nodes[value]
+        if not isinstance(node, Assignment) or nest is None or "~" not in node.text:
+            continue
+        tree = pipeline.text_component(f"{unscheduled(node)} {schedule_text(node, nest)}")
+        if isinstance(tree, Written):
+            nodes[value] = record.replace(node, schedule=tree.schedule)
+    return record.replace(shaped, nodes=tuple(nodes))
+
+
+def code(shaped: Shaped) -> str:
+    """The C text of a program without its comments."""
+    text = emit(pipeline.lower(shaped))
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
 def refusal(trial: Trial) -> ScheduleError | None:
@@ -104,17 +141,17 @@ def refusal(trial: Trial) -> ScheduleError | None:
 
 
 def _program(rng: random.Random) -> Program:
-    """A small program with schedules; four of five times one that is meant to be legal."""
+    """A small program with schedules, three of five times meant to be legal."""
     taste = replace(programs.draw_taste(rng), schedules=0.0, motifs=rng.choice(FAMILIES))
     maker = programs._Maker(rng, taste)
     wanted = rng.choice((1, 2, 2, 3, 3, 4, 5))
     while maker.made < wanted:
         getattr(maker, rng.choice(taste.motifs))()
     bare = maker.finish()
-    careful = rng.random() < 0.7
+    careful = rng.random() < 0.6
     found = _scheduled(bare, rng, careful)
-    for _ in range(ATTEMPTS if careful else 0):
-        if refusal(_plain(found)) is None:
+    for _ in range(ATTEMPTS):
+        if (refusal(_plain(found)) is None) is careful:
             break
         found = _scheduled(bare, rng, careful)
     return found
@@ -129,7 +166,7 @@ def _scheduled(program: Program, rng: random.Random, careful: bool) -> Program:
     """The program with schedules, each expression's from those of what reads it."""
     nodes = list(program.nodes)
     given: dict[int, tuple[Splits, list[str]]] = {}
-    bare, wild = rng.choice((0.0, 0.1, 0.4)), 0.03 if careful else rng.choice((0.05, 0.3, 1.0))
+    bare, wild = rng.choice((0.0, 0.1, 0.4)), 0.03 if careful else rng.choice((0.3, 1.0))
     for number in range(len(nodes) - 1, -1, -1):
         node = nodes[number]
         if not isinstance(node, Expression) or rng.random() < bare:
@@ -141,7 +178,7 @@ def _scheduled(program: Program, rng: random.Random, careful: bool) -> Program:
         if rng.random() < wild:
             splits, prefix = {}, []
         plan = _plan(node, splits, prefix, rng)
-        _stage(program, node, plan, given, rng)
+        _stage(program, node, plan, given, rng, careful)
         nodes[number] = replace(node, schedule=plan.text())
     return replace(program, nodes=tuple(nodes))
 
@@ -153,7 +190,7 @@ def _plan(node: Expression, splits: Splits, prefix: list[str], rng: random.Rando
     often = rng.choice((0.0, 0.2, 0.6))
     for c in letters:
         if c not in found and rng.random() < often:
-            found[c] = tuple(rng.choice(FACTORS) for _ in range(rng.choice((1, 1, 1, 2))))
+            found[c] = tuple(rng.choice(FACTORS) for _ in range(rng.choice((1, 1, 1, 2, 3))))
     loops = [c + "'" * part for c in letters for part in range(len(found.get(c, ())) + 1)]
     rest = [loop for loop in loops if loop not in prefix]
     kind = rng.random()
@@ -161,6 +198,8 @@ def _plan(node: Expression, splits: Splits, prefix: list[str], rng: random.Rando
         rng.shuffle(rest)
     elif kind < 0.7:  # tiles: the outer parts first
         rest.sort(key=lambda loop: (loop.count("'"), rng.random()))
+    elif kind < 0.85:  # a register tile: the inner parts of the output inside all that is reduced
+        rest.sort(key=lambda loop: ("'" in loop and loop[0] in node.output, loop.count("'")))
     plan = Plan(found, [*prefix, *rest])
     last = max((n for n, loop in enumerate(plan.order, 1) if loop[0] in node.output), default=0)
     if node.reduces() and rng.random() < 0.1:
@@ -168,6 +207,8 @@ def _plan(node: Expression, splits: Splits, prefix: list[str], rng: random.Rando
     for loop in plan.order:
         if rng.random() < 0.04:
             plan.roles[loop] = rng.choice("vtqpu")
+    if plan.order and rng.random() < 0.15:
+        plan.roles[plan.order[-1]] = "v"
     return plan
 
 
@@ -177,6 +218,7 @@ def _stage(
     plan: Plan,
     given: dict[int, tuple[Splits, list[str]]],
     rng: random.Random,
+    careful: bool,
 ) -> None:
     """Place digits, and hand the loops outside them to what is staged."""
     for digit, read in enumerate(node.reads):
@@ -186,7 +228,7 @@ def _stage(
         written = (node.left if digit == 0 else ()) or node.patterns[digit]
         site = rng.choice((rng.randint(0, len(plan.order)), len(plan.order)))
         reduced = isinstance(made, Expression) and made.reduces()
-        if reduced and rng.random() < 0.7:  # only loops that index it
+        if reduced and rng.random() < (0.9 if careful else 0.3):  # only loops that index it
             keep = [loop[0] in written for loop in plan.order]
             site = min(site, keep.index(False) if False in keep else site)
         plan.sites[digit] = site
