@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ilang.core.ir.affine import walks
@@ -43,7 +44,7 @@ def copy_of(
     """
     node, nest = reader.node, reader.nest
     walked = {index.axis(): d for d, index in enumerate(read.index)}
-    used = {axis for index in read.index for _, axis in index.terms}
+    used = Counter(axis for index in read.index for _, axis in index.terms)
     below = [loop for loop in nest.order if loop not in home and loop.axis in used]
     kept: list[Entry] = []
     dims: list[int] = []
@@ -55,7 +56,11 @@ def copy_of(
                 for d, index in enumerate(read.index)
                 if index.axis() is None and any(axis == loop.axis for _, axis in index.terms)
             ]
-        elif nest.factors[loop.axis] and _follow(below, position - loop.part, nest, loop.axis):
+        elif (
+            nest.factors[loop.axis]
+            and used[loop.axis] == 1
+            and _follow(below, position - loop.part, nest, loop.axis)
+        ):
             whole = [walked[loop.axis]]
         else:
             kept.append(loop)
