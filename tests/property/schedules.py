@@ -6,6 +6,7 @@ outside its site, so that most draws are legal; then now and then something is c
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections import Counter
@@ -46,6 +47,9 @@ RULES = {f"E{number:04}" for number in range(320, 340)}
 
 ATTEMPTS = 6
 """Draws after which a schedule is taken that is illegal where a legal one is wanted, or legal where not."""
+
+LARGEST_TILE = 256
+"""Elements of a tile beyond which nothing more is split: storage is made of whole tiles, however small a dimension."""
 
 Splits = dict[str, tuple[int, ...]]
 
@@ -142,12 +146,9 @@ def refusal(trial: Trial) -> ScheduleError | None:
 
 def _program(rng: random.Random) -> Program:
     """A small program with schedules, three of five times meant to be legal."""
-    taste = replace(programs.draw_taste(rng), schedules=0.0, motifs=rng.choice(FAMILIES))
-    maker = programs._Maker(rng, taste)
-    wanted = rng.choice((1, 2, 2, 3, 3, 4, 5))
-    while maker.made < wanted:
-        getattr(maker, rng.choice(taste.motifs))()
-    bare = maker.finish()
+    bare = _bare_program(rng)
+    while programs.draw_extents(bare, rng) is None:
+        bare = _bare_program(rng)
     careful = rng.random() < 0.6
     found = _scheduled(bare, rng, careful)
     for _ in range(ATTEMPTS):
@@ -155,6 +156,16 @@ def _program(rng: random.Random) -> Program:
             break
         found = _scheduled(bare, rng, careful)
     return found
+
+
+def _bare_program(rng: random.Random) -> Program:
+    """A few expressions of one kind."""
+    taste = replace(programs.draw_taste(rng), schedules=0.0, motifs=rng.choice(FAMILIES))
+    maker = programs._Maker(rng, taste)
+    wanted = rng.choice((1, 2, 2, 3, 3, 4, 5))
+    while maker.made < wanted:
+        getattr(maker, rng.choice(taste.motifs))()
+    return maker.finish()
 
 
 def _plain(program: Program) -> Trial:
@@ -189,7 +200,8 @@ def _plan(node: Expression, splits: Splits, prefix: list[str], rng: random.Rando
     found = {c: splits[c] for c in letters if c in splits}
     often = rng.choice((0.0, 0.2, 0.6))
     for c in letters:
-        if c not in found and rng.random() < often:
+        whole = math.prod(factor for factors in found.values() for factor in factors)
+        if c not in found and rng.random() < often and whole <= LARGEST_TILE:
             found[c] = tuple(rng.choice(FACTORS) for _ in range(rng.choice((1, 1, 1, 2, 3))))
     loops = [c + "'" * part for c in letters for part in range(len(found.get(c, ())) + 1)]
     rest = [loop for loop in loops if loop not in prefix]
