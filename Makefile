@@ -6,6 +6,7 @@
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
 #   make fuzz-schedules N=10000   random schedules: each refused by a rule, or right
+#   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
 #   make growth          how shape inference grows with the size of a program
 #   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
@@ -35,7 +36,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: demo test check fuzz fuzz-schedules growth bench bench-page clean
+.PHONY: demo test check fuzz fuzz-schedules accuracy growth bench bench-page clean
 
 demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py
@@ -53,6 +54,9 @@ fuzz: $(READY)
 
 fuzz-schedules: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz_schedules.py --programs $(N)
+
+accuracy: $(READY)
+	@$(find_cc); $(BIN)/python tests/property/accuracy.py
 
 growth: $(READY)
 	@$(BIN)/python tests/property/growth.py

@@ -99,9 +99,13 @@ def infer(
     dtypes: Sequence[str | None] | None = None,
     ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
+    few: Sequence[Sequence[bool]] = (),
 ) -> Shaped:
-    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
-    shaped = graph_to_shaped(graph, dtypes, ranks, shapes)
+    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes.
+
+    ``few`` says of every dimension of every input whether its extent is small: a size class, for schedules.
+    """
+    shaped = graph_to_shaped(graph, dtypes, ranks, shapes, few)
     shaped_check.verify(shaped)
     return shaped
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from ilang.codegen.targets import cmath
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
@@ -19,6 +20,9 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
+from ilang.codegen.targets.c_stream import HELPER, is_streamed
+from ilang.codegen.targets.c_stream import condition as stream_condition
+from ilang.codegen.targets.c_stream import lines as stream_lines
 from ilang.codegen.targets.c_tile import TileText, extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
@@ -53,6 +57,7 @@ INCLUDES = (
     "#include <math.h>",
     "#include <stddef.h>",
     "#include <stdint.h>",
+    "#include <string.h>",
     "#ifdef _OPENMP",
     "#include <omp.h>",
     "#endif",
@@ -134,7 +139,9 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     emissions = [_Emission(program) for program in programs]
     body = [line for emission in emissions for line in emission.lines()]
     yield from entry_helpers(body)
-    for helper in sorted({name for emission in emissions for name in emission.helpers()}):
+    helpers = {name for emission in emissions for name in emission.helpers()}
+    yield from cmath.definitions(helpers & cmath.NAMES)
+    for helper in sorted(helpers - cmath.NAMES):
         yield from _helper(helper)
     vectors = sorted({name for emission in emissions for name in emission.vectors()})
     if vectors:
@@ -173,8 +180,8 @@ class _Emission:
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
                     for part in walk(s.value):
-                        if isinstance(part, Apply) and part.primitive in HELPERS:
-                            found.add(f"{part.primitive}_{part.dtype}")
+                        if isinstance(part, Apply):
+                            found |= _called(part)
                         if (
                             isinstance(part, Convert)
                             and part.dtype in INTEGERS
@@ -185,6 +192,8 @@ class _Emission:
                     found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For) and s.rest is not None:
                     found.add("min_i64")
+                if isinstance(s, For) and is_streamed(self.program, s):
+                    found |= {"min_i64", "stream"}
                 if isinstance(s, For) and s.parallel and any(self._parallel(s, spelling)):
                     found |= {"threads", "thread"} if use.private else {"threads"}
         return found
@@ -241,6 +250,10 @@ class _Emission:
             case If():
                 yield f"{indent}if ({spelling.conditions(s.within)}) {{"
                 for inner in s.body:
+                    yield from self._statement(inner, spelling, indent + INDENT, use)
+                if s.otherwise:
+                    yield f"{indent}}} else {{"
+                for inner in s.otherwise:
                     yield from self._statement(inner, spelling, indent + INDENT, use)
                 yield f"{indent}}}"
             case Define() if s.lanes > 1:
@@ -302,14 +315,29 @@ class _Emission:
         if loop.rest is not None:
             whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
             first, size = f"{first}, end_{name} = {whole}", f"end_{name}"
-        if loop.parallel:
-            yield from self._parallel(loop, spelling)
         if loop.lanes > 1:
             yield f"{indent}{{"
             yield f"{indent}{INDENT}const int64_t end_{name} = {whole};"
             yield from self._laned(loop, f"end_{name}", spelling, indent + INDENT, use)
             yield f"{indent}}}"
             return
+        if is_streamed(self.program, loop):
+            pragma = list(self._parallel(loop, spelling)) if loop.parallel else []
+            yield f"{indent}if ({stream_condition(self.program, loop, spelling)}) {{"
+            yield from stream_lines(self.program, loop, spelling, indent + INDENT, pragma)
+            yield f"{indent}}} else {{"
+            yield from self._plain_for(loop, first, size, spelling, indent + INDENT, use)
+            yield f"{indent}}}"
+            return
+        yield from self._plain_for(loop, first, size, spelling, indent, use)
+
+    def _plain_for(
+        self, loop: For, first: str, size: str, spelling: Spelling, indent: str, use: Use
+    ) -> Iterator[str]:
+        """A loop one iteration after the other, or on several threads."""
+        name = spelling.variable(loop.variable)
+        if loop.parallel:
+            yield from self._parallel(loop, spelling)
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
         yield f"{indent}for ({first}; {name} < {size}; ++{name}) {{"
@@ -390,8 +418,20 @@ def deepest(loop: For) -> list[int]:
     return best
 
 
+def _called(scalar: Apply) -> set[str]:
+    """The function that a primitive is a call of, if its definition is ours to write."""
+    assert scalar.dtype is not None
+    name = cmath.name_of(scalar.primitive, scalar.dtype)
+    if name is None and scalar.primitive in HELPERS:
+        name = f"{scalar.primitive}_{scalar.dtype}"
+    return {name} if name else set()
+
+
 def _helper(name: str) -> Iterator[str]:
     """The definition of a helper function."""
+    if name == "stream":
+        yield from HELPER
+        return
     if name in THREADS:
         yield from THREADS[name]
         return

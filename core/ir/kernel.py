@@ -26,7 +26,8 @@ from ilang.core.record import record
 class Buffer:
     """Storage of one tensor, row-major: ``dims`` are size numbers.
 
-    ``role``: input, output, temporary, or tile (a ``Tile`` fills it).
+    ``role``: input, output, temporary, or tile (a ``Tile`` fills it). The last dimension of a ``padded`` one has room
+    for whole loop parts, past the end of a ragged dimension.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Buffer:
     dims: tuple[int, ...]
     role: str
     private: bool = False
+    padded: bool = False
 
 
 @record
@@ -67,10 +69,11 @@ class For:
 
 @record
 class If:
-    """The body runs where every condition holds (over loop variables)."""
+    """The body runs where every condition holds (over loop variables), else what is otherwise."""
 
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
 
 
 @record
@@ -140,6 +143,14 @@ class Part:
 
 
 @record
+class Window:
+    """What loops reach of a dimension: one more than the sum of step times (extent - 1), and never below 0."""
+
+    size: int
+    reach: tuple[tuple[int, int], ...]
+
+
+@record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
@@ -166,7 +177,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part | Window, ...] = ()
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -177,5 +188,7 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Tile):
             stack.extend(reversed(s.edge))
+        if isinstance(s, If):
+            stack.extend(reversed(s.otherwise))
         if isinstance(s, (For, If, Tile)):
             stack.extend(reversed(s.body))

@@ -29,10 +29,10 @@ from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text, 
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
-from ilang.core.passes.packing import copy_of
-from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
+from ilang.core.passes.packing import Copy, copy_of
+from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
-from ilang.core.passes.tiles import Shape, full, tile_shape
+from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
@@ -301,7 +301,8 @@ class _Lowering:
             return
         if isinstance(self.shaped.nodes[read.value], Input):
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
-            copied = (reader.value, read, below)
+            above = [s for s in reader.home.values() if site.is_inside(s)]
+            copied = (reader.value, read, below, tuple(id(s) for s in above))
             if copied not in site.places:
                 site.places[copied] = self._copied(reader, read, site)
                 self._check_space(reader, read, site.places[copied])
@@ -375,7 +376,7 @@ class _Lowering:
         frame.home.update(home)
 
         def fill(body: Block) -> None:
-            value = self._value(frame)
+            value = self._source(read, copy, frame)
             if place.buffer is None:
                 assert place.local is not None
                 body.append(kernel.Define(place.local, tensor.dtype, value))
@@ -385,6 +386,18 @@ class _Lowering:
 
         self._over(frame, site, list(copy.nest.order), fill)
         return place
+
+    def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:
+        """What a copy takes from its input: 0 where its loops leave it."""
+        tensor = self.shaped.tensors[read.value]
+        index = tuple(frame.walked(walk) for walk in copy.source)
+        load = Load(self.storage.whole(read.value), index, tensor.dtype)
+        within = tuple(
+            Within(part, size)
+            for part, size, leaves in zip(index, tensor.dims, copy.leaves, strict=True)
+            if leaves
+        )
+        return Select(within, load, Constant(0, tensor.dtype), tensor.dtype) if within else load
 
     # -- reductions ----------------------------------------------------------------------------------------------------
 
@@ -438,7 +451,7 @@ class _Lowering:
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within = full(frame, self.storage, tile)
+        within = full(frame, self.storage, tile.lanes)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
             staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
@@ -450,27 +463,65 @@ class _Lowering:
         scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
         self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
 
+    def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
+        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
+        node, nest = frame.node, frame.nest
+        kept: list[Loop | int] = []
+        dims: list[int] = []
+        for loop in inner:
+            if not set(nest.parts(loop.axis)) <= set(inner):
+                kept.append(loop)
+                factors = nest.factors[loop.axis]
+                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
+            elif loop.axis not in kept:
+                kept.append(loop.axis)
+                dims.append(node.sizes[loop.axis])
+        return kept, dims
+
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
+        for loop in strand.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        within = full(frame, self.storage, strand.core)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(strand.core) if constant else frozenset()
+            inside = top
+            for loop in strand.outputs:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            local = self._local("part")
+            start = replace(start_of(frame.node), dtype=strand.dtype)
+            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
+            held = Local(local, strand.dtype)
+
+            def step(body: Block, held: Local = held) -> None:
+                value = self._accumulated(frame, held, strand.dtype)
+                self._count(frame, body, kernel.Change(held.variable, value))
+
+            yield from self._inside(frame, inside, list(strand.core), step)
+            use(inside.block, held)
+            for loop in reversed(strand.outputs):
+                self._leave(frame, loop)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(top.block))
+        if within:
+            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
+        else:
+            scope.block.extend(bodies[0])
+        for loop in reversed(strand.head):
+            self._leave(frame, loop)
+
     def _buffered(
         self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
     ) -> Steps:
         """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
-        dtype, node, nest = frame.node.acc_dtype, frame.node, frame.nest
-        whole = [
-            axis
-            for axis in dict.fromkeys(loop.axis for loop in inner)
-            if set(nest.parts(axis)) <= set(inner)
-        ]
-        kept: list[Loop | int] = []
-        dims: list[int] = []
-        for loop in inner:
-            if loop.axis not in whole:
-                kept.append(loop)
-                dims.append(
-                    self.storage.part(node.sizes[loop.axis], nest.factors[loop.axis], loop.part)
-                )
-            elif loop.axis not in kept:
-                kept.append(loop.axis)
-                dims.append(node.sizes[loop.axis])
+        dtype, node = frame.node.acc_dtype, frame.node
+        kept, dims = self._accumulators(frame, inner)
         name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
         buffer = self._scratch(name, dtype, dims, scope)
 
@@ -499,7 +550,10 @@ class _Lowering:
             body.append(kernel.Store(buffer, held.index, merged))
 
         self._over(frame, scope, inner, start)
-        if tile is None:
+        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if tile is None and strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        elif tile is None:
             yield from self._inside(frame, scope, loops, step)
         else:
             inside = scope
@@ -579,8 +633,8 @@ class _Lowering:
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
         found = []
         for entry in place.dims:
-            if isinstance(entry, Loop):
-                found.append(walks(frame.variable(entry)))
+            if isinstance(entry, Walk):
+                found.append(frame.walked(entry))
             elif entry[1] is None:
                 found.append(self._indexed(frame, index[entry[0]]))
             else:
@@ -606,7 +660,8 @@ class _Lowering:
             return Local(place.local, dtype)
         assert place.buffer is not None
         load = Load(place.buffer, self._at(frame, place, read.index), dtype)
-        if read.outside != "zero":
+        copied = any(isinstance(entry, Walk) for entry in place.dims)
+        if read.outside != "zero" or copied:
             return load
         return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
 
