@@ -74,6 +74,9 @@ class _Choice:
         self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
         self.accesses = self._accesses()
         self.tilings = [self._tiling(value) for value in range(len(shaped.nodes))]
+        self.tails: list[Read | None] = []
+        for value in range(len(shaped.nodes)):
+            self.tails.append(self._tail(value))
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
@@ -197,7 +200,7 @@ class _Choice:
         pairs = {axis: axis for axis in axes}
         found = value
         while self.tilings[found] is None:
-            below = self._tail(found)
+            below = self.tails[found]
             if below is None:
                 return None
             made = self.shaped.nodes[below.value]
@@ -226,7 +229,7 @@ class _Choice:
                 and self.readers[read.value] is not None
                 and self.written[read.value] is None
                 and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
-                and (self.tilings[read.value] is not None or self._tail(read.value))
+                and (self.tilings[read.value] is not None or self.tails[read.value] is not None)
             ):
                 return read
         return None
