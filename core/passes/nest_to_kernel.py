@@ -35,6 +35,7 @@ from ilang.core.passes.storage import Storage, converted, start_of, substituted
 from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
+from ilang.core.schedule.legal import check_equalities, check_registers
 
 Steps = Generator["Steps", None, None]
 """A computation that hands sub-computations to ``_drive``: staged producers nest as deep as programs are long."""
@@ -53,6 +54,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     kernels: list[kernel.Kernel] = []
     for value in whole:
         kernels.append(_Lowering(scheduled, storage, provenance, len(kernels)).run(value))
+    check_equalities(shaped, storage.computed)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
     return kernel.Program(
@@ -103,6 +105,7 @@ class _Lowering:
         self.provenance = provenance
         self.number = number
         self.names: list[str] = []
+        self.walked: set[str] = set()
         self.locals: list[str] = []
         self.taken: set[str] = set()
         self.top = Scope(None, None, frozenset())
@@ -144,9 +147,10 @@ class _Lowering:
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
         """Open a loop of an assignment in a scope."""
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        name = fresh(axis, parent.names, self.storage.names)
+        name = fresh(axis, parent.names, self.storage.names, self.taken)
         scope = Scope(parent, len(self.names), parent.names | {name})
         self.names.append(name)
+        self.walked.add(name)
         frame.home[loop] = scope
         if self.parallel is None and self.parallel_loop is not None:
             owner, first = self.parallel_loop
@@ -202,6 +206,7 @@ class _Lowering:
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
+        self.storage.computed[frame.value] += 1
         order, node = frame.nest.order, frame.node
         own = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()
@@ -249,7 +254,7 @@ class _Lowering:
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
-        chosen = fresh(name, self.taken, self.storage.whole_names)
+        chosen = fresh(name, self.taken, self.storage.whole_names, self.walked)
         self.taken.add(chosen)
         return chosen
 
@@ -260,8 +265,11 @@ class _Lowering:
     def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
         """A buffer for what a scope computes."""
         private = self._is_private(scope)
-        name = self._named(name) if private else name
-        return self.storage.scratch(name, dtype, tuple(dims), private)
+        chosen = self._named(name) if private else self.storage.unique.fresh(name)
+        while not private and (chosen in self.taken or chosen in self.walked):
+            chosen = self.storage.unique.fresh(name)
+        self.taken.add(chosen)
+        return self.storage.scratch(chosen, dtype, tuple(dims), private)
 
     def _is_private(self, scope: Scope) -> bool:
         """Whether what a scope computes belongs to one iteration of the parallel loop."""
@@ -293,9 +301,11 @@ class _Lowering:
             return
         if isinstance(self.shaped.nodes[read.value], Input):
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
-            copied = (reader.value, read, below)
+            above = [s for s in reader.home.values() if site.is_inside(s)]
+            copied = (reader.value, read, below, tuple(id(s) for s in above))
             if copied not in site.places:
                 site.places[copied] = self._copied(reader, read, site)
+                self._check_space(reader, read, site.places[copied])
             reader.staged[read] = site.places[copied]
             return
         node, nest = self._node(read.value)
@@ -310,9 +320,17 @@ class _Lowering:
             place = self._staged_place(read.value, node, nest, fusion, home, site)
             frame = Frame(read.value, node, nest, place)
             frame.home.update(home)
+            self._check_space(reader, read, place)
             yield self._assignment(frame, site)
             site.places[key] = place
         reader.staged[read] = site.places[key]
+
+    def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
+        """Registers hold constant extents only."""
+        number = reader.node.reads.index(read)
+        if reader.nest.space(number) == "r" and place.buffer is not None:
+            sizes = [self.storage.sizes[n] for n in self.storage.buffers[place.buffer].dims]
+            check_registers(reader.node, number, {size.name: size.fixed for size in sizes})
 
     def _staged_place(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
@@ -33,6 +34,7 @@ class Storage:
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
         self.parts: dict[tuple[int, int], int] = {}
         self.constants: dict[int, int] = {}
+        self.computed: Counter[int] = Counter()
         self.successor = {
             node.base: value
             for value, node in enumerate(shaped.nodes)
@@ -60,10 +62,9 @@ class Storage:
     def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
         """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop.
 
-        A private name is the kernel's own affair; any other is made unique.
+        A private name is the kernel's own affair; any other is one that ``unique`` gave.
         """
         padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
-        name = name if private else self.unique.fresh(name)
         return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
 
     def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:

@@ -44,7 +44,23 @@ def choose(shaped: Shaped, written: Sequence[Nest | None]) -> tuple[Nest | None,
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
+    if any(nest is not None for nest in written):
+        alone = _Choice(shaped, [None] * len(written)).run()
+        if all(nest is None or _same(nest, own) for nest, own in zip(written, alone, strict=True)):
+            return alone  # a printed choice, written back: what cannot have a schedule is as it was
     return _Choice(shaped, written).run()
+
+
+def _same(written: Nest, chosen: Nest | None) -> bool:
+    """Whether a written nest is the chosen one."""
+    count = len(written.order)
+    return (
+        chosen is not None
+        and (written.factors, written.order, written.sites, written.start)
+        == (chosen.factors, chosen.order, chosen.sites, chosen.start)
+        and [written.role(n) for n in range(count)] == [chosen.role(n) for n in range(count)]
+        and all(written.space(n) == chosen.space(n) for n in range(len(written.sites)))
+    )
 
 
 class _Choice:
@@ -217,7 +233,7 @@ class _Choice:
                 and self.readers[read.value] is not None
                 and self.written[read.value] is None
                 and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
-                and (self.tilings[read.value] is not None or self.tails[read.value])
+                and (self.tilings[read.value] is not None or self.tails[read.value] is not None)
             ):
                 return read
         return None
