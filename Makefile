@@ -5,6 +5,9 @@
 #   make test            every test (JOBS=0 in one process)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
+#   make growth          how shape inference grows with the size of a program
+#   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
+#   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
 #   make clean           remove what was made, .venv included
 
 PYTHON ?= python3
@@ -31,7 +34,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: demo test check fuzz clean
+.PHONY: demo test check fuzz growth bench bench-page clean
 
 demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py
@@ -46,6 +49,15 @@ check: $(READY)
 
 fuzz: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N)
+
+growth: $(READY)
+	@$(BIN)/python tests/property/growth.py
+
+bench: $(READY)
+	@$(find_cc); $(BIN)/python -m bench $(ARGS)
+
+bench-page: $(READY)
+	@$(find_cc); $(BIN)/python -m bench --page docs/benchmarks.md $(ARGS)
 
 # Made again only when pyproject.toml changes; an editable install sees every edit and new file.
 $(READY): pyproject.toml

@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ilang.core.diagnostic import DataError
 from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 
 SUPPORTED: dict[np.dtype[Any], str] = {
     np.dtype(np.float32): "f32",

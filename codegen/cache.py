@@ -4,22 +4,25 @@ An entry is one file, ``KEY.so``: the library, then a trailer with a hash of it 
 entry is checked before it is loaded, since loading a library that was cut short kills the process. Entries appear by
 renaming a whole file, so readers need no lock; the lock per key only keeps processes from doing the same work.
 
+What the text of a program follows from has a key as well. A link of that name leads to the entry, so that a program
+of an earlier run needs no text at all.
+
 A cache that cannot be used never fails a run: the library is then built in a temporary folder.
+
+The first call of a program comes through here, so modules that only a build needs are imported where it does.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
+import importlib
 import os
-import shutil
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ilang.codegen import toolchain
 from ilang.codegen.toolchain import Variant
@@ -28,13 +31,20 @@ from ilang.core.diagnostic import ToolError
 if sys.platform != "win32":
     import fcntl
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 T = TypeVar("T")
 
 FORMAT = "1"
 """Part of every key, and of the folder's name; raised when a trailer or a key changes."""
 
 MAGIC = b"\ni-entry\n"
-TRAILER = len(MAGIC) + hashlib.sha256().digest_size
+TRAILER = len(MAGIC) + 32
+"""The mark, and a SHA-256."""
+
+LINK_BYTES = 4096
+"""What a link counts for in the size of the cache: about what it takes on disk."""
 
 MOST_BYTES = 512 * 1024 * 1024
 """The cache's limit; past it, the entries that were not used for longest go."""
@@ -51,6 +61,39 @@ LOCK_SECONDS = 30
 NO_ROOM = ("No space left", "Disk quota", "Read-only file system", "File too large")
 
 
+def library_of(
+    source: str, text: Callable[[], str], variant: Variant, load: Callable[[str], T]
+) -> T:
+    """The library of ``text()``, which is only asked for where the cache does not know what it gives for ``source``.
+
+    ``source`` is everything that the text follows from, the code that writes it aside; if it is empty, nothing of it
+    is remembered. The rest is as for ``library``.
+    """
+    folder = cache_folder() if source else None
+    writer = _writer() if folder is not None else None
+    if folder is None or writer is None:
+        return library(text(), variant, load)
+    link = os.path.join(folder, f"{key_of(source, variant, writer)}.link")
+    if is_whole(link):
+        with contextlib.suppress(OSError):  # removed just now to keep the cache small
+            loaded = _used(os.path.realpath(link), load)
+            _touch(link)
+            return loaded
+    written = text()
+    loaded = library(written, variant, load)
+    _point(link, f"{key_of(written, variant)}.so")
+    return loaded
+
+
+def _point(link: str, entry: str) -> None:
+    """Let a link lead to an entry beside it, in one step; without links every text is written anew."""
+    mine = f"{link}-{os.getpid()}"
+    with contextlib.suppress(OSError, NotImplementedError):
+        if os.path.exists(os.path.join(os.path.dirname(link), entry)):
+            os.symlink(entry, mine)
+            os.replace(mine, link)
+
+
 def library(text: str, variant: Variant, load: Callable[[str], T]) -> T:
     """What ``load`` makes of the compiled text; ``load`` takes a path and raises OSError where it cannot be loaded.
 
@@ -65,13 +108,51 @@ def library(text: str, variant: Variant, load: Callable[[str], T]) -> T:
     return _private(text, variant, load)
 
 
-def key_of(text: str, variant: Variant) -> str:
-    """The name of an entry: a hash of everything that the library depends on, in hexadecimal."""
+def key_of(text: str, variant: Variant, writer: str = "") -> str:
+    """The name of an entry: a hash of everything that the library depends on, in hexadecimal.
+
+    With a ``writer``, ``text`` is what the C text follows from when that writer writes it.
+    """
     parts = (
         *(FORMAT, text, " ".join(variant.flags())),
-        *(toolchain.find_compiler().identity, _processor()),
+        *(toolchain.find_compiler().identity, _processor(), writer),
     )
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    return _sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hex()
+
+
+def _sha256(content: bytes) -> bytes:
+    digest: bytes = _hasher()(content).digest()
+    return digest
+
+
+@functools.lru_cache(maxsize=1)
+def _hasher() -> Callable[[bytes], Any]:
+    """SHA-256 of Python's own, as ``random`` takes it: ``hashlib`` loads all of OpenSSL, which takes milliseconds."""
+    for name in ("_sha2", "_sha256", "hashlib"):
+        with contextlib.suppress(ImportError, AttributeError):
+            hasher: Callable[[bytes], Any] = importlib.import_module(name).sha256
+            return hasher
+    raise ImportError("this Python has no SHA-256")
+
+
+@functools.lru_cache(maxsize=1)
+def _writer() -> str | None:
+    """Names, sizes and dates of the files that turn a program into C: Python itself trusts the same of its modules."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    seen = [root]
+    folders = [os.path.join(root, layer) for layer in ("core", "codegen")]
+    try:
+        while folders:
+            with os.scandir(folders.pop()) as items:
+                for item in sorted(items, key=lambda item: item.name):
+                    if item.name.endswith(".py"):
+                        status = item.stat()
+                        seen.append(f"{item.path}:{status.st_size}:{status.st_mtime_ns}")
+                    elif item.is_dir() and item.name != "__pycache__":
+                        folders.append(item.path)
+    except OSError:  # not in files of their own
+        return None
+    return "\n".join(seen) if 1 < len(seen) else None
 
 
 @functools.lru_cache(maxsize=1)
@@ -81,34 +162,33 @@ def _processor() -> str:
         os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_IDENTIFIER", "")
     )
     try:
-        with Path("/proc/cpuinfo").open("rb") as file:
+        with open("/proc/cpuinfo", "rb") as file:
             text = file.read(16 * 1024).decode("ascii", "replace")
     except OSError:
         return machine
     words = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part", "isa")
     lines = [line for line in text.split("\n\n")[0].splitlines() if line.startswith(words)]
-    return machine + hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return machine + _sha256("\n".join(lines).encode()).hex()
 
 
-def cache_folder() -> Path | None:
+def cache_folder() -> str | None:
     """The folder of the entries, made if need be; None where there is none that only this user can write to."""
     chosen = os.environ.get("I_CACHE_DIR") or ""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     if chosen:
-        root = Path(chosen)
-    elif base and Path(base).is_absolute():
-        root = Path(base, "i")
+        root = chosen
+    elif base and os.path.isabs(base):
+        root = os.path.join(base, "i")
     else:
-        home = Path("~").expanduser()
-        if not home.is_absolute():
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):
             return None
-        root = home / ".cache" / "i"
-    folder = root / f"compiled-{FORMAT}"
+        root = os.path.join(home, ".cache", "i")
+    folder = os.path.join(root, f"compiled-{FORMAT}")
     try:
-        if not folder.is_dir():
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
-        seen = folder.stat()
+        if not os.path.isdir(folder):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        seen = os.stat(folder)
     except (OSError, ValueError):
         return None
     if hasattr(os, "geteuid") and seen.st_uid != os.geteuid():
@@ -117,9 +197,9 @@ def cache_folder() -> Path | None:
     return folder if not others_write or os.name == "nt" else None
 
 
-def _shared(folder: Path, key: str, text: str, variant: Variant, load: Callable[[str], T]) -> T:
+def _shared(folder: str, key: str, text: str, variant: Variant, load: Callable[[str], T]) -> T:
     """Load the entry, built first if it is not there or not whole. Raises OSError where the folder is of no use."""
-    entry = folder / f"{key}.so"
+    entry = os.path.join(folder, f"{key}.so")
     if is_whole(entry):
         with contextlib.suppress(OSError):  # removed just now to keep the cache small
             return _used(entry, load)
@@ -129,27 +209,32 @@ def _shared(folder: Path, key: str, text: str, variant: Variant, load: Callable[
         return _used(entry, load)
 
 
-def _used(entry: Path, load: Callable[[str], T]) -> T:
-    loaded = load(str(entry))
-    with contextlib.suppress(OSError):
-        os.utime(entry)
+def _used(entry: str, load: Callable[[str], T]) -> T:
+    loaded = load(entry)
+    _touch(entry)
     return loaded
 
 
-def is_whole(entry: Path) -> bool:
+def _touch(path: str) -> None:
+    """Note that an entry, or a link itself, was used just now."""
+    with contextlib.suppress(OSError, NotImplementedError):
+        os.utime(path, follow_symlinks=False)
+
+
+def is_whole(entry: str) -> bool:
     """Whether a file is an entry as it was stored: its trailer is there, and has the hash of the rest."""
     try:
-        with entry.open("rb") as file:
+        with open(entry, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return False
             content = file.read()
     except OSError:
         return False
     body, trailer = content[:-TRAILER], content[-TRAILER:]
-    return trailer == MAGIC + hashlib.sha256(body).digest()
+    return trailer == MAGIC + _sha256(body)
 
 
-def _store(folder: Path, entry: Path, text: str, variant: Variant) -> None:
+def _store(folder: str, entry: str, text: str, variant: Variant) -> None:
     """Build an entry beside the others and put it in place in one step."""
     sweep_now = _count_store()
     if sweep_now:
@@ -165,7 +250,7 @@ def _store(folder: Path, entry: Path, text: str, variant: Variant) -> None:
             raise OSError("a trailer is known to be harmless for this format only")
         built = work / "entry.so"
         with built.open("wb") as file:
-            file.write(content + MAGIC + hashlib.sha256(content).digest())
+            file.write(content + MAGIC + _sha256(content))
             file.flush()
             os.fsync(file.fileno())
         built.chmod(0o600)
@@ -177,7 +262,7 @@ def _private(text: str, variant: Variant, load: Callable[[str], T]) -> T:
     import tempfile
 
     try:
-        with _working_folder(Path(tempfile.gettempdir())) as work:
+        with _working_folder(tempfile.gettempdir()) as work:
             toolchain.build(text, work, variant)
             try:
                 return load(str(work / "program.so"))
@@ -200,9 +285,11 @@ def _reason(error: OSError) -> str:
 
 
 @contextlib.contextmanager
-def _working_folder(parent: Path) -> Iterator[Path]:
+def _working_folder(parent: str) -> Iterator[Path]:
     """A new folder of our own; it stays where a compiler failed, for whoever wants to look at the source."""
+    import shutil
     import tempfile
+    from pathlib import Path
 
     work = Path(tempfile.mkdtemp(prefix="building-", dir=parent))
     keep = False
@@ -217,12 +304,12 @@ def _working_folder(parent: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _turn(folder: Path, key: str) -> Iterator[None]:
+def _turn(folder: str, key: str) -> Iterator[None]:
     """Wait, for a while, until no other process or thread builds this entry (or one of its few neighbours)."""
     if sys.platform == "win32":  # no such locks: work may then be done twice
         yield
         return
-    with (folder / f"lock-{key[:2]}").open("ab") as file:
+    with open(os.path.join(folder, f"lock-{key[:2]}"), "ab") as file:
         end, pause = time.monotonic() + LOCK_SECONDS, 0.001
         held = False
         while not held and time.monotonic() < end:
@@ -251,11 +338,13 @@ def _count_store() -> bool:
     return _stored % SWEEP_EVERY == 1
 
 
-def sweep(folder: Path, most_bytes: int = MOST_BYTES) -> None:
+def sweep(folder: str, most_bytes: int = MOST_BYTES) -> None:
     """Remove what killed processes left, and the entries not used for longest until ``most_bytes`` are left.
 
     Safe while others read: a loaded library keeps its file, and an entry that is gone is built again.
     """
+    import shutil
+
     entries: list[tuple[float, int, str]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as items:
         for item in items:
@@ -266,10 +355,12 @@ def sweep(folder: Path, most_bytes: int = MOST_BYTES) -> None:
                         shutil.rmtree(item.path, ignore_errors=True)
                 elif item.name.endswith(".so"):
                     entries.append((seen.st_mtime, seen.st_size, item.path))
+                elif ".link" in item.name:
+                    entries.append((seen.st_mtime, LINK_BYTES, item.path))
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
         if total <= most_bytes:
             return
         with contextlib.suppress(OSError):
-            Path(path).unlink()
+            os.unlink(path)
         total -= size

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ilang.codegen.composition import Wires, combined, merged, wires_of
 from ilang.core import pipeline
 from ilang.core.diagnostic import CommandError, DataError, Error, NotationError, shorten, visible
+from ilang.core.ir.shaped import FEW
 from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
 from ilang.core.notation.printer import print_tree
 
@@ -97,8 +98,8 @@ class Component:
         except (AttributeError, TypeError):  # not all of them are arrays
             plan = None
         if plan is not None and target == "c":
-            if out is None and threads == 1:
-                return plan.fresh(arrays)
+            if threads == 1 and threads.__class__ is int:
+                return plan.fresh(arrays) if out is None else plan.into(arrays, out)
             return plan.call(arrays, arrays, out, threads)
         return self._call(arrays, out, threads, target)
 
@@ -111,7 +112,8 @@ class Component:
         graph = self._wired()
         arrays = arguments.checked_arrays(graph, given)
         dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
-        version = self._version(graph, dtypes, tuple(array.ndim for array in arrays))
+        few = tuple(tuple(extent < FEW for extent in array.shape) for array in arrays)
+        version = self._version(graph, dtypes, tuple(array.ndim for array in arrays), few)
         extents = pipeline.fit(version.shaped, [array.shape for array in arrays])
         if target == "numpy":
             return version.evaluate(arrays, extents, out)
@@ -140,18 +142,23 @@ class Component:
         return self._graph
 
     def _version(
-        self, graph: Graph, dtypes: tuple[str | None, ...], ranks: tuple[int, ...]
+        self,
+        graph: Graph,
+        dtypes: tuple[str | None, ...],
+        ranks: tuple[int, ...],
+        few: tuple[tuple[bool, ...], ...] = (),
     ) -> Version:
-        """The program for these element types and ranks."""
+        """The program for these element types, ranks and size class: which extents are few."""
         from ilang.codegen.version import Version
 
-        key = (dtypes, ranks)
+        key = (dtypes, ranks, few)
         known = self._versions.get(key)
         if known is None:
             if MOST_VERSIONS <= len(self._versions):
                 self._versions.clear()
             # Of two threads that come here at once one wins: both then use its version.
-            known = self._versions.setdefault(key, Version(pipeline.infer(graph, dtypes, ranks)))
+            shaped = pipeline.infer(graph, dtypes, ranks, few=few)
+            known = self._versions.setdefault(key, Version(shaped))
         return known
 
     @staticmethod

@@ -6,7 +6,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 T = TypeVar("T")
 
@@ -33,6 +36,61 @@ class Turn:
             yield
 
 
+class _Job:
+    """Work for another thread, and what came of it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self.done = threading.Lock()  # open once the work is done
+        self.done.acquire()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def carry_out(self) -> None:
+        """Do the work; ``done`` is left to whoever calls."""
+        try:
+            self.result = self._work()
+        except BaseException as error:  # handed to the thread that waits
+            self.error = error
+
+
+class _Crew:
+    """Threads that wait for work: starting one for each call costs as much as a short call takes.
+
+    Threads of OpenMP belong to the thread that asked for them, so they are kept as well.
+    """
+
+    def __init__(self) -> None:
+        self._home = os.getpid()
+        self._idle: list[SimpleQueue[_Job]] = []
+
+    def start(self, job: _Job) -> None:
+        """Have a job done, by a thread that is idle or by a new one. Raises RuntimeError if there can be no more."""
+        if self._home != os.getpid():  # the threads of a parent are not in its forked child
+            self._home, self._idle = os.getpid(), []
+        try:
+            self._idle.pop().put(job)
+        except IndexError:
+            from queue import SimpleQueue
+
+            jobs: SimpleQueue[_Job] = SimpleQueue()
+            jobs.put(job)
+            threading.Thread(target=self._serve, args=(jobs,), name="ilang", daemon=True).start()
+
+    def _serve(self, jobs: SimpleQueue[_Job]) -> None:
+        while True:
+            job = jobs.get()
+            job.carry_out()
+            self._idle.append(
+                jobs
+            )  # before anyone is told, so that the next call finds this thread
+            job.done.release()
+            del job  # with all that its work holds
+
+
+_crew = _Crew()
+
+
 def interruptible(work: Callable[[], T]) -> T:
     """The result of ``work``, done by another thread where this is the main one, so that a signal ends the wait.
 
@@ -40,23 +98,13 @@ def interruptible(work: Callable[[], T]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
-    done = threading.Event()
-
-    def carry() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # handed to the thread that waits
-            errors.append(error)
-        finally:
-            done.set()
-
+    job = _Job(work)
     try:
-        threading.Thread(target=carry, name="ilang", daemon=True).start()
+        _crew.start(job)
     except RuntimeError:  # no more threads: do without
         return work()
-    done.wait()
-    if errors:
-        raise errors[0]
-    return results[0]
+    job.done.acquire()
+    if job.error is not None:
+        raise job.error
+    result: T = job.result
+    return result

@@ -6,7 +6,9 @@ some expressions together gives. There is no global state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from ilang.core.ir.rows import KINDS, Known, Origin
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.names import Names
 from ilang.core.record import record
+from ilang.core.row_story import TensorStory
 from ilang.core.source import Source, Span, whole
 
 Array = npt.NDArray[Any]
@@ -160,12 +163,30 @@ def tensor_of(value: object) -> Tensor:
     )
 
 
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@"}
+"""Operations that are written between their operands."""
+_LONGEST = 24
+"""The longest operand that is repeated in the text of an operation."""
+
+
 def operation(made: tuple[Scalar, str, Logic], text: str, operands: Sequence[object]) -> Tensor:
-    """An operation on tensors and numbers; its text is ``text(operands)``."""
+    """An operation on tensors and numbers; its text is ``text(operands)``, or as the user writes it."""
     tensors = tuple(map(tensor_of, operands))
-    words = ", ".join(t.name if len(t.name) <= 24 else "…" for t in tensors)
-    said = f"{text}({words})"
+    sign = INFIX.get(text)
+    words = [_word(t, sign is not None) for t in tensors]
+    said = f"{words[0]} {sign} {words[1]}" if sign else f"{text}({', '.join(words)})"
     return Tensor(Made(*made, said, whole(Source("<tensor>", said))), tensors)
+
+
+def _word(tensor: Tensor, inside: bool) -> str:
+    """An operand in the text of an operation; ``inside`` others, what has a sign of its own stands in parentheses."""
+    name = tensor.name
+    if len(name) > _LONGEST:
+        return "…"
+    made = tensor.made
+    if inside and isinstance(made, Made) and len(tensor.operands) == 2 and made.text[-1:] != ")":
+        return f"({name})"
+    return name
 
 
 def pointwise(primitive: str, *operands: object) -> Tensor:
@@ -205,6 +226,15 @@ class Program:
         fits: Sequence[tuple[Tensor, Tensor]],
     ) -> None:
         """Solve; see ``solve``."""
+        with _uncollected():
+            self._solve(tensors, demands, fits)
+
+    def _solve(
+        self,
+        tensors: Sequence[Tensor],
+        demands: tuple[Demand, ...],
+        fits: Sequence[tuple[Tensor, Tensor]],
+    ) -> None:
         order = _ordered([*tensors, *(t for pair in fits for t in pair)])
         inputs = [t for t in order if isinstance(t.made, Leaf) and t.made.kind != "number"]
         taken = {id(t) for t in inputs}
@@ -226,11 +256,7 @@ class Program:
             span = whole(Source("<tensor>", tensor.name))
             return Terminal(tensor.name, "number", (None, None, None), None, made.values, span)
         name = names.fresh(tensor.name)
-        span = whole(Source("<tensor>", name))
-        batch, inner, output = (
-            None if axes is None else _known(axes, kind, name, span)
-            for axes, kind in zip(made.rows, KINDS, strict=True)
-        )
+        span, (batch, inner, output) = _placed(name, made.rows)
         counted = made.kind != "data" and isinstance(made.values, np.ndarray)
         count = made.values.size if counted else None
         return Terminal(name, made.kind, (batch, inner, output), count, None, span)
@@ -258,9 +284,21 @@ class Program:
         """The size of every label; of a row label the product of its axes."""
         return self._inferred.captured()
 
+    def steps(self) -> int:
+        """How many constraints were looked at: the work of the inference, the same on every machine."""
+        return self._inferred.steps
+
     def projections(self, tensor: Tensor) -> list[Projection]:
         """The loops of the operation that computes a tensor, and its indices (``core/infer/projections.py``)."""
         return project(self._inferred, self._value(tensor))
+
+    def story(self, limit: int | None = 200) -> TensorStory:
+        """What the inference found and why: rows, what fixed them stage by stage, projections; ``str`` gives lines.
+
+        Args:
+            limit: how many tensors, events and projections to tell at most; None for all.
+        """
+        return pipeline.tensor_story(self._graph, limit)
 
     def value(self, tensor: Tensor, target: str = "c", **given: Any) -> Array:
         """The elements of a tensor in memory order; ``given`` are arrays for leaves, by name."""
@@ -325,6 +363,22 @@ class Program:
         return contiguous(array.reshape(dims))
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cyclic garbage collector: what the inference makes has no cycles and is kept.
+
+    Looking through it again and again costs a third of the time of a large program. Threads may do this at once: the
+    one that stopped the collector starts it again, and in between nothing worse happens than a collection.
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
 def _ordered(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Tensors and all they are computed from, operands first, without recursion."""
     found: dict[int, Tensor] = {}
@@ -341,8 +395,24 @@ def _ordered(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list(found.values())
 
 
-def _known(axes: Sequence[Axis], kind: str, name: str, span: Span) -> tuple[Known, ...]:
-    return tuple(
-        Known(size, False, label, Origin(f"{kind} axis {n} of {name}", span))
-        for n, (size, label) in enumerate(axes)
-    )
+def _placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]:
+    """A leaf as messages show it, ``x: 20|4->2``: where it stands, and its known axes, each with its place."""
+    text = f"{name}: "
+    places: list[tuple[str, int, int, Axis, int]] = []
+    for kind, after in ((0, "|"), (1, "->"), (2, "")):
+        axes = rows[kind]
+        if axes is None:
+            text += "?"
+        for number, axis in enumerate(axes or ()):
+            text += "," if number else ""
+            places.append((KINDS[kind], number, len(text), axis, kind))
+            text += str(axis[0])
+        text += after if axes is None or axes else ""
+    source = Source("<tensor>", text if text[-2:] != ": " else f"{text}()")
+    known: list[list[Known]] = [[], [], []]
+    for kind_name, number, start, (size, label), kind in places:
+        place = Span(source, start, start + len(str(size)))
+        origin = Origin(f"{kind_name} axis {number} of {name}", place, "")
+        known[kind].append(Known(size, False, label, origin))
+    found = [None if rows[kind] is None else tuple(known[kind]) for kind in range(3)]
+    return Span(source, 0, len(name)), found

@@ -12,21 +12,24 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import _cffi_backend as backend
 import numpy as np
-import numpy.typing as npt
 
 from ilang.codegen import cache
-from ilang.codegen.arguments import Output, check_threads, checked_outs, result_of
+from ilang.codegen.arguments import PLAIN, Output, check_threads, checked_outs, result_of
 from ilang.codegen.concurrency import Turn, interruptible, is_forked
 from ilang.codegen.targets.cfamily import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
-from ilang.core.ir.kernel import For, If, Program, Statement
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.record import record
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
 
 LONG = 2**26
@@ -41,6 +44,9 @@ LARGEST_SPACE = 2**62
 """A program asks for more where its extents do not fit."""
 
 ALIGNMENT = 64
+
+WRITABLE = PLAIN | 0x400
+"""Flags of an array that C can write as it is."""
 
 _VOID_POINTER = backend.new_pointer_type(backend.new_void_type())
 _INT = backend.new_primitive_type("int")
@@ -83,40 +89,80 @@ class Library:
 MOST_LIBRARIES = 256
 
 _loaded: dict[tuple[str, Variant], Library] = {}
-"""The libraries loaded last, by text and variant: a program that is written again is there at once."""
+"""The libraries loaded last, by source and variant: a program that is written again is there at once."""
 
 _loading = Turn()
 
 
-def open_library(program: Program, text: str, variant: Variant) -> Library:
+@record
+class Interface:
+    """What a call has to know of a program, whatever its loops are.
+
+    ``arrays`` counts inputs and outputs, ``arguments`` has the numbers of the sizes that a caller gives, ``nests``
+    the size numbers of the axes of each expression.
+    """
+
+    name: str
+    arrays: int
+    arguments: tuple[int, ...]
+    nests: tuple[tuple[int, ...], ...]
+
+
+def interface_of(shaped: Shaped) -> Interface:
+    """The interface of a program; nothing of it is decided by how the program is lowered."""
+    return Interface(
+        shaped.name,
+        len(shaped.inputs) + len(shaped.outputs),
+        tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
+        tuple(node.sizes for node in shaped.nodes if isinstance(node, Assignment)),
+    )
+
+
+def open_library(
+    interface: Interface, text: Callable[[], str], source: str, variant: Variant
+) -> Library:
     """The library of a program's C text, compiled if it is not in the cache.
+
+    ``source`` is what the text follows from, or the text itself.
 
     Raises:
         ToolError: whatever can go wrong with the compiler and its folders.
     """
-    known = _loaded.get((text, variant))
+    known = _loaded.get((source, variant))
     if known is not None:
         return known
-    name, count = identifier(program.name), len(program.inputs) + len(program.outputs)
-    made = cache.library(text, variant, lambda path: Library(path, name, count, variant.threads))
+
+    def load(path: str) -> Library:
+        return Library(path, identifier(interface.name), interface.arrays, variant.threads)
+
+    made = cache.library_of(source, text, variant, load)
     with _loading.taken():
         while MOST_LIBRARIES <= len(_loaded):
             del _loaded[next(iter(_loaded))]
-        return _loaded.setdefault((text, variant), made)
+        return _loaded.setdefault((source, variant), made)
 
 
 class Compiled:
-    """A program with its C text, built and loaded when first needed; safe to use from several threads."""
+    """A program, its C text written, built and loaded when first needed; safe to use from several threads."""
 
-    def __init__(self, program: Program, text: str, *, sanitize: bool = False) -> None:
-        """Nothing is compiled yet. ``sanitize`` (for tests) compiles with checks of every access."""
-        self.program = program
-        self.text = text
+    def __init__(
+        self, interface: Interface, text: Callable[[], str], source: str, *, sanitize: bool = False
+    ) -> None:
+        """Nothing is compiled yet.
+
+        Args:
+            interface: how it is called.
+            text: writes the C text; not called where the cache knows what that gave for ``source``.
+            source: everything that the text follows from.
+            sanitize: for tests: compiled with checks of every access.
+        """
+        self.interface = interface
         self.spaces: list[Any] = []
+        self._text = text
+        self._source = source
         self._sanitize = sanitize
         self._turn = Turn()
         self._libraries: dict[bool, Library] = {}
-        self._nests = _nests(program)
 
     def library(self, threads: bool) -> Library:
         """The serial or the threaded library.
@@ -130,7 +176,7 @@ class Compiled:
                 known = self._libraries.get(threads)
                 if known is None:
                     variant = Variant(threads, self._sanitize)
-                    known = open_library(self.program, self.text, variant)
+                    known = open_library(self.interface, self._text, self._source, variant)
                     self._libraries[threads] = known
         return known
 
@@ -178,12 +224,9 @@ class Compiled:
             self.spaces.append(space)
 
     def iterations(self, extents: Sequence[int]) -> int:
-        """How many iterations of innermost loops a call makes, about."""
+        """How many iterations of innermost loops a call makes, at most."""
         total = 0
-        extents = [*extents, *(size.fixed or 0 for size in self.program.sizes[len(extents) :])]
-        for part in self.program.parts:
-            extents[part.size] = -(-extents[part.whole] // part.step)
-        for nest in self._nests:
+        for nest in self.interface.nests:
             product = 1
             for size in nest:
                 product *= extents[size]
@@ -202,6 +245,7 @@ class Plan:
         "_work",
         "compiled",
         "fresh",
+        "into",
         "names",
         "outputs",
     )
@@ -213,8 +257,7 @@ class Plan:
         outputs: Sequence[Output],
         names: Names,
     ) -> None:
-        sizes = compiled.program.sizes
-        run_time = [extents[n] for n, size in enumerate(sizes) if size.is_argument()]
+        run_time = [extents[n] for n in compiled.interface.arguments]
         self._library = compiled.library(threads=False)
         self._kept = np.array(run_time or [0], np.int64)
         self._sizes = argument(self._kept)
@@ -226,6 +269,7 @@ class Plan:
         self.names = names
         self.compiled = compiled
         self.fresh = self._quick()
+        self.into = self._quick_into()
 
     def _quick(self) -> Callable[[Sequence[Array]], Any]:
         """``fresh``: run into new arrays; the one output, or a tuple of them.
@@ -267,6 +311,36 @@ class Plan:
             return outs[0] if one else tuple(outs)
 
         return fresh
+
+    def _quick_into(self) -> Callable[[Sequence[Array], Any], Any]:
+        """``into``: run serially into a given array, the one output; whatever is wrong with it, ``call`` tells.
+
+        The compiled program itself refuses arrays that overlap, before it writes.
+        """
+        if self._long or len(self.outputs) != 1:
+            return self._into
+        function, sizes = self._library.function, self._sizes
+        take_space, give_back, count = self.compiled.take_space, self.compiled.give_back, self._work
+        ((shape, dtype),) = self.outputs
+
+        def into(arrays: Sequence[Array], out: Any) -> Any:
+            if (
+                type(out) is not np.ndarray
+                or out.shape != shape
+                or out.dtype != dtype
+                or out.flags.num & WRITABLE != WRITABLE
+            ):
+                return self.call(arrays, arrays, out, 1)
+            space = take_space(count) if count else NO_SPACE
+            status = function(sizes, *map(argument, arrays), argument(out), space)
+            if count:
+                give_back(space)
+            return self.call(arrays, arrays, out, 1) if status else out
+
+        return into
+
+    def _into(self, arrays: Sequence[Array], out: Any) -> Any:
+        return self.call(arrays, arrays, out, 1)
 
     def _new(self, arrays: Sequence[Array]) -> Any:
         return self.call(arrays, arrays, None, 1)
@@ -358,20 +432,3 @@ def too_large(what: str) -> DataError:
     return DataError(
         "E0713", f"there is not enough memory for {what}", help="use smaller arrays, or more memory"
     )
-
-
-def _nests(program: Program) -> list[tuple[int, ...]]:
-    """The size numbers around each innermost loop of a program."""
-    found: list[tuple[int, ...]] = []
-    stack: list[tuple[Statement, tuple[int, ...]]] = [
-        (statement, ()) for kernel in program.kernels for statement in kernel.body
-    ]
-    while stack:
-        statement, around = stack.pop()
-        if isinstance(statement, For | If):
-            here = (*around, statement.size) if isinstance(statement, For) else around
-            inner = [s for s in statement.body if isinstance(s, For | If)]
-            if not inner:
-                found.append(here)
-            stack.extend((s, here) for s in inner)
-    return found

@@ -1,23 +1,24 @@
 """The C compiler: found once, run in a process group of its own, its every way to fail turned into one coded error.
 
 Order of search: ``$CC`` (a path, or a command with arguments), ``cc``, ``gcc``, ``clang``, the ziglang package.
-Nothing goes through a shell.
+Nothing goes through a shell. Finding the compiler is a part of every first call, running it is not: modules for that
+are imported there.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import shlex
-import shutil
-import signal
-import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
 
 SECONDS = 120
 """A compiler that has not ended by then is taken to hang."""
@@ -77,6 +78,8 @@ def _find(wanted: str, path: str | None) -> Compiler:
         found = _program(name, path)
         if found is not None:
             return Compiler((found,), _identity((found,)))
+    import importlib.util
+
     zig = importlib.util.find_spec("ziglang")
     if zig is not None and zig.origin is not None:
         command = (sys.executable, "-m", "ziglang", "cc")
@@ -110,13 +113,27 @@ def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
 
 def _program(name: str, path: str | None) -> str | None:
     """The absolute path of a program (a compiler runs in another folder), or None."""
-    found = shutil.which(name, path=path)
-    if found is None or Path(found).is_absolute():
+    found = _which(name, path)
+    if found is None or os.path.isabs(found):
         return found
     try:
-        return str(Path(found).absolute())
+        return os.path.abspath(found)
     except OSError:  # the current folder is gone
         return None
+
+
+def _which(name: str, path: str | None) -> str | None:
+    """What ``shutil.which`` finds; importing that takes longer than looking."""
+    if os.name != "posix" or path is None:
+        import shutil
+
+        return shutil.which(name, path=path)
+    folders = [""] if os.sep in name else path.split(os.pathsep)
+    for folder in folders:
+        file = os.path.join(folder, name)
+        if os.access(file, os.F_OK | os.X_OK) and not os.path.isdir(file):
+            return file
+    return None
 
 
 def _identity(command: tuple[str, ...]) -> str:
@@ -127,7 +144,7 @@ def _identity(command: tuple[str, ...]) -> str:
         if os.sep in word:
             real = os.path.realpath(word)
             try:
-                seen = os.stat(real)  # noqa: PTH116 - one call, on the path that any run takes
+                seen = os.stat(real)
             except OSError:
                 continue
             parts.append(f"{real}:{seen.st_size}:{seen.st_mtime_ns}")
@@ -170,6 +187,8 @@ def _refuses(said: str, flag: str) -> bool:
 
 def _run(command: list[str], folder: Path) -> tuple[int, str]:
     """Run a compiler in ``folder``: its exit status (negative: a signal) and the beginning of what it said."""
+    import subprocess
+
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     log = folder / "messages.txt"
     try:
@@ -209,6 +228,8 @@ def _run(command: list[str], folder: Path) -> tuple[int, str]:
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """Leave no process of the group behind, whatever interrupted the wait."""
+    import signal
+
     if child.returncode is None:
         try:
             os.killpg(child.pid, signal.SIGKILL)
@@ -267,7 +288,7 @@ def broken(content: bytes) -> str:
 def _machine() -> int | None:
     """The machine number in the header of the running Python, or None where it has no such header."""
     try:
-        with Path(sys.executable).open("rb") as program:
+        with open(sys.executable, "rb") as program:
             header = program.read(20)
     except OSError:
         return None
@@ -276,6 +297,8 @@ def _machine() -> int | None:
 
 
 def _failure(command: list[str], folder: Path, status: int, said: str) -> ToolError:
+    import signal
+
     if status < 0:
         try:
             name = signal.Signals(-status).name

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ilang.codegen.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.concurrency import Turn, interruptible
-from ilang.codegen.load import LONG, Compiled, Plan, too_large
-from ilang.codegen.targets import c
+from ilang.codegen.load import LONG, Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.reference import evaluate
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
 """Sizes that one version remembers; past it, it starts again."""
@@ -50,13 +50,19 @@ class Version:
         if self._compiled is None:
             with self._turn.taken():
                 if self._compiled is None:
-                    program = pipeline.lower(self.shaped)
-                    self._compiled = Compiled(program, c.emit(program))
+                    shaped = self.shaped
+                    self._compiled = Compiled(interface_of(shaped), self._text, repr(shaped))
         plan = self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
         if MOST_PLANS <= len(self._plans):
             self._plans.clear()
         self._plans[extents] = plan
         return plan
+
+    def _text(self) -> str:
+        """The program as C: a function of what is inferred, and of nothing else."""
+        from ilang.codegen.targets import c
+
+        return c.emit(pipeline.lower(self.shaped))
 
     def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
         """The results by NumPy, written to ``out`` where there is one.
@@ -64,6 +70,8 @@ class Version:
         Raises:
             DataError: E0713 (no memory), and those of ``checked_outs``.
         """
+        from ilang.core.reference import evaluate
+
         outputs = outputs_of(self.shaped, extents)
         outs = [] if out is None else checked_outs(out, self.names, outputs, arrays)
         most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)

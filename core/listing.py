@@ -202,6 +202,9 @@ class _Loops:
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"
                     yield from self.lines(s.body, indent + "  ")
+                    if s.otherwise:
+                        yield f"{indent}else"
+                        yield from self.lines(s.otherwise, indent + "  ")
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
                 case Fold():

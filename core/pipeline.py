@@ -7,16 +7,14 @@ functions above it walk parts of it for those who start or stop between.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ilang.core import explanation, listing
+from ilang.core import listing
 from ilang.core.check import graph as graph_check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
-from ilang.core.explanation import Explanation
 from ilang.core.infer.fit import fit_shaped
-from ilang.core.infer.operations import Inferred
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
@@ -27,11 +25,15 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
 from ilang.core.passes.kernel_to_lanes import kernel_to_lanes
 from ilang.core.passes.nest_to_kernel import nest_to_kernel
-from ilang.core.passes.operations_to_shaped import operations_to_shaped
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
 from ilang.core.record import record
 from ilang.core.source import Source
+
+if TYPE_CHECKING:  # what most programs do not need is imported where it is used
+    from ilang.core.explanation import Explanation
+    from ilang.core.infer.operations import Inferred
+    from ilang.core.row_story import TensorStory
 
 __all__ = [
     "STEPS",
@@ -46,6 +48,7 @@ __all__ = [
     "lower",
     "module_graph",
     "shapes_text",
+    "tensor_story",
     "tensors_shaped",
     "text_component",
 ]
@@ -95,21 +98,36 @@ def infer(
     dtypes: Sequence[str | None] | None = None,
     ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
+    few: Sequence[Sequence[bool]] = (),
 ) -> Shaped:
-    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
-    shaped = graph_to_shaped(graph, dtypes, ranks, shapes)
+    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes.
+
+    ``few`` says of every dimension of every input whether its extent is small: a size class, for schedules.
+    """
+    shaped = graph_to_shaped(graph, dtypes, ranks, shapes, few)
     shaped_check.verify(shaped)
     return shaped
 
 
 def infer_rows(graph: Graph) -> Inferred:
     """The rows of every value of a graph of operations between tensors."""
+    from ilang.core.infer.operations import Inferred
+
     graph_check.verify(graph)
     return Inferred(graph)
 
 
+def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
+    """What the inference of a graph of operations between tensors found and why, at most so many of each."""
+    from ilang.core import row_story
+
+    return row_story.tell(graph, limit)
+
+
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
     """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
+    from ilang.core.passes.operations_to_shaped import operations_to_shaped
+
     shaped = operations_to_shaped(inferred, dtypes, outputs)
     shaped_check.verify(shaped)
     return shaped
@@ -128,6 +146,8 @@ def explain(
     graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None, verbose: bool = False
 ) -> Explanation:
     """What ``i explain`` tells of a program; ``verbose`` adds the story of the inference."""
+    from ilang.core import explanation
+
     shaped = infer(graph, shapes=shapes)
     return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped), verbose)
 

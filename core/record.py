@@ -10,9 +10,16 @@ what makes ``parse(print(tree)) == tree`` a statement about meaning.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+Init = Callable[..., None]
+Complete = Callable[[tuple[object, ...], dict[str, object]], tuple[object, ...]]
+
+_UNSET = object()
+"""Stands for an argument that a call lacks."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -21,12 +28,8 @@ def record(cls: type[T]) -> type[T]:
     fields = tuple(cls.__annotations__)
     defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
     compared = tuple(name for name in fields if name != "span")
-    count = len(fields)
-
-    def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
-        if named or len(args) != count:
-            args = _complete(cls.__name__, fields, defaults, args, named)
-        self.__dict__.update(zip(fields, args, strict=True))
+    complete = partial(_complete, cls.__name__, fields, defaults)
+    __init__ = _SHORT.get(len(fields), _any)(fields, complete)
 
     def __eq__(self: Any, other: object) -> bool:  # noqa: N807
         if self is other:
@@ -53,6 +56,69 @@ def record(cls: type[T]) -> type[T]:
             setattr(cls, method.__name__, method)
     cls.__match_args__ = fields  # type: ignore[attr-defined, misc]
     return cls
+
+
+# Constructors by number of fields. Solving a large tensor program makes millions of small records; with parameters of
+# its own a constructor takes a third of the time that one with ``*args`` takes.
+
+
+def _one(fields: Sequence[str], complete: Complete) -> Init:
+    (first,) = fields
+
+    def __init__(self: Any, a: Any = _UNSET, /, **named: Any) -> None:  # noqa: N807
+        if named or a is _UNSET:
+            (a,) = complete(_given(a), named)
+        self.__dict__[first] = a
+
+    return __init__
+
+
+def _two(fields: Sequence[str], complete: Complete) -> Init:
+    first, second = fields
+
+    def __init__(self: Any, a: Any = _UNSET, b: Any = _UNSET, /, **named: Any) -> None:  # noqa: N807
+        if named or b is _UNSET:
+            a, b = complete(_given(a, b), named)
+        values = self.__dict__
+        values[first] = a
+        values[second] = b
+
+    return __init__
+
+
+def _three(fields: Sequence[str], complete: Complete) -> Init:
+    first, second, third = fields
+
+    def __init__(  # noqa: N807
+        self: Any, a: Any = _UNSET, b: Any = _UNSET, c: Any = _UNSET, /, **named: Any
+    ) -> None:
+        if named or c is _UNSET:
+            a, b, c = complete(_given(a, b, c), named)
+        values = self.__dict__
+        values[first] = a
+        values[second] = b
+        values[third] = c
+
+    return __init__
+
+
+def _any(fields: Sequence[str], complete: Complete) -> Init:
+    count = len(fields)
+
+    def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
+        if named or len(args) != count:
+            args = complete(args, named)
+        self.__dict__.update(zip(fields, args, strict=True))
+
+    return __init__
+
+
+_SHORT = {1: _one, 2: _two, 3: _three}
+
+
+def _given(*args: object) -> tuple[object, ...]:
+    """The positional arguments that a call has."""
+    return tuple(arg for arg in args if arg is not _UNSET)
 
 
 def _complete(

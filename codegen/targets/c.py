@@ -242,6 +242,10 @@ class _Emission:
                 yield f"{indent}if ({spelling.conditions(s.within)}) {{"
                 for inner in s.body:
                     yield from self._statement(inner, spelling, indent + INDENT, use)
+                if s.otherwise:
+                    yield f"{indent}}} else {{"
+                for inner in s.otherwise:
+                    yield from self._statement(inner, spelling, indent + INDENT, use)
                 yield f"{indent}}}"
             case Define() if s.lanes > 1:
                 name, lanes = (

@@ -51,6 +51,7 @@ class _Verifier:
                 case If():
                     self._conditions(s.within)
                     self.block(s.body)
+                    self.block(s.otherwise)
                 case Define():
                     self._scalar(s.value)
                     self._demand(s.variable not in self.defined, "a variable is defined once")

@@ -7,6 +7,8 @@ the whole chain before any row is closed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ilang.core.infer.cycles import components
 from ilang.core.infer.dims import Dims
 from ilang.core.infer.rowvars import RowVars
@@ -33,17 +35,32 @@ class Caps:
         self.dims = dims
         self.rows = rows
         self.known: dict[int, Cap | None] = {}
-        self.circle = self._circles()
+        self.bounds: dict[int, list[Row]] = {}
+        self.circle: list[int] = []
 
-    def row(self, variable: int, origin: Origin) -> Row | None:
-        """The row that a variable's results ask for; unknown axes are new ones above all that are asked."""
-        cap = self._cap(variable)
-        if cap is None:
-            return None
-        leading, trailing = (
-            tuple(self._axis(axis, origin) for axis in axes) for axes in (cap.leading, cap.trailing)
-        )
-        return Row(leading, None, trailing)
+    def of(self, variables: Iterable[int], origin: Origin) -> dict[int, Row]:
+        """The rows that results ask of variables; unknown axes are new ones above all that are asked."""
+        wanted = list(variables)
+        for members in components(wanted, self, single=True):
+            self.circle = members
+            for variable in members:
+                self.known[variable] = self._merged(self.bounds[variable])
+        found = {}
+        for variable in wanted:
+            cap = self.known[variable]
+            if cap is not None:
+                leading, trailing = (
+                    tuple([self._axis(axis, origin) for axis in axes])
+                    for axes in (cap.leading, cap.trailing)
+                )
+                found[variable] = Row(leading, None, trailing)
+        return found
+
+    def get(self, variable: int, _: Sequence[int]) -> Sequence[int]:
+        """The variables of the results that bound a variable."""
+        results = self.rows.results.get(variable, {})
+        bounds = self.bounds[variable] = [self.rows.resolve(c.result) for c in results.values()]
+        return [row.variable for row in bounds if row.variable is not None]
 
     def _axis(self, axis: Axis, origin: Origin) -> Dim:
         if len(axis) == 1 and isinstance(axis[0], Known):
@@ -52,63 +69,33 @@ class Caps:
         self.dims.queue.extend(DimBelow(part, above, origin) for part in axis)
         return above
 
-    def _cap(self, variable: int) -> Cap | None:
-        """Bounds of results come first, by a walk with a stack of its own."""
-        todo = [(variable, False)]
-        while todo:
-            here, ready = todo.pop()
-            if here in self.known:
-                continue
-            rows = [self.rows.resolve(c.result) for c in self.rows.results[here].values()]
-            if ready:
-                self.known[here] = self._merged(here, rows)
-                continue
-            todo.append((here, True))
-            todo.extend(
-                (row.variable, False)
-                for row in rows
-                if row.variable is not None and not self._is_circular(here, row.variable)
-            )
-        return self.known[variable]
-
-    def _circles(self) -> dict[int, int]:
-        """Variables that bound each other in a circle, by circle: there, none gives the other a bound."""
-        edges: dict[int, list[int]] = {}
-        for variable, results in enumerate(self.rows.results):
-            found = [self.rows.resolve(c.result).variable for c in results.values()]
-            edges[variable] = [v for v in found if v is not None]
-        return {
-            variable: number
-            for number, members in enumerate(components(list(edges), edges))
-            for variable in members
-        }
-
-    def _is_circular(self, one: int, other: int) -> bool:
-        return one == other or (one in self.circle and self.circle[one] == self.circle.get(other))
-
-    def _merged(self, variable: int, rows: list[Row]) -> Cap | None:
+    def _merged(self, rows: list[Row]) -> Cap | None:
         found: Cap | None = None
         for row in rows:
-            cap = self._one(variable, row)
+            cap = self._one(row)
             if cap is not None:
                 found = cap if found is None else self._met(found, cap)
         return found
 
-    def _one(self, variable: int, row: Row) -> Cap | None:
+    def _one(self, row: Row) -> Cap | None:
         """The bound that one result gives."""
         inner = None
-        if row.variable is not None and not self._is_circular(variable, row.variable):
+        if row.variable is not None and row.variable not in self.circle:
             inner = self.known[row.variable]
         if row.variable is not None and inner is None and not row.count():
             return None
-        leading = tuple((self.dims.resolve(axis),) for axis in row.leading)
-        trailing = tuple((self.dims.resolve(axis),) for axis in row.trailing)
+        if inner is not None and not row.count():
+            return inner
+        leading = tuple([(self.dims.resolve(axis),) for axis in row.leading])
+        trailing = tuple([(self.dims.resolve(axis),) for axis in row.trailing])
         if inner is None:
             return Cap(leading, trailing)
         return Cap(leading + inner.leading, inner.trailing + trailing)
 
     def _met(self, one: Cap, other: Cap) -> Cap:
         """The axes of two bounds, as far as both have them."""
+        if one is other:
+            return one
         first = min(len(one.leading), len(other.leading))
         last = min(len(one.trailing), len(other.trailing))
         return Cap(

@@ -25,6 +25,8 @@ def sizes_differ(one: Known, other: Known, origin: Origin, relation: str) -> Sha
     places = [(one.origin, f"{one.size} here"), (other.origin, f"{other.size} here")]
     places.append((origin, "meets both here"))
     help_line = "give both the same size; only a literal, a kept unit axis or a guessed axis of size 1 stretches"
+    if 1 in (one.size, other.size):
+        help_line = "a size of 1 that is written does not stretch: leave the axis out, or keep it with an index 0"
     return refusal("E0510", message, places, help_line)
 
 
@@ -45,21 +47,27 @@ def labels_differ(one: tuple[str, Origin], other: tuple[str, Origin], origin: Or
 def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -> ShapeError:
     """Two rows that must have the same number of axes and do not."""
     message = (
-        f"{origin.says}: {one} has {axes(counts[0])} and {other} has {axes(counts[1])}, "
+        f"{_meeting(origin)}: {one} has {axes(counts[0])} and {other} has {axes(counts[1])}, "
         "and here the rows have the same axes"
     )
     help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
+    if not min(counts) and "against that" in origin.rows:
+        help_line = "a row that is left out has no axes: write its axes, or `...` for any number"
     return refusal("E0512", message, [(origin, "here")], help_line)
 
 
 def too_many(result: str, operand: str, counts: tuple[int, int], origin: Origin) -> ShapeError:
     """An operand with more axes than its closed result row."""
     message = (
-        f"{origin.says}: the operand row {operand} has {axes(counts[1])}, "
+        f"{_meeting(origin)}: the operand row {operand} has {axes(counts[1])}, "
         f"more than the {counts[0]} of {result} that it must fit"
     )
     help_line = "an operand may lack axes of the result, never have more: reduce it first, or contract fewer axes"
     return refusal("E0513", message, [(origin, "here")], help_line)
+
+
+def _meeting(origin: Origin) -> str:
+    return f"{origin.says} ({origin.rows})" if origin.rows else origin.says
 
 
 def infinite(row: str, origin: Origin) -> ShapeError:
@@ -71,7 +79,7 @@ def infinite(row: str, origin: Origin) -> ShapeError:
 
 def contains_itself(axis: str, origin: Origin) -> ShapeError:
     """An axis that is a part of itself."""
-    message = f"{origin.says}: axis {axis} would have to be longer than itself"
+    message = f"{origin.says}: {axis} would have to be longer than itself"
     return refusal("E0515", message, [(origin, "here")], "use another name for one of the two axes")
 
 
@@ -82,44 +90,70 @@ def out_of_range(known: Known, size: int, origin: Origin) -> ShapeError:
     return refusal("E0516", message, places, f"indices of this axis are 0 to {known.size - 1}")
 
 
-def not_whole(axis: str, total: int, divisor: int, origin: Origin) -> ShapeError:
-    """An affine axis whose size leaves a remainder."""
-    message = f"{origin.says}: axis {axis} would be {total}/{divisor}, which is no whole number"
+def not_whole(
+    axis: str, quotient: tuple[int, int], origin: Origin, source: Known | None = None
+) -> ShapeError:
+    """An affine axis whose size leaves a remainder; ``source`` is the axis it is computed from."""
+    total, divisor = quotient
+    message = f"{origin.says}: {_given(source)}{axis} would be {total}/{divisor}, which is no whole number"
     help_line = "a stride divides what it walks exactly: pad (`=`), crop, or change the stride or the window"
-    return refusal("E0517", message, [(origin, "here")], help_line)
+    return refusal("E0517", message, _places(origin, source), help_line)
 
 
-def too_short(axis: str, size: int, least: int, origin: Origin) -> ShapeError:
-    """A part of an affine or concatenated axis that nothing is left for."""
-    message = f"{origin.says}: {size} elements would be left for {axis}, which has at least {least}"
+def too_short(
+    axis: str, sizes: tuple[int, int], origin: Origin, source: Known | None = None
+) -> ShapeError:
+    """A part of an affine or concatenated axis that nothing is left for; ``sizes``: what is left, what must be."""
+    size, least = sizes
+    message = (
+        f"{origin.says}: {_given(source)}{size} elements would be left for {axis}, "
+        f"which has at least {least}"
+    )
     help_line = "the parts of a concatenation, or the window, are larger than the axis they share"
-    return refusal("E0518", message, [(origin, "here")], help_line)
+    return refusal("E0518", message, _places(origin, source), help_line)
+
+
+def _given(source: Known | None) -> str:
+    """What a computed size is computed from."""
+    return f"{source.origin.says} is {source.size}, so " if source is not None else ""
+
+
+def _places(origin: Origin, source: Known | None) -> list[tuple[Origin, str]]:
+    places = [(origin, "here")]
+    if source is not None and source.origin.span is not None:
+        places.insert(0, (source.origin, f"{source.size} here"))
+    return places
 
 
 def counts_differ(left: int, right: int, origin: Origin) -> ShapeError:
     """Rows whose number of elements is known to be another."""
-    message = f"{origin.says}: {left} elements on one side and {right} on the other"
-    return refusal(
-        "E0519", message, [(origin, "here")], "give sizes whose product is the number of elements"
-    )
+    message = f"{origin.says}, but the sizes multiply to {left}, not {right}"
+    help_line = "give sizes whose product is the number of elements"
+    return refusal("E0519", message, [(origin, "here")], help_line)
 
 
-def undetermined(what: str, origin: Origin) -> ShapeError:
-    """A parameter whose sizes nothing gives."""
+def undetermined(
+    what: str, origin: Origin, uses: Sequence[Origin] = (), others: Sequence[str] = ()
+) -> ShapeError:
+    """A parameter whose sizes nothing gives; ``uses`` it has, and ``others`` that have the same axes."""
     message = f"nothing determines {what}, and sizes of parameters are never guessed"
-    help_line = "give the hidden sizes: in the parameter's shape, or in that of what it is added to"
-    return refusal("E0520", message, [(origin, "used here")], help_line)
+    places = [(origin, "open here"), *((use, "used here") for use in uses[:2])]
+    if others:
+        help_line = (
+            f"give the sizes of {what}, or of what has the same axes: {', '.join(others[:4])}"
+        )
+    else:
+        help_line = f"give the sizes of {what}: nothing that it meets has any"
+    return refusal("E0520", message, places, help_line)
 
 
 def never_given(name: str, origin: Origin) -> ShapeError:
     """A window label whose size nothing gives."""
     message = f"{origin.says}: the size of {name} is never given"
-    return refusal(
-        "E0521",
-        message,
-        [(origin, "here")],
-        f"give {name} a size: set_dim, or an operand that has it",
+    help_line = (
+        f'give {name} a size: an operand with an axis {name} of known size, or SetSize("{name}", 3)'
     )
+    return refusal("E0521", message, [(origin, "here")], help_line)
 
 
 def axes(count: int) -> str:

@@ -7,16 +7,28 @@ makes growing end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from ilang.core.infer import conflicts
 from ilang.core.ir.rows import Constraint, Origin, Row, RowBelow, RowEqual
 
-Edges = Mapping[int, Sequence[int]]
+
+class Edges(Protocol):
+    """Where each node leads: a mapping, or something that computes it."""
+
+    def get(self, node: int, default: Sequence[int], /) -> Sequence[int]:
+        """The nodes that ``node`` leads to."""
 
 
-def components(nodes: Iterable[int], edges: Edges) -> Iterator[list[int]]:
-    """Strongly connected components with more than one member (Tarjan, without recursion)."""
+def components(nodes: Iterable[int], edges: Edges, single: bool = False) -> Iterator[list[int]]:
+    """Strongly connected components, each after those it leads to (Tarjan, without recursion).
+
+    Args:
+        nodes: where to start.
+        edges: asked once for each node that is reached.
+        single: whether to give components of one node, too.
+    """
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -28,24 +40,26 @@ def components(nodes: Iterable[int], edges: Edges) -> Iterator[list[int]]:
         stack.append(start)
         while todo:
             node, rest = todo[-1]
-            step = next(rest, None)
-            if step is None:
+            for step in rest:
+                if step not in index:
+                    index[step] = low[step] = len(index)
+                    stack.append(step)
+                    todo.append((step, iter(edges.get(step, ()))))
+                    break
+                low[node] = min(low[node], low[step])
+            else:
                 todo.pop()
-                if todo:
-                    low[todo[-1][0]] = min(low[todo[-1][0]], low[node])
-                if low[node] == index[node]:
+                mine = low[node]
+                if todo and mine < low[todo[-1][0]]:
+                    low[todo[-1][0]] = mine
+                if mine == index[node]:
                     found = _popped(stack, node, low)
-                    if len(found) > 1:
+                    if single or len(found) > 1:
                         yield found
-            elif step not in index:
-                index[step] = low[step] = len(index)
-                stack.append(step)
-                todo.append((step, iter(edges.get(step, ()))))
-            elif low[step] != _DONE:
-                low[node] = min(low[node], index[step])
 
 
 _DONE = 1 << 62
+"""Above every number of an open node."""
 
 
 def _popped(stack: list[int], root: int, low: dict[int, int]) -> list[int]:
@@ -56,7 +70,8 @@ def _popped(stack: list[int], root: int, low: dict[int, int]) -> list[int]:
         low[node] = _DONE
         found.append(node)
         if node == root:
-            return sorted(found)
+            found.sort()
+            return found
 
 
 def check_ranks(count: int, constraints: Iterable[Constraint]) -> None:
@@ -120,6 +135,8 @@ class _Ranks:
                 raise conflicts.infinite(conflicts.row_text(c.result), c.origin)
             edges.setdefault(result, []).append(operand)
             weights.append((result, operand, weight, c.result, c.origin))
+        if all(weight <= 0 for _, _, weight, _, _ in weights):
+            return
         home = {
             node: number
             for number, found in enumerate(components(list(edges), edges))

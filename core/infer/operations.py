@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ShapeError
+from ilang.core.infer.dims import Log
 from ilang.core.infer.solver import Solution, solve
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import Graph
@@ -74,24 +75,36 @@ class Labels:
 class Inferred:
     """The rows of every value of a graph, and the sizes of the labels of every specification."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Solve a graph.
+    def __init__(self, graph: Graph, log: Log | None = None) -> None:
+        """Solve a graph; ``log`` takes down what fixes each variable, and then ``open`` has the rows before that.
 
         Raises:
             ShapeError: E0510 to E0532.
         """
         self.graph = graph
         found = _Collecting(graph)
-        self._solution = solve(found.dims, found.rows, found.constraints, found.names)
+        self._solution = solve(found.dims, found.rows, found.constraints, found.names, log)
+        self.open = found.shapes if log is not None else []
+        self.names = found.names
         self._labels = found.labels
         self.shapes: list[Shape] = []
         for shape in found.shapes:
             batch, inner, output = (self._solution.row(row) for row in shape)
             self.shapes.append((batch, inner, output))
 
+    @property
+    def steps(self) -> int:
+        """How many constraints the solver looked at: the work, in a number that no machine changes."""
+        return self._solution.steps
+
     def size(self, node: int, label: str) -> int:
         """The size of an axis label of the specification of a node."""
         return self._solution.size(self._labels[node].dims[label])
+
+    def labels_of(self, node: int) -> list[tuple[str, int]]:
+        """The axis labels of the specification of a node, each with its dimension variable."""
+        found = self._labels.get(node)
+        return [] if found is None else [(name, dim.number) for name, dim in found.dims.items()]
 
     def captured(self) -> dict[str, int]:
         """The size of every label, of row labels the product; the last specification that uses one counts."""
@@ -163,8 +176,8 @@ class _Collecting:
         rows = [self._open() if axes is None else closed(axes) for axes in node.rows]
         required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
-            origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span)
             if axes is None:
+                origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "")
                 self.constraints.append(Leaf(row, required, kind == OUTPUT, origin))
         if value not in self.used and node.rows[OUTPUT] is None and node.count is None:
             guess = Known(1, True, None, Origin(f"the output of {node.name}", node.span))
@@ -179,7 +192,7 @@ class _Collecting:
     # -- operations --------------------------------------------------------------------------------------------------
 
     def _operation(self, value: int, node: Operation, shape: Shape) -> None:
-        origin = Origin(f"`{node.text}`", node.span)
+        origin = Origin(f"`{node.text}`", node.span, "")
         operands = [self.shapes[operand] for operand in node.operands]
         match node.logic:
             case Pointwise():
@@ -187,7 +200,7 @@ class _Collecting:
                     for row, its in zip(shape, operand, strict=True):
                         self._below(row, its, origin)
             case Compose():
-                self._compose(shape, operands[0], operands[1], origin)
+                self._compose(shape, operands[0], operands[1], self._names(node), origin)
             case Transpose():
                 batch, inner, output = operands[0]
                 for row, its in zip(shape, (batch, output, inner), strict=True):
@@ -195,7 +208,8 @@ class _Collecting:
             case Slice():
                 self._slice(node.logic, shape, operands[0], origin)
             case Einsum():
-                self._einsum(value, node.logic.spec, [*operands, shape], origin)
+                shapes, names = [*operands, shape], [*self._names(node), "the result"]
+                self._einsum(value, node.logic.spec, shapes, names, origin)
             case Stack():
                 self._stack(node.logic.kind, shape, operands, origin)
             case Interleave():
@@ -209,8 +223,14 @@ class _Collecting:
     def _equal(self, one: Row, other: Row, origin: Origin) -> None:
         self.constraints.append(RowEqual(one, other, origin))
 
-    def _compose(self, c: Shape, a: Shape, b: Shape, origin: Origin) -> None:
-        self._below(a[INPUT], b[OUTPUT], origin)
+    def _names(self, node: Operation) -> list[str]:
+        """What messages call the operands of an operation."""
+        nodes = [self.graph.nodes[operand] for operand in node.operands]
+        return [n.name if isinstance(n, Terminal) else _brief(n) for n in nodes]
+
+    def _compose(self, c: Shape, a: Shape, b: Shape, names: list[str], origin: Origin) -> None:
+        rows = f"the input row of {names[0]} against the output row of {names[1]}"
+        self._below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows))
         self._below(c[BATCH], a[BATCH], origin)
         self._below(c[BATCH], b[BATCH], origin)
         self._below(c[INPUT], b[INPUT], origin)
@@ -219,7 +239,8 @@ class _Collecting:
     def _slice(self, logic: Slice, c: Shape, a: Shape, origin: Origin) -> None:
         axis = self._fresh("the first batch axis")
         rest = self._open()
-        self._equal(a[BATCH], Row((axis,), rest.variable, ()), origin)
+        takes = Origin(origin.says, origin.span, "the batch row against the axis that it takes")
+        self._equal(a[BATCH], Row((axis,), rest.variable, ()), takes)
         self._equal(c[BATCH], rest, origin)
         self._equal(c[INPUT], a[INPUT], origin)
         self._equal(c[OUTPUT], a[OUTPUT], origin)
@@ -248,11 +269,21 @@ class _Collecting:
 
     # -- specifications ----------------------------------------------------------------------------------------------
 
-    def _einsum(self, value: int, spec: notation.Spec, shapes: list[Shape], origin: Origin) -> None:
+    def _einsum(
+        self,
+        value: int,
+        spec: notation.Spec,
+        shapes: Sequence[Shape],
+        names: Sequence[str],
+        origin: Origin,
+    ) -> None:
         labels = self.labels[value] = Labels()
-        for shape, tensor in zip(spec.shapes(), shapes, strict=True):
-            here = Origin(f"`{shape.span.text().strip()}` in {origin.says}", shape.span)
-            for row, its in zip(shape.rows, tensor, strict=True):
+        divided = ", names divided by commas," if spec.named else ""
+        for shape, tensor, name in zip(spec.shapes(), shapes, names, strict=True):
+            says = f"`{shape.span.text().strip()}` in {origin.says}"
+            for kind, row, its in zip(KINDS, shape.rows, tensor, strict=True):
+                rows = f"its {kind} row{divided} against that of {name}"
+                here = Origin(says, shape.span, rows)
                 self._equal(self._row(labels, row, origin), its, here)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels
@@ -306,24 +337,25 @@ class _Collecting:
     def _demand(self, demand: Demand) -> None:
         match demand:
             case SetSize():
-                origin = Origin(f"the size {demand.size} set for {demand.label}", None)
+                origin = Origin(f'SetSize("{demand.label}", {demand.size})', None)
                 if demand.size < 0:
                     message = f"the size set for {demand.label} is {demand.size}"
                     raise ShapeError("E0531", message, help="a size is 0 or more")
-                self._same(
-                    self._named(demand.label), Known(demand.size, False, None, origin), origin
-                )
+                size = Origin(f"the size set for {demand.label}", None)
+                self._same(self._named(demand.label), Known(demand.size, False, None, size), origin)
             case SameSize():
-                origin = Origin(f"{demand.one} and {demand.other}, set equal,", None)
+                origin = Origin(f'SameSize("{demand.one}", "{demand.other}")', None)
                 self._same(self._named(demand.one), self._named(demand.other), origin)
             case Scaled():
                 self._scaled(demand)
             case Fits():
-                origin = Origin("the demand that one tensor fits another", None)
-                for row, its in zip(
-                    self.shapes[demand.result], self.shapes[demand.operand], strict=True
-                ):
-                    self._below(row, its, origin)
+                result, operand = (
+                    _brief(self.graph.nodes[value]) for value in (demand.result, demand.operand)
+                )
+                says = f"the demand that {operand} fits {result}"
+                shapes = self.shapes[demand.result], self.shapes[demand.operand]
+                for kind, row, its in zip(KINDS, *shapes, strict=True):
+                    self._below(row, its, Origin(says, None, f"their {kind} rows"))
             case _:
                 assert_never(demand)
 
@@ -349,9 +381,22 @@ class _Collecting:
             message = f"{demand.big} cannot be {demand.factor} times {demand.small}"
             help_line = "a scale is at least 1, between axes and not rows"
             raise ShapeError("E0532", message, help=help_line)
-        origin = Origin(f"{demand.big} set to {demand.factor} times {demand.small}", None)
+        says = f'Scaled({demand.factor}, "{demand.big}", "{demand.small}")'
+        origin = Origin(says, None)
         total = weighted([(demand.factor, small)], 0, origin)
         self.constraints.append(DimEqual(big, total, origin))
+
+
+def _brief(node: object) -> str:
+    """What messages call a value."""
+    if isinstance(node, Terminal):
+        return node.name
+    assert isinstance(node, Operation)
+    return f"`{node.text}`" if len(node.text) <= _BRIEF else "a result"
+
+
+_BRIEF = 40
+"""The longest text of an operation that stands in a message beside that of another."""
 
 
 def _uses(graph: Graph) -> tuple[set[int], set[int]]:

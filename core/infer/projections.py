@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
-from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.operations import BATCH, INPUT, OUTPUT, Inferred, Shape
 from ilang.core.ir import spec as notation
 from ilang.core.ir.affine import Affine
@@ -50,8 +49,8 @@ class Loop:
 class Projection:
     """Loops, the index of the result and those of the operands that are read, in memory order.
 
-    ``beyond`` has the operands whose index may leave them; ``part`` tells apart projections that write different
-    parts of the result.
+    ``beyond`` has the operands whose index may leave them, and the number after theirs where that of the result may;
+    ``part`` tells apart projections that write different parts of the result.
     """
 
     loops: tuple[Loop, ...]
@@ -417,10 +416,6 @@ class Specified:
                 parts.append((-1, self.measure.half(axis.dilation, kernel, axis.span)))
         index = _sum(parts, axis.offset)
         if self._leaves(build, axis, index, size):
-            if build.shape == len(self.spec.operands):
-                message = f"`{axis.span.text()}` would write outside the result"
-                help_line = "on the result side a window has no padding and no offset past the end"
-                raise ShapeError("E0522", message, axis.span, help_line)
             build.beyond.add(build.shape)
         return self._partial(build, index, size)
 

@@ -9,14 +9,13 @@ axes of one side meet the row variable of the other, the constraint waits until 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Mapping
 
 from ilang.core.infer import conflicts
 from ilang.core.infer.dims import Dims
 from ilang.core.ir.rows import (
     Constraint,
     Dim,
-    DimBelow,
-    DimEqual,
     Origin,
     Row,
     RowBelow,
@@ -34,20 +33,19 @@ class RowVars:
         self.dims = dims
         self.queue = queue
         self.value: list[Row | None] = []
-        self.waiting: list[dict[int, Constraint]] = []
-        self.results: list[
-            dict[int, RowBelow]
-        ] = []  # rows that the variable must fit as an operand
-        self.fed: list[bool] = []
+        self._bare: dict[int, Row] = {}
+        self.waiting: dict[int, dict[int, Constraint]] = {}
+        self.results: dict[int, dict[int, RowBelow]] = {}  # rows that it must fit as an operand
+        self.fed: set[int] = set()  # those that some operand bounds, or did
+        self.across: list[
+            RowBelow
+        ] = []  # operands whose axes lie across the variable of a result, or did
         for _ in range(count):
             self.fresh()
 
     def fresh(self) -> int:
         """A new variable."""
         self.value.append(None)
-        self.waiting.append({})
-        self.results.append({})
-        self.fed.append(False)
         return len(self.value) - 1
 
     def resolve(self, row: Row) -> Row:
@@ -66,15 +64,31 @@ class RowVars:
             leading.append(value.leading)
             trailing.append(value.trailing)
             variable = value.variable
-        found = Row(
+        found = self._row(
             tuple(dim for part in leading for dim in part),
             variable,
             tuple(dim for part in reversed(trailing) for dim in part),
         )
-        if first.variable != variable:
+        if bare:
+            self.value[row.variable] = found
+        elif first.variable != variable:
             start, end = len(row.leading), len(found.trailing) - len(row.trailing)
             self.value[row.variable] = Row(found.leading[start:], variable, found.trailing[:end])
         return found
+
+    def bare(self, variable: int) -> Row:
+        """The row that is one variable, made once."""
+        row = self._bare.get(variable)
+        if row is None:
+            row = self._bare[variable] = opened(variable)
+        return row
+
+    def _row(
+        self, leading: tuple[Dim, ...], variable: int | None, trailing: tuple[Dim, ...]
+    ) -> Row:
+        if leading or trailing:
+            return Row(leading, variable, trailing)
+        return EMPTY if variable is None else self.bare(variable)
 
     def text(self, row: Row) -> str:
         """A row as messages show it."""
@@ -92,19 +106,26 @@ class RowVars:
         row = self.resolve(row)
         if row.variable == variable:
             if row.count():
-                raise conflicts.infinite(self.text(opened(variable)), origin)
+                raise conflicts.infinite(self.text(self.bare(variable)), origin)
             return
         self.value[variable] = row
-        if row.variable is not None and self.fed[variable]:
-            self.fed[row.variable] = True
-        self.queue.extend(self.waiting[variable].values())
-        self.queue.extend(self.results[variable].values())
-        self.waiting[variable], self.results[variable] = {}, {}
+        if self.dims.log is not None:
+            self.dims.log.entries.append((self.dims.log.stage, variable, row, origin))
+        if row.variable is not None and variable in self.fed:
+            self.fed.add(row.variable)
+        if variable in self.waiting:
+            for c in self.waiting.pop(variable).values():
+                if isinstance(c, RowEqual):
+                    self.queue.appendleft(c)
+                else:
+                    self.queue.append(c)
+        if variable in self.results:
+            self.queue.extend(self.results.pop(variable).values())
 
     def _wait(self, c: Constraint, *variables: int | None) -> None:
         for variable in variables:
             if variable is not None:
-                self.waiting[variable][id(c)] = c
+                self.waiting.setdefault(variable, {})[id(c)] = c
 
     # -- equations ---------------------------------------------------------------------------------------------------
 
@@ -122,7 +143,7 @@ class RowVars:
 
     def _equate(self, ones: tuple[Dim, ...], others: tuple[Dim, ...], origin: Origin) -> None:
         for one, other in zip(ones, others, strict=True):
-            self.queue.append(DimEqual(one, other, origin))
+            self.dims.equal(one, other, origin)
 
     def _same_axes(self, one: Row, other: Row, origin: Origin) -> None:
         if one.count() != other.count():
@@ -144,13 +165,13 @@ class RowVars:
         if not row.leading and not row.trailing:
             return whole
         axes, first, last = whole.axes(), len(row.leading), whole.count() - len(row.trailing)
-        pairs = list(zip(axes[:first], row.leading, strict=True))
-        pairs += zip(axes[last:], row.trailing, strict=True)
-        for mine, its in pairs:
-            pair = DimEqual(mine, its, origin) if equate else DimBelow(mine, its, origin)
-            self.queue.append(pair)
+        relate = self.dims.equal if equate else self.dims.below
+        for mine, its in zip(axes[:first], row.leading, strict=True):
+            relate(mine, its, origin)
+        for mine, its in zip(axes[last:], row.trailing, strict=True):
+            relate(mine, its, origin)
         split = min(max(first, len(whole.leading)), last)
-        return Row(axes[first:split], None, axes[split:last])
+        return self._row(axes[first:split], None, axes[split:last])
 
     def _open_equal(self, one: Row, other: Row, origin: Origin) -> None:
         same = one.variable == other.variable
@@ -160,7 +181,7 @@ class RowVars:
         last = min(len(one.trailing), len(other.trailing))
         self._equate(one.leading[:first], other.leading[:first], origin)
         self._equate(_tail(one.trailing, last), _tail(other.trailing, last), origin)
-        one, other = _stripped(one, first, last), _stripped(other, first, last)
+        one, other = self._stripped(one, first, last), self._stripped(other, first, last)
         assert one.variable is not None
         assert other.variable is not None
         if same:
@@ -170,8 +191,19 @@ class RowVars:
             self.bind(one.variable, other, origin)
         elif not other.count():
             self.bind(other.variable, one, origin)
+        elif one.count() < other.count():
+            self._crossed(one.variable, other, other.count() - one.count(), origin)
+            self.equal(RowEqual(one, other, origin))
+        elif other.count() < one.count():
+            self._crossed(other.variable, one, one.count() - other.count(), origin)
+            self.equal(RowEqual(one, other, origin))
         else:
             self._wait(RowEqual(one, other, origin), one.variable, other.variable)
+
+    def _crossed(self, variable: int, longer: Row, more: int, origin: Origin) -> None:
+        """Surplus axes lie on different ends: a variable has at least the axes that the other side has more."""
+        rest = self.fresh()
+        self.bind(variable, Row(longer.leading[:more], rest, _tail(longer.trailing, more)), origin)
 
     # -- inequalities ------------------------------------------------------------------------------------------------
 
@@ -179,7 +211,13 @@ class RowVars:
         """Solve an inequality as far as it goes."""
         result, operand = self.resolve(c.result), self.resolve(c.operand)
         if operand.variable is not None:
-            self.results[operand.variable].pop(id(c), None)
+            bounds = self.results.get(operand.variable)
+            if bounds is not None:
+                bounds.pop(id(c), None)
+        elif not operand.leading and not operand.trailing:
+            if result.variable is not None:
+                self.fed.add(result.variable)
+            return
         if result.variable is None:
             self._below_closed(result, operand, c.origin)
             return
@@ -187,7 +225,7 @@ class RowVars:
         if deficit > 0:
             if result.variable == operand.variable:
                 raise conflicts.infinite(self.text(result), c.origin)
-            self._grow(result, operand, deficit)
+            self._grow(result, operand, deficit, c.origin)
             result = self.resolve(result)
         self._below_open(result, operand, c)
 
@@ -202,48 +240,92 @@ class RowVars:
         if not middle.count():
             self.bind(operand.variable, middle, origin)
         else:
-            self._bounded(operand.variable, RowBelow(middle, opened(operand.variable), origin))
+            bare = self._row((), operand.variable, ())
+            self._bounded(operand.variable, RowBelow(middle, bare, origin))
 
     def _bounded(self, variable: int, c: RowBelow) -> None:
-        self.results[variable][id(c)] = c
+        self.results.setdefault(variable, {})[id(c)] = c
 
-    def _grow(self, result: Row, operand: Row, deficit: int) -> None:
+    def _grow(self, result: Row, operand: Row, deficit: int, origin: Origin) -> None:
         """Give an open result the axes it lacks, trailing ones first."""
         assert result.variable is not None
         trailing = min(deficit, max(0, len(operand.trailing) - len(result.trailing)))
         leading = deficit - trailing
         rest = self.fresh()
-        self.fed[rest] = True
+        self.fed.add(rest)
         row = Row(
-            tuple(self.dims.fresh() for _ in range(leading)),
+            tuple([self.dims.fresh() for _ in range(leading)]),
             rest,
-            tuple(self.dims.fresh() for _ in range(trailing)),
+            tuple([self.dims.fresh() for _ in range(trailing)]),
         )
-        self.bind(result.variable, row, Origin("", None))
+        self.bind(result.variable, row, origin)
 
     def _below_open(self, result: Row, operand: Row, c: RowBelow) -> None:
         """An open result with enough axes: pair what is covered from the outside."""
         first = min(len(result.leading), len(operand.leading))
         last = min(len(result.trailing), len(operand.trailing))
-        pairs = list(zip(result.leading[:first], operand.leading[:first], strict=True))
-        pairs += zip(_tail(result.trailing, last), _tail(operand.trailing, last), strict=True)
-        for mine, its in pairs:
-            self.queue.append(DimBelow(mine, its, c.origin))
+        for mine, its in zip(result.leading[:first], operand.leading[:first], strict=True):
+            self.dims.below(mine, its, c.origin)
+        if last:
+            for mine, its in zip(result.trailing[-last:], operand.trailing[-last:], strict=True):
+                self.dims.below(mine, its, c.origin)
         rest = c
         if first or last or result is not c.result or operand is not c.operand:
-            result, operand = _stripped(result, first, last), _stripped(operand, first, last)
+            result, operand = (
+                self._stripped(result, first, last),
+                self._stripped(operand, first, last),
+            )
             rest = RowBelow(result, operand, c.origin)
         assert result.variable is not None
         if result.variable == operand.variable:
             if result.count() or operand.count():
                 self._wait(rest, result.variable)
-        elif operand.count():
+        elif operand.leading or operand.trailing:
             self._wait(rest, result.variable, operand.variable)
+            self.across.append(rest)
         elif operand.variable is None:
-            self.fed[result.variable] = True
+            self.fed.add(result.variable)
         else:
             self._wait(rest, result.variable)
             self._bounded(operand.variable, rest)
+
+    def _stripped(self, row: Row, first: int, last: int) -> Row:
+        """A row without its ``first`` leading and ``last`` trailing axes."""
+        if not first and not last:
+            return row
+        return self._row(
+            row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last]
+        )
+
+    def grows_at_start(self, c: RowBelow) -> bool:
+        """Whether a result lacks leading axes of its operand, and no trailing ones."""
+        result, operand = self.resolve(c.result), self.resolve(c.operand)
+        return len(operand.leading) > len(result.leading) and (
+            len(operand.trailing) <= len(result.trailing)
+        )
+
+    def asking(self, variable: int) -> Origin:
+        """Where a row is used that bounds a variable."""
+        return next(iter(self.results[variable].values())).origin
+
+    def linked(self, variable: int) -> tuple[set[int], list[Origin]]:
+        """The open variables that waiting constraints lead to from one, and where it is used itself."""
+        near: dict[int, list[tuple[int, Origin]]] = {}
+        for waiting in self.waiting.values():
+            for c in waiting.values():
+                if isinstance(c, RowBelow | RowEqual):
+                    sides = (c.result, c.operand) if isinstance(c, RowBelow) else (c.one, c.other)
+                    one, other = (self.resolve(side).variable for side in sides)
+                    if one is not None and other is not None:
+                        near.setdefault(one, []).append((other, c.origin))
+                        near.setdefault(other, []).append((one, c.origin))
+        found, todo = {variable}, [variable]
+        while todo:
+            new = {other for other, _ in near.get(todo.pop(), ())} - found
+            found |= new
+            todo += new
+        uses = {id(origin): origin for _, origin in near.get(variable, ())}
+        return found, list(uses.values())
 
     def has_open_operand(self, variable: int) -> bool:
         """Whether a variable is the middle of a result whose operand's row is not known yet."""
@@ -251,18 +333,38 @@ class RowVars:
             isinstance(c, RowBelow)
             and self.resolve(c.result).variable == variable
             and self.resolve(c.operand).variable not in (None, variable)
-            for c in self.waiting[variable].values()
+            for c in self.waiting.get(variable, _NONE).values()
         )
 
     def is_fed(self, variable: int) -> bool:
         """Whether a variable is the middle of a result that has operands: these alone may give it axes."""
-        return self.fed[variable] or self.has_open_operand(variable)
+        return variable in self.fed or self.has_open_operand(variable)
+
+    def straddling(
+        self, only: Collection[int | None] | None = None
+    ) -> tuple[set[int], dict[int, Origin]]:
+        """The variables of operands that wait for a result's variable to be known, and those of these results.
+
+        ``only`` looks at these operands alone.
+        """
+        operands: set[int] = set()
+        results: dict[int, Origin] = {}
+        for c in self.across:
+            result, operand = self.resolve(c.result), self.resolve(c.operand)
+            first = min(len(result.leading), len(operand.leading))
+            last = min(len(result.trailing), len(operand.trailing))
+            if result.variable is None or operand.count() <= first + last:
+                continue
+            if only is None or operand.variable in only:
+                results[result.variable] = c.origin
+                operands |= set() if operand.variable is None else {operand.variable}
+        return operands, results
 
     def crossing(self) -> list[tuple[int, Origin]]:
         """Variables of waiting equations to be closed first: those of the side with more explicit axes."""
         found: dict[int, Origin] = {}
-        for variable, waiting in enumerate(self.waiting):
-            for c in waiting.values() if self.value[variable] is None else ():
+        for waiting in self.waiting.values():
+            for c in waiting.values():
                 if isinstance(c, RowEqual):
                     one, other = self.resolve(c.one), self.resolve(c.other)
                     more = one if one.count() >= other.count() else other
@@ -275,11 +377,5 @@ def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
     return axes[len(axes) - count :]
 
 
-def _stripped(row: Row, first: int, last: int) -> Row:
-    """A row without its ``first`` leading and ``last`` trailing axes."""
-    if not first and not last:
-        return row
-    return Row(row.leading[first:], row.variable, row.trailing[: len(row.trailing) - last])
-
-
 EMPTY = closed(())
+_NONE: Mapping[int, Constraint] = {}

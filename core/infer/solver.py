@@ -1,14 +1,15 @@
 """The solver: constraints over rows and axes in, the axes of every row out.
 
-First everything that follows from the constraints is drawn, in any order, until nothing changes. Then what is still
-open is closed, stage by stage, each stage at once for all it concerns and followed by all that follows from it:
+In stage 1 everything that follows from the constraints is drawn, in any order, until nothing changes. Then what is
+still open is closed, stage by stage, each stage at once for all it concerns and followed by all that follows from it:
 
-    1. rows, then axes, of leaves take the size that their uses ask for
-    2. rows counted by their elements get one axis of what is left
-    3. rows of leaves that no use reaches get no further axes; of a parameter, they are refused
-    4. rows of results: those without operands take what their uses ask for, the others get no further axes
-    5. axes of leaves that no use reaches stretch; of a parameter, and sizes of windows, they are refused
-    6. axes of results: a written index decides, then uses where there are no operands, else they stretch
+    2. variables that bound each other in a circle are one
+    3. rows, then axes, of leaves take the size that their uses ask for
+    4. rows counted by their elements get one axis of what is left; rows of leaves that no use reaches get no further
+       axes; of a parameter, they are refused
+    5. rows of results: those without operands take what their uses ask for, the others get no further axes
+    6. axes of leaves that no use reaches stretch; of a parameter, and sizes of windows, they are refused
+    7. axes of results: a written index decides, then uses where there are no operands, else they stretch
 
 Every stage is decided by what is true at its start, so the answer does not depend on the order of the constraints.
 """
@@ -19,10 +20,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
 from ilang.core.infer.caps import Caps
 from ilang.core.infer.cycles import check_ranks, components
-from ilang.core.infer.dims import Dims
+from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
 from ilang.core.ir.rows import (
     AtLeast,
@@ -48,8 +50,24 @@ from ilang.core.ir.rows import (
 GUESS = Origin("what is left open", None)
 
 
+STAGES = (
+    "what follows from the operations",
+    "axes that bound each other in a circle are one",
+    "leaves take what their uses ask for",
+    "rows of leaves end",
+    "rows of results end",
+    "open axes of leaves stretch",
+    "open axes of results: an index, a use, or they stretch",
+)
+"""What each stage does, in words; stage 1 comes first."""
+
+
 def solve(
-    dims: int, rows: int, constraints: Sequence[Constraint], names: dict[int, str] | None = None
+    dims: int,
+    rows: int,
+    constraints: Sequence[Constraint],
+    names: dict[int, str] | None = None,
+    log: Log | None = None,
 ) -> Solution:
     """Solve constraints over ``dims`` dimension variables and ``rows`` row variables.
 
@@ -58,24 +76,26 @@ def solve(
         rows: how many row variables there are.
         constraints: in any order.
         names: what messages call dimension variables.
+        log: takes down what fixes each variable.
 
     Raises:
         ShapeError: E0510 to E0521.
     """
     check_ranks(rows, constraints)
-    solver = Solver(dims, rows, names or {})
+    solver = Solver(dims, rows, names or {}, log)
     solver.submit(constraints)
     solver.close()
-    return Solution(solver.dims, solver.rows)
+    return Solution(solver.dims, solver.rows, solver.steps)
 
 
 class Solution:
     """Every axis known: ``row`` gives the axes of a row, ``size`` the size of an axis."""
 
-    def __init__(self, dims: Dims, rows: RowVars) -> None:
-        """What a finished run found."""
+    def __init__(self, dims: Dims, rows: RowVars, steps: int) -> None:
+        """What a finished run found, and how many constraints it looked at."""
         self._dims = dims
         self._rows = rows
+        self.steps = steps
 
     def size(self, dim: Dim) -> int:
         """The size of an axis."""
@@ -91,8 +111,12 @@ class Solution:
         """A closed row of known axes, split where its row variable was."""
         found = self._rows.resolve(row)
         assert found.variable is None
+        if found is EMPTY:
+            return found
         return Row(
-            tuple(map(self.known, found.leading)), None, tuple(map(self.known, found.trailing))
+            tuple([self.known(axis) for axis in found.leading]),
+            None,
+            tuple([self.known(axis) for axis in found.trailing]),
         )
 
     def label(self, dim: Dim) -> str | None:
@@ -103,10 +127,13 @@ class Solution:
 class Solver:
     """One run: the variables, the constraints to look at, and those kept for the closing stages."""
 
-    def __init__(self, dims: int, rows: int, names: dict[int, str]) -> None:
+    def __init__(self, dims: int, rows: int, names: dict[int, str], log: Log | None = None) -> None:
         """Nothing known yet."""
+        self.steps = 0
+        self.closing = False
+        self.log = log
         self.queue: deque[Constraint] = deque()
-        self.dims = Dims(dims, self.queue)
+        self.dims = Dims(dims, self.queue, log)
         self.dims.names.update(names)
         self.rows = RowVars(rows, self.dims, self.queue)
         self.leaves: list[Leaf] = []
@@ -114,26 +141,72 @@ class Solver:
         self.windows: list[Determined] = []
 
     def submit(self, constraints: Iterable[Constraint]) -> None:
-        """Take constraints and draw what follows from them."""
-        self.queue.extend(constraints)
+        """Take constraints and draw what follows from them.
+
+        A row is split, and a result grows, where the other side has axes, so what comes first matters: equations
+        between rows, those with leading axes before others; then what makes results grow at their start.
+        """
+        equations: list[RowEqual] = []
+        bounds: list[RowBelow] = []
+        for c in map(self._plain, constraints):
+            if isinstance(c, RowBelow):
+                bounds.append(c)
+            elif isinstance(c, RowEqual):
+                equations.append(c)
+            else:
+                self.queue.append(c)
+        equations.sort(key=lambda c: -max(len(c.one.leading), len(c.other.leading)))
+        self.queue.extendleft(reversed(equations))
         self._settle()
+        starts = list(map(self.rows.grows_at_start, bounds))
+        for first in (True, False):
+            self.queue.extend(c for c, start in zip(bounds, starts, strict=True) if start is first)
+            self._settle()
+
+    def _plain(self, c: Constraint) -> Constraint:
+        """A constraint in whose rows every sum is an axis with a number, which can have a unit."""
+        if isinstance(c, RowEqual):
+            one, other = self._numbered(c.one, c.origin), self._numbered(c.other, c.origin)
+            return c if one is c.one and other is c.other else RowEqual(one, other, c.origin)
+        if isinstance(c, RowBelow):
+            one, other = self._numbered(c.result, c.origin), self._numbered(c.operand, c.origin)
+            return c if one is c.result and other is c.operand else RowBelow(one, other, c.origin)
+        return c
+
+    def _numbered(self, row: Row, origin: Origin) -> Row:
+        if not any(isinstance(axis, Sum) for axis in row.axes()):
+            return row
+        leading, trailing = (
+            tuple([self._number(axis, origin) for axis in axes])
+            for axes in (row.leading, row.trailing)
+        )
+        return Row(leading, row.variable, trailing)
+
+    def _number(self, axis: Dim, origin: Origin) -> Dim:
+        if not isinstance(axis, Sum):
+            return axis
+        var = self.dims.fresh()
+        self.queue.append(DimEqual(var, axis, origin))
+        return var
 
     def _settle(self) -> None:
-        while self.queue:
+        """Draw what follows. In the closing stages a computed 1 is rigid as soon as nothing else follows."""
+        while self.queue or (self.closing and self.dims.harden()):
             while self.queue:
+                self.steps += 1
                 self._step(self.queue.popleft())
             self.products = [c for c in self.products if not self._counted(c)]
 
     def _step(self, c: Constraint) -> None:
-        match c:
-            case DimEqual():
-                self.dims.equal(c)
-            case DimBelow():
-                self.dims.below(c)
-            case RowEqual():
-                self.rows.equal(c)
+        match c:  # the most frequent first
             case RowBelow():
                 self.rows.below(c)
+            case DimBelow():
+                self.dims.below(c.result, c.operand, c.origin)
+            case DimEqual():
+                self.dims.equal(c.one, c.other, c.origin)
+            case RowEqual():
+                self.rows.equal(c)
             case AtLeast():
                 self.dims.at_least(c)
             case Filled():
@@ -151,34 +224,52 @@ class Solver:
 
     def close(self) -> None:
         """Close whatever the constraints leave open."""
+        self.closing = True
+        self._settle()
+        self._enter(2)
         self._join_cycles()
+        self._enter(3)
         self._leaves_take_caps()
+        while self._straddling_rows(leaves=True):
+            self._settle()
+            self._leaves_take_caps()
+        self._enter(4)
         self._close_counted()
         self._close_leaf_rows()
+        self._enter(5)
         self._close_result_rows()
         self._leaves_take_caps()
+        self._enter(6)
         for window in self.windows:
             self.dims.determined(window)
         self._close_leaf_axes()
+        self._enter(7)
         self._close_result_axes()
         for c in self.products:
             self._check_product(c)
 
+    def _enter(self, stage: int) -> None:
+        if self.log is not None:
+            self.log.stage = stage
+
     def _join_cycles(self) -> None:
         """Variables that bound each other in a circle are equal."""
-        open_rows = [v for v, value in enumerate(self.rows.value) if value is None]
         edges: dict[int, list[int]] = {}
-        for operand in open_rows:
-            for c in self.rows.results[operand].values():
+        for operand, results in self.rows.results.items():
+            for c in results.values():
                 row = self.rows.resolve(c.result)
                 if row.variable is not None and not row.count():
                     edges.setdefault(row.variable, []).append(operand)
-        for found in components(open_rows, edges):
-            self.queue.extend(RowEqual(opened(found[0]), opened(v), GUESS) for v in found[1:])
+        for found in components(edges, edges):
+            bare = [self.rows.bare(v) for v in found]
+            self.queue.extend(RowEqual(bare[0], row, GUESS) for row in bare[1:])
         self._settle()
-        open_dims = self._open_dims()
-        above = {v: [self.dims.root(u) for u in self.dims.operands[v]] for v in open_dims}
-        for found in components(open_dims, above):
+        above = {
+            v: [self.dims.root(u) for u in operands]
+            for v, operands in self.dims.operands.items()
+            if operands
+        }
+        for found in components(above, above):
             self.queue.extend(DimEqual(Var(found[0]), Var(v), GUESS) for v in found[1:])
         self._settle()
 
@@ -195,15 +286,15 @@ class Solver:
             self._settle()
 
     def _leaf_rows_take_caps(self) -> bool:
-        caps = Caps(self.dims, self.rows)
-        found: dict[int, Row] = {}
-        for leaf, row in self._open_leaves():
-            if row.variable is not None and row.variable not in found:
-                cap = caps.row(row.variable, leaf.origin)
-                if cap is not None:
-                    found[row.variable] = cap
+        straddled, _ = self.rows.straddling()
+        wanted = {
+            row.variable: None
+            for _, row in self._open_leaves()
+            if row.variable is not None and row.variable not in straddled
+        }
+        found = Caps(self.dims, self.rows).of(wanted, GUESS)
         for variable, cap in found.items():
-            self.queue.append(RowEqual(opened(variable), cap, GUESS))
+            self.rows.bind(variable, cap, self.rows.asking(variable))
         return bool(found)
 
     def _leaf_axes(self) -> Iterator[tuple[Leaf, int]]:
@@ -215,9 +306,9 @@ class Solver:
                     yield leaf, found.number
 
     def _leaf_axes_take_caps(self) -> bool:
-        found = {number: cap for _, number in self._leaf_axes() if (cap := self.dims.cap[number])}
+        found = self.dims.caps(dict.fromkeys(number for _, number in self._leaf_axes()))
         for number, cap in found.items():
-            self.queue.append(DimEqual(Var(number), cap, GUESS))
+            self.dims.bind(number, cap, GUESS)
         return bool(found)
 
     def _close_leaf_rows(self) -> None:
@@ -227,50 +318,88 @@ class Solver:
                 continue
             unknown = leaf.whole or self.rows.has_open_operand(row.variable)
             if leaf.required and not row.count() and unknown:
-                raise conflicts.undetermined(leaf.origin.says, leaf.origin)
+                raise self._undetermined_row(leaf, row.variable)
             found[row.variable] = None
-        self.queue.extend(RowEqual(opened(variable), EMPTY, GUESS) for variable in found)
+        for variable in found:
+            self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
 
+    def _undetermined_row(self, leaf: Leaf, variable: int) -> ShapeError:
+        """A parameter's row that nothing gives: where it is used, and which other leaves share its axes."""
+        linked, uses = self.rows.linked(variable)
+        others = [
+            other.origin.says
+            for other, row in self._open_leaves()
+            if row.variable in linked and other is not leaf
+        ]
+        return conflicts.undetermined(leaf.origin.says, leaf.origin, uses, others)
+
+    def _undetermined_axis(self, leaf: Leaf, number: int) -> ShapeError:
+        linked, uses = self.dims.linked(number)
+        others = dict.fromkeys(
+            f"an axis of {other.origin.says}"
+            for other, axis in self._leaf_axes()
+            if axis in linked and other is not leaf
+        )
+        what = f"an axis of {leaf.origin.says}"
+        return conflicts.undetermined(what, leaf.origin, uses, list(others))
+
     def _close_result_rows(self) -> None:
-        while crossing := self.rows.crossing():
-            self.queue.extend(RowEqual(opened(v), EMPTY, origin) for v, origin in crossing)
+        """Until nothing changes: crossing equations; then caps; then results whose axes lie across an operand's."""
+        while self._crossing_rows() or self._unfed_rows_take_caps() or self._straddling_rows():
             self._settle()
-        caps = Caps(self.dims, self.rows)
-        for variable, value in enumerate(self.rows.value[:]):
-            if value is None and not self.rows.is_fed(variable):
-                cap = caps.row(variable, GUESS)
-                if cap is not None:
-                    self.queue.append(RowEqual(opened(variable), cap, GUESS))
+        for variable in self._open_rows():
+            self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
-        for variable, value in enumerate(self.rows.value):
-            if value is None:
-                self.queue.append(RowEqual(opened(variable), EMPTY, GUESS))
-        self._settle()
+
+    def _crossing_rows(self) -> bool:
+        crossing = self.rows.crossing()
+        for variable, origin in crossing:
+            self.rows.bind(variable, EMPTY, origin)
+        return bool(crossing)
+
+    def _unfed_rows_take_caps(self) -> bool:
+        straddled, _ = self.rows.straddling()
+        unfed = [v for v in self._open_rows() if not self.rows.is_fed(v) and v not in straddled]
+        caps = Caps(self.dims, self.rows).of(unfed, GUESS)
+        for variable, cap in caps.items():
+            self.rows.bind(variable, cap, self.rows.asking(variable))
+        return bool(caps)
+
+    def _straddling_rows(self, leaves: bool = False) -> bool:
+        """End the rows of results whose axes lie across the row variable of an operand, or of a leaf only."""
+        only = {row.variable for _, row in self._open_leaves()} - {None} if leaves else None
+        results = self.rows.straddling(only)[1]
+        for variable, origin in results.items():
+            self.rows.bind(variable, EMPTY, origin)
+        return bool(results)
+
+    def _open_rows(self) -> list[int]:
+        return [v for v, value in enumerate(self.rows.value) if value is None]
 
     def _close_leaf_axes(self) -> None:
         found: dict[int, Origin] = {}
         for leaf, number in self._leaf_axes():
             if leaf.required:
-                raise conflicts.undetermined(f"an axis of {leaf.origin.says}", leaf.origin)
-            if self.dims.index[number] is None:
+                raise self._undetermined_axis(leaf, number)
+            if number not in self.dims.index:
                 found[number] = leaf.origin
         for number, origin in found.items():
-            self.queue.append(DimEqual(Var(number), Known(1, True, None, origin), GUESS))
+            self.dims.unit(number, origin, GUESS)
         self._settle()
 
     def _close_result_axes(self) -> None:
-        for number in self._open_dims():
-            if not self._is_shared(number) and not self.dims.is_fed(number):
-                self._close_axis(number, self.dims.cap[number])
+        caps = self.dims.caps(self._open_dims())
+        alone = [number for number in self._open_dims() if not self._is_shared(number)]
+        for number in [number for number in alone if not self.dims.is_fed(number)]:
+            self._close_axis(number, caps.get(number))
         self._settle()
-        for number in self._open_dims():
-            if not self._is_shared(number):
-                self._close_axis(number, None)
+        for number in [number for number in self._open_dims() if not self._is_shared(number)]:
+            self._close_axis(number, None)
         self._settle()
         for number in range(len(self.dims.value)):
             if self.dims.is_open(number):
-                self._close_axis(number, self.dims.cap[number])
+                self._close_axis(number, self.dims.caps([number]).get(number))
                 self._settle()
 
     def _is_shared(self, number: int) -> bool:
@@ -278,18 +407,18 @@ class Solver:
         return any(
             isinstance(c, DimEqual)
             and any(isinstance(self.dims.resolve(side), Sum) for side in (c.one, c.other))
-            for c in self.dims.waiting[number]
+            for c in self.dims.waiting.get(number, ())
         )
 
     def _close_axis(self, number: int, cap: Known | None) -> None:
-        index = self.dims.index[number]
+        index = self.dims.index.get(number)
         origin = Origin(self.dims.says(Var(number)), None)
         known = cap or Known(1, True, None, origin)
         if index is not None and index.size == 1:
             known = Known(1, True, None, index.origin)
         elif index is not None:
-            known = self.dims.cap[number] or Known(index.size, False, None, index.origin)
-        self.queue.append(DimEqual(Var(number), known, GUESS))
+            known = self.dims.cap.get(number) or Known(index.size, False, None, index.origin)
+        self.dims.bind(number, known, GUESS)
 
     # -- numbers of elements -----------------------------------------------------------------------------------------
 
@@ -322,7 +451,7 @@ class Solver:
                 raise conflicts.counts_differ(left, right, c.origin)
         else:
             if not left or right % left:
-                raise conflicts.not_whole(self.dims.says(unknown[0]), right, left, c.origin)
+                raise conflicts.not_whole(self.dims.says(unknown[0]), (right, left), c.origin)
             size = Known(right // left, False, None, c.origin)
             self.queue.append(DimEqual(unknown[0], size, c.origin))
         return True

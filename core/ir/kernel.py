@@ -67,10 +67,11 @@ class For:
 
 @record
 class If:
-    """The body runs where every condition holds (over loop variables)."""
+    """The body runs where every condition holds (over loop variables), else what is otherwise."""
 
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
 
 
 @record
@@ -177,5 +178,7 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Tile):
             stack.extend(reversed(s.edge))
+        if isinstance(s, If):
+            stack.extend(reversed(s.otherwise))
         if isinstance(s, (For, If, Tile)):
             stack.extend(reversed(s.body))

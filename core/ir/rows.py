@@ -29,10 +29,14 @@ MEMORY_ORDER = (0, 2, 1)
 
 @record
 class Origin:
-    """A place in the program: what messages call it, and where the text has it (None outside any text)."""
+    """A place in the program: what messages call it, and where the text has it (None outside any text).
+
+    ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``.
+    """
 
     says: str
     span: Span | None
+    rows: str = ""
 
 
 @record

@@ -87,15 +87,69 @@ class Assembly:
         """The nodes of an operation whose projections are known; ``number`` gets its value.
 
         Raises:
-            ShapeError: E0523. ElementTypeError: E06.
+            ShapeError: E0522. ElementTypeError: E06.
         """
+        leaves = any(len(node.operands) in each.beyond for each in projections)
+        made = self._cropped if leaves else self._made
+        self.number[value] = made(node, dims, projections)
+
+    def _made(self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]) -> int:
         work = _Work(node, tuple(dims), tuple(projections))
         parts = [self._typed(node, projection) for projection in projections]
         first = parts[0] if parts else None
         if first is not None and len(parts) == 1 and self._is_whole(work, first):
-            self.number[value] = self.add(first, _dtype_of(first), dims)
-            return
-        self.number[value] = self._assembled(work, parts)
+            return self.add(first, _dtype_of(first), dims)
+        return self._assembled(work, parts)
+
+    def _cropped(
+        self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]
+    ) -> int:
+        """What is written outside the result is left out: it goes to the margins of a larger tensor."""
+        before, grown = [], []
+        for dim, size in enumerate(dims):
+            low, high = self._reach(node, [each.target[dim] for each in projections], projections)
+            extent = self.fixed(size)
+            if extent is None:
+                raise _outside(node)
+            before.append(-low)
+            grown.append(self.size_of(Loop("o", max(extent, high + 1) - low)))
+        moved = [
+            replace(each, target=tuple(map(_moved, each.target, before))) for each in projections
+        ]
+        number = self._made(node, grown, moved)
+        walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
+        place = {dim: n for n, dim in enumerate(walked)}
+        index = [walks(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))]
+        dtype = self.tensors[number].dtype
+        made = shaped.Assignment(
+            tuple(graph.Axis(f"o{dim}", None, node.span) for dim in walked),
+            tuple(dims[dim] for dim in walked),
+            tuple(index),
+            (shaped.Read(number, tuple(map(_moved, index, before))),),
+            Operand(0, dtype),
+            None,
+            dtype,
+            None,
+            f"inside of {node.text}",
+            node.span,
+        )
+        return self.add(made, dtype, dims)
+
+    def _reach(
+        self, node: Operation, indices: Sequence[Affine], projections: Sequence[Projection]
+    ) -> tuple[int, int]:
+        """The least and the largest value of the indices of a dimension of the result, 0 among them."""
+        low = high = 0
+        for index, projection in zip(indices, projections, strict=True):
+            least = most = index.offset
+            for coefficient, axis in index.terms:
+                extent = projection.loops[axis].extent
+                if extent is None or index.sizes:
+                    raise _outside(node)
+                reach = coefficient * max(0, extent - 1)
+                least, most = least + min(0, reach), most + max(0, reach)
+            low, high = min(low, least), max(high, most)
+        return low, high
 
     def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
         """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
@@ -116,15 +170,14 @@ class Assembly:
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
         kept = {axis for index in projection.target for _, axis in index.terms}
-        if projection.beyond and node.acc != "+" and len(kept) == len(projection.loops):
-            message = f"`{node.text}` reads outside an operand, where there is nothing to compare"
-            help_line = "shift with a sum, or give the maximum a window to reduce over"
-            raise ShapeError("E0523", message, node.span, help_line)
-        acc = node.acc if len(kept) < len(projection.loops) else None
+        loops = list(projection.loops)
+        if len(kept) == len(loops) and any(read.outside == "skip" for read in reads):
+            loops.append(Loop("once", 1))  # a maximum of what is read, or of nothing
+        acc = node.acc if len(kept) < len(loops) else None
         typed, dtype = reduced_scalar(scalar, acc, delivered, node.span)
         return shaped.Assignment(
-            tuple(graph.Axis(loop.name, None, node.span) for loop in projection.loops),
-            tuple(self.size_of(loop) for loop in projection.loops),
+            tuple(graph.Axis(loop.name, None, node.span) for loop in loops),
+            tuple(self.size_of(loop) for loop in loops),
             projection.target,
             tuple(reads),
             typed,
@@ -193,6 +246,19 @@ class Assembly:
             acc=None,
             schedule=None,
         )
+
+
+def _moved(index: Affine, by: int) -> Affine:
+    """An index further on, in a dimension that it need not walk as a whole."""
+    return Affine(index.terms, index.offset + by, True, index.sizes)
+
+
+def _outside(node: Operation) -> ShapeError:
+    message = (
+        f"`{node.text}` may write outside its result, and by how much is known at run time only"
+    )
+    help_line = "read through the window instead of writing through it, or use ilang.tensor, which knows every size"
+    return ShapeError("E0522", message, node.span, help_line)
 
 
 def _unreduced(projection: Projection) -> Projection:

@@ -34,8 +34,11 @@ def graph_to_shaped(
     dtypes: Sequence[str | None] | None = None,
     ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
+    few: Sequence[Sequence[bool]] = (),
 ) -> shaped.Shaped:
     """Infer everything; ``dtypes`` and ``ranks`` are those of the arrays, ``shapes`` fixes every extent.
+
+    ``few`` says of every dimension of every array whether its extent is small (``shaped.Size``).
 
     Raises:
         ShapeError: E05 (ranks and extents), E0508 (a rank that nothing determines).
@@ -46,7 +49,17 @@ def graph_to_shaped(
     found = infer_ranks(program, ranks)
     if None in found.of:
         raise _undetermined(program, found.of)
-    return _Shaping(program, found, dtypes or [None] * len(program.inputs)).run(shapes)
+    made = _Shaping(program, found, dtypes or [None] * len(program.inputs)).run(shapes)
+    return _classed(made, few) if few else made
+
+
+def _classed(made: shaped.Shaped, few: Sequence[Sequence[bool]]) -> shaped.Shaped:
+    """The program with its sizes marked that are few."""
+    sizes = tuple(
+        replace(size, few=any(few[place.number][place.dim] for place in size.places))
+        for size in made.sizes
+    )
+    return replace(made, sizes=sizes)
 
 
 class _RunTime(Measure):

@@ -24,15 +24,15 @@ from collections.abc import Callable
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
-from ilang.core.ir.graph import Axis
 from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Operand, Scalar, Select
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
+from ilang.core.passes.packing import copy_of
 from ilang.core.passes.running import Running, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
-from ilang.core.passes.tiles import Shape, full, tile_shape
+from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 from ilang.core.schedule.online import plan
@@ -342,68 +342,28 @@ class _Lowering(Running):
         return Place(None, buffer, tuple(kept))
 
     def _copied(self, reader: Frame, read: Read, site: Scope) -> Place:
-        """Pack a copy of the tile of an input that the loops below the site read, in the order in which they do.
-
-        A dimension that an affine group indexes is copied whole.
-        """
-        tensor, nest, node = self.shaped.tensors[read.value], reader.nest, reader.node
-        walked = {index.axis(): d for d, index in enumerate(read.index)}
+        """Pack a copy of the tile of an input that the loops below the site read."""
+        tensor = self.shaped.tensors[read.value]
         home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
-        kept: list[tuple[int, int | None] | Loop] = []
-        dims: list[int] = []
-        for loop in (loop for loop in nest.order if loop not in home):
-            groups = [
-                d
-                for d, index in enumerate(read.index)
-                if index.axis() is None and any(axis == loop.axis for _, axis in index.terms)
-            ]
-            new = [(d, None) for d in groups if (d, None) not in kept]
-            kept += new
-            dims += [tensor.dims[d] for d, _ in new]
-            if loop.axis in walked:
-                kept.append(loop)
-                factors = nest.factors[loop.axis]
-                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
-        extra = {
-            entry[0]: len(node.axes) + n
-            for n, entry in enumerate(e for e in kept if isinstance(e, tuple))
-        }
-        index = tuple(walks(extra[d]) if d in extra else part for d, part in enumerate(read.index))
-        copy = replace(
-            node,
-            axes=(*node.axes, *(Axis(f"{tensor.name}{d}", None, node.span) for d in extra)),
-            sizes=(*node.sizes, *(tensor.dims[d] for d in extra)),
-            target=(),
-            reads=(Read(read.value, index),),
-            scalar=Operand(0, tensor.dtype),
-            acc=None,
-        )
-        order = tuple(entry if isinstance(entry, Loop) else Loop(extra[entry[0]]) for entry in kept)
+        copy = copy_of(self.storage, tensor, reader, read, home)
         name = f"{tensor.name}_copy"
-        if kept:
-            place = Place(
-                None,
-                self._scratch(name, tensor.dtype, dims, site),
-                tuple(kept),
-            )
+        if copy.kept:
+            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept)
         else:
             place = Place(self._local(name), None, ())
-        split = nest.factors + ((),) * len(extra)
-        frame = Frame(read.value, copy, Nest(split, order, (None,)), place)
+        frame = Frame(read.value, copy.node, copy.nest, place)
         frame.home.update(home)
-        scope, opened = site, []
-        for loop in order:
-            scope = self._enter(frame, loop, scope)
-            opened.append(loop)
-        value = self._value(frame)
-        if place.buffer is None:
-            assert place.local is not None
-            scope.block.append(kernel.Define(place.local, tensor.dtype, value))
-        else:
-            at = tuple(walks(frame.variable(loop)) for loop in order)
-            scope.block.append(kernel.Store(place.buffer, at, value))
-        for loop in reversed(opened):
-            self._leave(frame, loop)
+
+        def fill(body: Block) -> None:
+            value = self._value(frame)
+            if place.buffer is None:
+                assert place.local is not None
+                body.append(kernel.Define(place.local, tensor.dtype, value))
+            else:
+                at = tuple(walks(frame.variable(loop)) for loop in copy.nest.order)
+                body.append(kernel.Store(place.buffer, at, value))
+
+        self._over(frame, site, list(copy.nest.order), fill)
         return place
 
     # -- reductions ----------------------------------------------------------------------------------------------------
@@ -460,7 +420,7 @@ class _Lowering(Running):
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within = full(frame, self.storage, tile)
+        within = full(frame, self.storage, tile.lanes)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
             staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
@@ -472,27 +432,65 @@ class _Lowering(Running):
         scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
         self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
 
+    def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
+        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
+        node, nest = frame.node, frame.nest
+        kept: list[Loop | int] = []
+        dims: list[int] = []
+        for loop in inner:
+            if not set(nest.parts(loop.axis)) <= set(inner):
+                kept.append(loop)
+                factors = nest.factors[loop.axis]
+                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
+            elif loop.axis not in kept:
+                kept.append(loop.axis)
+                dims.append(node.sizes[loop.axis])
+        return kept, dims
+
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
+        for loop in strand.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        within = full(frame, self.storage, strand.core)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(strand.core) if constant else frozenset()
+            inside = top
+            for loop in strand.outputs:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            local = self._local("part")
+            start = replace(start_of(frame.node), dtype=strand.dtype)
+            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
+            held = Local(local, strand.dtype)
+
+            def step(body: Block, held: Local = held) -> None:
+                value = self._accumulated(frame, held, strand.dtype)
+                self._count(frame, body, kernel.Change(held.variable, value))
+
+            yield from self._inside(frame, inside, list(strand.core), step)
+            use(inside.block, held)
+            for loop in reversed(strand.outputs):
+                self._leave(frame, loop)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(top.block))
+        if within:
+            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
+        else:
+            scope.block.extend(bodies[0])
+        for loop in reversed(strand.head):
+            self._leave(frame, loop)
+
     def _buffered(
         self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
     ) -> Steps:
         """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
-        dtype, node, nest = frame.node.acc_dtype, frame.node, frame.nest
-        whole = [
-            axis
-            for axis in dict.fromkeys(loop.axis for loop in inner)
-            if set(nest.parts(axis)) <= set(inner)
-        ]
-        kept: list[Loop | int] = []
-        dims: list[int] = []
-        for loop in inner:
-            if loop.axis not in whole:
-                kept.append(loop)
-                dims.append(
-                    self.storage.part(node.sizes[loop.axis], nest.factors[loop.axis], loop.part)
-                )
-            elif loop.axis not in kept:
-                kept.append(loop.axis)
-                dims.append(node.sizes[loop.axis])
+        dtype, node = frame.node.acc_dtype, frame.node
+        kept, dims = self._accumulators(frame, inner)
         name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
         buffer = self._scratch(name, dtype, dims, scope)
 
@@ -521,7 +519,10 @@ class _Lowering(Running):
             body.append(kernel.Store(buffer, held.index, merged))
 
         self._over(frame, scope, inner, start)
-        if tile is None:
+        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if tile is None and strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        elif tile is None:
             yield from self._inside(frame, scope, loops, step)
         else:
             yield from self._tiled(frame, scope, tile, merge)

@@ -28,8 +28,8 @@ from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage, converted, start_of
-from ilang.core.passes.tiles import Shape, tile_shape
-from ilang.core.record import record
+from ilang.core.passes.tiles import Shape, Strand, strand_shape, tile_shape
+from ilang.core.record import record, replace
 from ilang.core.schedule.copies import Opened
 from ilang.core.schedule.online import LEAST, Link, Plan, finite
 
@@ -78,6 +78,10 @@ class Running:
     @abstractmethod
     def _tiled(
         self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps: ...
+    @abstractmethod
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
     ) -> Steps: ...
     @abstractmethod
     def _stage_outside(self, frame: Frame) -> Steps: ...
@@ -301,27 +305,40 @@ class Running:
         self._start(copy, scope)
         kept, result = self.kept[copy], self.shaped.tensors[frame.value].dtype
         rows = self._outputs(frame)
+
+        def merge(body: Block, value: Scalar) -> None:
+            held = self._held(frame, kept.place, kept.dtype)
+            more = Apply("add", (held, converted(value, kept.dtype)), kept.dtype)
+            body.append(self._changed(frame, kept.place, more))
+
         tile = tile_shape(frame, self.storage, loops, result)
-        if tile is None or not self._is_tiled(copy, tile):
-            yield from self._inside(frame, scope, loops, self._step(frame, kept))
-        else:
-
-            def merge(body: Block, value: Scalar) -> None:
-                held = self._held(frame, kept.place, kept.dtype)
-                more = Apply("add", (held, converted(value, kept.dtype)), kept.dtype)
-                body.append(self._changed(frame, kept.place, more))
-
+        strand = self._strand(copy, strand_shape(frame, self.storage, loops, result))
+        if tile is not None and self._is_still(copy, (*tile.core, *tile.lanes)):
             yield from self._tiled(frame, scope, tile, merge)
+        elif strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        else:
+            yield from self._inside(frame, scope, loops, self._step(frame, kept))
 
         def finish(body: Block) -> None:
             self._write(frame, body, converted(self._final(frame, copy), result))
 
         self._over(frame, scope, rows, finish)
 
-    def _is_tiled(self, copy: int, tile: Shape) -> bool:
-        """Whether nothing is corrected while a tile is in registers."""
+    def _strand(self, copy: int, strand: Strand | None) -> Strand | None:
+        """A strand with the output loops inside which something corrects the sum counted to those outside."""
+        if strand is None or not self._is_still(copy, strand.core):
+            return None
+        moved = next(
+            n for n in range(len(strand.outputs) + 1) if self._is_still(copy, strand.outputs[n:])
+        )
+        head, outputs = strand.head + strand.outputs[:moved], strand.outputs[moved:]
+        return replace(strand, head=head, outputs=outputs)
+
+    def _is_still(self, copy: int, loops: tuple[Loop, ...]) -> bool:
+        """Whether nothing corrects a sum inside some of its loops: a part of it may then be in registers there."""
         running = self.plan.running[copy]
-        inside = {Opened(copy, loop) for loop in (*tile.core, *tile.lanes)}
+        inside = {Opened(copy, loop) for loop in loops}
         links = (*running.shifts, *running.divisors)
         return running.exact and not any(
             inside & set(self.plan.copies[link.copy].chain) for link in links

@@ -23,6 +23,9 @@ MOST_ELEMENTS = 1024
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most: their sum is within 1e-5 of the exact one, relative to the sum of sizes."""
 
+MOST_STRANDS = 16
+"""Terms that are summed in one scalar variable before they meet an accumulator: as many loads at a time."""
+
 
 @record
 class Shape:
@@ -81,20 +84,55 @@ def _core(loops: list[Loop], fixed: list[int | None], reduced: set[int], last: i
     return first
 
 
-def full(frame: Frame, storage: Storage, shape: Shape) -> tuple[Within, ...]:
-    """That every iteration of the tile's loops is inside its dimension, given the parts in scope."""
+@record
+class Strand:
+    """A reduction whose innermost loops are reduced, few and constant: those outside, output loops, the few."""
+
+    head: tuple[Loop, ...]
+    outputs: tuple[Loop, ...]
+    core: tuple[Loop, ...]
+    dtype: str
+
+
+def strand_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) -> Strand | None:
+    """How the innermost terms of a reduction are summed before they meet the accumulator; None where they are not.
+
+    The arguments are those of ``tile_shape``.
+    """
+    node, nest = frame.node, frame.nest
+    reduced = set(node.reduced_axes())
+    sizes = [storage.part(node.sizes[x.axis], nest.factors[x.axis], x.part) for x in loops]
+    first, terms = len(loops), 1
+    while first > 0 and loops[first - 1].axis in reduced:
+        terms *= storage.sizes[sizes[first - 1]].fixed or MOST_TERMS + 1
+        if terms > MOST_STRANDS:
+            break
+        first -= 1
+    start = first
+    while start > 0 and loops[start - 1].axis not in reduced:
+        start -= 1
+    between = {nest.order.index(loop) + 1 for loop in loops[start:-1]}
+    if first in (0, len(loops)) or start in (0, first) or between & set(nest.sites):
+        return None
+    if dtype not in FLOATS:
+        return None
+    return Strand(tuple(loops[:start]), tuple(loops[start:first]), tuple(loops[first:]), dtype)
+
+
+def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Within, ...]:
+    """That every iteration of constant loops is inside its dimension, given the parts in scope."""
     found = []
-    for axis in dict.fromkeys(loop.axis for loop in shape.lanes):
+    for axis in dict.fromkeys(loop.axis for loop in loops):
         nest, size = frame.nest, frame.node.sizes[axis]
         if not nest.factors[axis] or storage.divides(size, nest.factors[axis]):
             continue
-        inside = [loop for loop in nest.parts(axis) if loop in shape.lanes]
+        inside = [loop for loop in nest.parts(axis) if loop in loops]
         extents = [storage.part(size, nest.factors[axis], loop.part) for loop in inside]
         reach = sum(
             nest.weight(loop) * ((storage.sizes[n].fixed or 1) - 1)
             for loop, n in zip(inside, extents, strict=True)
         )
-        outside = [loop for loop in nest.parts(axis) if loop not in shape.lanes]
+        outside = [loop for loop in nest.parts(axis) if loop not in loops]
         terms = tuple((nest.weight(loop), frame.variable(loop)) for loop in outside)
         found.append(Within(Affine(terms, reach), size))
     return tuple(found)

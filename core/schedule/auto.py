@@ -20,12 +20,12 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop, Nest
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
+from ilang.core.schedule.tile import Factors, Tiling, blocked, tiling, transposed
 
 Access = tuple[Affine, ...]
-Factors = tuple[tuple[int, ...], ...]
 
 UNIT_STRIDE = 1.0
 WIDE_STRIDE = 8.0
@@ -55,8 +55,10 @@ class _Choice:
         self.readers = sole_readers(shaped)
         self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
         self.accesses = self._accesses()
+        self.tilings = [self._tiling(value) for value in range(len(shaped.nodes))]
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
+        self.packs: dict[int, tuple[int, int]] = {}
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
@@ -70,15 +72,71 @@ class _Choice:
         if nest is None and value in self.given:
             factors, order = self.given[value]
             nest = Nest(factors, order, (None,) * len(node.reads))
+        tile = self._tile_of(value, node) if nest is None else None
+        if tile is not None:
+            nest = Nest(tile[0], tile[1], (None,) * len(node.reads))
         if nest is None:
             axes = self._order(value, node)
-            order = tuple(Loop(axis) for axis in axes)
-            nest = Nest(((),) * len(axes), order, (None,) * len(node.reads))
+            plain = ((),) * len(axes), tuple(map(Loop, axes))
+            chosen = transposed(node, self.shaped.sizes) or blocked(node, axes) or plain
+            nest = Nest(*chosen, (None,) * len(node.reads))
         if nest.written:
             for read, site in zip(node.reads, nest.sites, strict=True):
                 self._adopt(value, nest, read, site)
             return nest
-        return replace(nest, sites=self._sites(node, nest))
+        own = self.tilings[value]
+        if own is not None and nest.order == own.order():
+            self.packs[value] = (own.rows, own.lanes)
+        return replace(nest, sites=self._sites(value, node, nest))
+
+    def _tiling(self, value: int) -> Tiling | None:
+        """How a reduction is tiled, if it is."""
+        node = self.shaped.nodes[value]
+        if not isinstance(node, Assignment):
+            return None
+        written = any(self.written[read.value] is not None for read in node.reads)
+        reads = [access for access in self.accesses[value] if access != node.target]
+        return None if written else tiling(node, self.shaped.sizes, reads)
+
+    def _tile_of(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
+        """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
+        axes = tuple(range(len(node.axes)))
+        pairs = {axis: axis for axis in axes}
+        found = value
+        while self.tilings[found] is None:
+            below = self._tail(found)
+            if below is None:
+                return None
+            made = self.shaped.nodes[below.value]
+            assert isinstance(made, Assignment)
+            pairs = {own: pairs[ours] for own, ours in mapping(made, below).items()}
+            found = below.value
+        tile = self.tilings[found]
+        assert tile is not None
+        if found == value:
+            return tile.factors, tile.order()
+        factors: list[tuple[int, ...]] = [()] * len(axes)
+        for own, ours in pairs.items():
+            factors[ours] = tile.factors[own]
+        order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
+        return tuple(factors), tuple(order)
+
+    def _tail(self, value: int) -> Read | None:
+        """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction."""
+        node = self.shaped.nodes[value]
+        if not isinstance(node, Assignment) or node.acc is not None or node.base is not None:
+            return None
+        for read in dict.fromkeys(node.reads):
+            made = self.shaped.nodes[read.value]
+            if (
+                isinstance(made, Assignment)
+                and self.readers[read.value] is not None
+                and self.written[read.value] is None
+                and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
+                and (self.tilings[read.value] is not None or self._tail(read.value))
+            ):
+                return read
+        return None
 
     def _adopt(self, value: int, nest: Nest, read: Read, site: int | None) -> None:
         """A producer without a schedule takes the splits and the order of the reader that stages it."""
@@ -142,26 +200,38 @@ class _Choice:
                     cost[axis] += weight * step
         return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
 
-    def _sites(self, node: Assignment, nest: Nest) -> tuple[int | None, ...]:
+    def _sites(self, value: int, node: Assignment, nest: Nest) -> tuple[int | None, ...]:
         """Where each operand is computed; fixes the order of what is computed here."""
         sites: dict[Read, int | None] = {}
         for read in node.reads:
             if read not in sites:
-                sites[read] = self._site(read, nest)
+                sites[read] = self._site(value, read, nest)
         return tuple(sites[read] for read in node.reads)
 
-    def _site(self, read: Read, nest: Nest) -> int | None:
+    def _packed(self, value: int, read: Read, nest: Nest) -> int | None:
+        """Inside which loop an input is packed: what the lanes of a tile read, and its rows share."""
+        rows, lanes = self.packs.get(value, (-1, -1))
+        axes = [index.axis() for index in read.index]
+        if lanes not in axes or None in axes or rows in axes:
+            return None
+        return nest.order.index(Loop(lanes)) + 1
+
+    def _site(self, value: int, read: Read, nest: Nest) -> int | None:
         made = self.shaped.nodes[read.value]
-        if (
-            not isinstance(made, Assignment)
-            or self.readers[read.value] is None
-            or self.written[read.value] is not None
-        ):
+        if isinstance(made, Input):
+            return self._packed(value, read, nest)
+        if self.readers[read.value] is None or self.written[read.value] is not None:
             return None
         pairs = mapping(made, read)
+        tile = self.tilings[read.value]
+        if tile is not None:
+            return self._tiled_site(read.value, tile, pairs, nest)
         back: dict[int, list[int]] = {}
         for axis, ours in pairs.items():
             back.setdefault(ours, []).append(axis)
+        if value in self.packs and self.inlined[read.value]:
+            rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value])
+            self.packs[read.value] = (rows, lanes)
         own = self._order(read.value, made)
         if made.acc is None or any(nest.factors):
             shared = _leading(nest.order, back)
@@ -172,6 +242,19 @@ class _Choice:
         outer = replace(nest, order=nest.order[:shared])
         self.given[read.value] = _taken(outer, pairs, own)
         return shared
+
+    def _tiled_site(
+        self, value: int, tile: Tiling, pairs: dict[int, int], nest: Nest
+    ) -> int | None:
+        """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
+        outer = tuple(
+            Loop(pairs[loop.axis], loop.part) for loop in tile.outer if loop.axis in pairs
+        )
+        same = all(nest.factors[ours] == tile.factors[own] for own, ours in pairs.items())
+        if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
+            return None
+        self.given[value] = (tile.factors, tile.order())
+        return len(outer)
 
 
 def _taken(

@@ -62,7 +62,7 @@ def entries(folder: Path) -> list[Path]:
 def test_compiled_once(compiles: Compiles, fresh_cache: Path) -> None:
     assert loaded() == loaded() == str(entries(fresh_cache)[0])
     assert compiles() == 1
-    assert cache.is_whole(entries(fresh_cache)[0])
+    assert cache.is_whole(str(entries(fresh_cache)[0]))
 
 
 def test_nothing_else_stays(fresh_cache: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_entry_cut_short_is_built_again(cut: int, compiles: Compiles) -> None
     entry.write_bytes(entry.read_bytes()[:cut])
     loaded()
     assert compiles() == 2
-    assert cache.is_whole(entry)
+    assert cache.is_whole(str(entry))
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x7fELF" * 5000, b"\0" * 70000])
@@ -211,9 +211,94 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache.cache_folder() is None
     loaded()
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.cache_folder() == tmp_path / ".cache" / "i" / "compiled-1"
+    assert cache.cache_folder() == str(tmp_path / ".cache" / "i" / "compiled-1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert cache.cache_folder() == tmp_path / "x" / "i" / "compiled-1"
+    assert cache.cache_folder() == str(tmp_path / "x" / "i" / "compiled-1")
+
+
+SOURCE = "what the text follows from"
+
+
+def written(texts: list[str], source: str = SOURCE, variant: Variant | None = None) -> str:
+    """The path that the library of ``source`` is loaded from; ``texts`` are what it would be written as, in turn."""
+    return cache.library_of(source, lambda: texts.pop(0), variant or Variant(), str)
+
+
+def test_a_known_source_needs_no_text(compiles: Compiles, fresh_cache: Path) -> None:
+    path = written([TEXT])
+    assert path == written([]) == loaded()
+    assert compiles() == 1
+    assert sorted(file.suffix for file in fresh_cache.iterdir()) == ["", ".link", ".so"]
+
+
+def test_a_source_is_known_by_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    written([TEXT])
+    for source, variant in ((SOURCE + " ", Variant()), (SOURCE, Variant(threads=True))):
+        with pytest.raises(IndexError):
+            written([], source, variant)
+    monkeypatch.setattr(cache, "_writer", lambda: "another")
+    with pytest.raises(IndexError):
+        written([])
+    assert written([TEXT]) == written([])
+
+
+def test_without_a_source_or_a_writer_nothing_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, fresh_cache: Path
+) -> None:
+    written([TEXT], source="")
+    monkeypatch.setattr(cache, "_writer", lambda: None)
+    written([TEXT])
+    assert not list(fresh_cache.glob("*.link"))
+
+
+def test_the_writer_is_our_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = cache._writer()
+    assert known
+    assert "/core/pipeline.py:" in known
+    assert "/codegen/targets/c.py:" in known
+    for name in ("core/a.py", "codegen/b/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "cache.py"))
+    seen = set()
+    for content in ("1", "22"):
+        (tmp_path / "codegen/b/c.py").write_text(content)
+        cache._writer.cache_clear()
+        seen.add(cache._writer())
+    cache._writer.cache_clear()
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("spoil", ["gone", "cut", "loop"])
+def test_a_link_that_leads_nowhere_is_made_again(
+    spoil: str, compiles: Compiles, fresh_cache: Path
+) -> None:
+    entry = Path(written([TEXT]))
+    (link,) = fresh_cache.glob("*.link")
+    if spoil == "gone":
+        entry.unlink()
+    elif spoil == "cut":
+        entry.write_bytes(entry.read_bytes()[:5000])
+    else:
+        link.unlink()
+        link.symlink_to(link.name)
+    assert written([TEXT]) == written([]) == str(entry)
+    assert compiles() == (1 if spoil == "loop" else 2)
+
+
+def test_a_file_system_without_links(monkeypatch: pytest.MonkeyPatch, compiles: Compiles) -> None:
+    def symlink(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "symlink", symlink)
+    assert written([TEXT]) == written([TEXT])
+    assert compiles() == 1
+
+
+def test_links_go_when_the_cache_is_full(fresh_cache: Path) -> None:
+    written([TEXT])
+    cache.sweep(str(fresh_cache), 0)
+    assert not list(fresh_cache.glob("*.link"))
 
 
 def test_bounded_oldest_first(fresh_cache: Path) -> None:
@@ -223,7 +308,7 @@ def test_bounded_oldest_first(fresh_cache: Path) -> None:
         entry.write_bytes(b"x" * 1000)
         os.utime(entry, (1_000_000 - age, 1_000_000 - age))
     (fresh_cache / "notes.txt").write_text("not ours")
-    cache.sweep(fresh_cache, 3500)
+    cache.sweep(str(fresh_cache), 3500)
     assert [path.name for path in entries(fresh_cache)] == ["0.so", "1.so", "2.so"]
     assert (fresh_cache / "notes.txt").exists()
 
@@ -234,7 +319,7 @@ def test_leftovers_go_when_they_are_old(fresh_cache: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "program.c").write_text(TEXT)
     os.utime(old, (0, 0))
-    cache.sweep(fresh_cache)
+    cache.sweep(str(fresh_cache))
     assert (old.exists(), new.exists()) == (False, True)
 
 
@@ -272,7 +357,7 @@ def test_eight_processes_at_once(compiles: Compiles, fresh_cache: Path) -> None:
         assert process.returncode == 0, said.decode()
     assert compiles() <= 10
     assert len(entries(fresh_cache)) == 5
-    assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
+    assert all(cache.is_whole(str(entry)) for entry in entries(fresh_cache))
 
 
 def test_killed_at_any_moment(fresh_cache: Path) -> None:
@@ -284,7 +369,7 @@ def test_killed_at_any_moment(fresh_cache: Path) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-        assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
+        assert all(cache.is_whole(str(entry)) for entry in entries(fresh_cache))
     process = start(*range(12))
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said.decode()
@@ -329,6 +414,6 @@ def test_every_call_may_fail(
         made = compiles()
         assert loaded(text)
         assert compiles() <= made + 1
-        assert all(cache.is_whole(entry) for entry in entries(fresh_cache))
+        assert all(cache.is_whole(str(entry)) for entry in entries(fresh_cache))
         if calls < failing:
             return

@@ -545,13 +545,54 @@ def test_bytes_that_interleave_do_not_overlap() -> None:
     np.testing.assert_array_equal(i("-i~i")(x, out=out), -x)
 
 
+@pytest.mark.parametrize("program", ["i+i~i", "i+i~i >> (I & +i~.) >> i-.~i"])
+def test_outputs_are_checked_in_later_calls_too(program: str) -> None:
+    f = i(program)
+    x, y, z = grid(5), grid(5), np.zeros(5, np.float32)
+    expected = f(x, y, target="numpy")
+    for _ in range(2):
+        assert f(x, y, out=z) is z
+        np.testing.assert_allclose(z, expected)
+    z[:] = 7
+    read_only = np.zeros(5, np.float32)
+    read_only.flags.writeable = False
+    unaligned = np.zeros(21, np.uint8)[1:].view(np.float32)
+    for code, out in {
+        "E0704": np.ma.zeros(5, np.float32),
+        "E0706": [0.0] * 5,
+        "E0707": np.zeros(6, np.float32),
+        "E0708": np.zeros(5, np.float64),
+        "E0709": x,
+    }.items():
+        refused(code, f, x, y, out=out)
+    for out in (read_only, unaligned, np.zeros(10, np.float32)[::2]):
+        refused("E0710", f, x, y, out=out)
+    np.testing.assert_array_equal(x, grid(5))
+    assert f(x, y, out=(z,))[0] is z
+
+
+def test_a_cached_program_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = grid(3, 4)
+    expected = i("+ij~i")(x)
+
+    def lower(_: object) -> None:
+        raise AssertionError("lowered again")
+
+    monkeypatch.setattr("ilang.codegen.load._loaded", {})
+    monkeypatch.setattr("ilang.core.pipeline.lower", lower)
+    np.testing.assert_array_equal(i("+ij~i")(x), expected)
+    for text, array in (("+ij~j", x), ("+ij~i", x.astype(np.float64)), ("+ik~i", x)):
+        with pytest.raises(AssertionError):
+            i(text)(array)
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", None, True])
 def test_threads_that_are_no_number(threads: Any, plus: Component) -> None:
     x = grid(2, 2)
-    if threads is not True:
-        refused("E0711", plus, x, x, threads=threads)
-        plus(x, x)
-        refused("E0711", plus, x, x, threads=threads)
+    refused("E0711", plus, x, x, threads=threads)
+    plus(x, x)
+    refused("E0711", plus, x, x, threads=threads)
+    refused("E0711", plus, x, x, threads=threads, out=grid(2, 2))
 
 
 @pytest.mark.parametrize("target", ["C", "", None, 3, "rust"])

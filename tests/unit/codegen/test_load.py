@@ -1,13 +1,15 @@
 """Loaded programs: called with the right memory, from any thread, and told apart from each other."""
 
+import _thread
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen import load
+from ilang.codegen import concurrency, load
 from ilang.codegen.concurrency import Turn, interruptible
 from ilang.codegen.load import Compiled, open_library
 from ilang.codegen.toolchain import Variant
@@ -169,11 +171,49 @@ def test_errors_of_interruptible_work_are_passed_on() -> None:
     assert interruptible(threading.current_thread) is not threading.main_thread()
 
 
+def test_a_thread_that_is_done_takes_the_next_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = interruptible(threading.current_thread)
+    assert interruptible(threading.current_thread) is first
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)
+    assert interruptible(threading.current_thread) is first
+    monkeypatch.setattr("os.getpid", lambda: -1)  # as in a forked child, where no thread is left
+    assert interruptible(threading.current_thread) is not first
+
+
+def test_work_that_is_left_behind_holds_up_nothing() -> None:
+    busy, over = threading.Event(), threading.Event()
+    workers = []
+
+    def work() -> None:
+        workers.append(threading.current_thread())
+        busy.set()
+        _thread.interrupt_main()
+        over.wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(work)
+    assert busy.is_set()
+    other = interruptible(threading.current_thread)
+    assert other not in workers
+    over.set()
+
+
+def test_work_is_not_kept() -> None:
+    array = np.zeros(3)
+    kept = weakref.ref(array)
+    interruptible(array.sum)
+    interruptible(lambda: None)
+    del array
+    assert kept() is None
+
+
 def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(concurrency, "_crew", concurrency._Crew())
     assert interruptible(lambda: 5) == 5
 
 

@@ -1,0 +1,126 @@
+"""``python -m bench``: time our programs beside every peer that is installed, and print tables.
+
+python -m bench                              everything, on 1 thread and on all cores
+python -m bench --only 'matmul,soft'         workloads whose names match one of these patterns
+python -m bench --peers NumPy,PyTorch --threads 1,2 --json out.json
+python -m bench --page docs/benchmarks.md    rewrite the tables of a page, too
+python -m bench --from out.json --page docs/benchmarks.md
+python -m bench --quick --peers NumPy        tiny sizes: does everything work and compute the right thing?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line asks for. Returns 1 where one of our results was wrong."""
+    options = _options(arguments)
+    if options.child:
+        return _child(options)
+    results = json.loads(Path(options.saved).read_text("utf-8")) if options.saved else _run(options)
+
+    from bench import report
+
+    print(report.text(results))
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    if options.page:
+        report.rewrite(Path(options.page), results)
+    return _status(results)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    cores = os.cpu_count() or 1
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m bench", description=__doc__, formatter_class=shape)
+    parser.add_argument("--only", default="", metavar="PATTERNS", help="regular expressions")
+    parser.add_argument("--threads", default=f"1,{cores}" if 1 < cores else "1")
+    parser.add_argument("--peers", metavar="NAMES", help="default: all that are installed")
+    parser.add_argument("--seconds", type=float, help="per workload; default 3")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, few samples")
+    parser.add_argument("--no-latency", action="store_true", help="workloads only")
+    parser.add_argument("--only-latency", action="store_true", help="no workloads")
+    parser.add_argument("--json", metavar="FILE", help="write all results")
+    parser.add_argument("--page", metavar="FILE", help="rewrite the tables of a page")
+    parser.add_argument("--from", dest="saved", metavar="FILE", help="results of an earlier run")
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    from bench import peers
+
+    unknown = set((options.peers or "").split(",")) - {"", *peers.PEERS}
+    if unknown:
+        parser.error(f"no peer is called {', '.join(sorted(unknown))}: {', '.join(peers.PEERS)}")
+    return options
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    """The peers to time: those named, else those installed; NumPy is always there."""
+    from bench import peers
+
+    chosen = options.peers.split(",") if options.peers else peers.installed()
+    return [name for name in peers.PEERS if name in chosen]
+
+
+def _run(options: argparse.Namespace) -> dict[str, Any]:
+    """Each number of threads in a process of its own, whose environment sets it for every system."""
+    from bench import latency, machine
+
+    results: dict[str, Any] = {"machine": machine.describe(), "threads": {}}
+    if not options.only_latency:
+        for threads in map(int, options.threads.split(",")):
+            results["threads"][str(threads)] = _in_child(options, threads)
+    if not options.no_latency:
+        results["latency"] = latency.run(options.quick)
+    return results
+
+
+def _in_child(options: argparse.Namespace, threads: int) -> Any:
+    from bench import machine
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "results.json")
+        command = [sys.executable, "-m", "bench", "--child", str(threads), "--json", str(file)]
+        command += ["--only", options.only, "--peers", ",".join(_names(options))]
+        command += ["--quick"] if options.quick else []
+        command += ["--seconds", str(options.seconds)] if options.seconds is not None else []
+        subprocess.run(command, check=True, cwd=ROOT, env=machine.environment(threads))
+        return json.loads(file.read_text("utf-8"))
+
+
+def _child(options: argparse.Namespace) -> int:
+    from bench import measure
+
+    effort = measure.QUICK_EFFORT if options.quick else measure.Effort()
+    if options.seconds is not None:
+        effort = measure.Effort(seconds=options.seconds)
+    only = [pattern for pattern in options.only.split(",") if pattern]
+    found = measure.run(_names(options), options.child, only, effort, options.quick)
+    Path(options.json).write_text(json.dumps(found), "utf-8")
+    return 0
+
+
+def _status(results: dict[str, Any]) -> int:
+    """1 where the times of one of our programs are missing: it failed, or its result was wrong."""
+    from bench.measure import OURS
+
+    return int(
+        any(
+            OURS in row["wrong"]
+            for run in results["threads"].values()
+            for row in run["workloads"].values()
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

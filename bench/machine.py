@@ -1,0 +1,83 @@
+"""What a table must say beside its numbers: processor, compiler, flags, versions. No names of hosts, no paths."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from ilang.codegen.toolchain import Variant, find_compiler
+
+VECTORS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
+"""Features that decide how wide vectors are, as Linux lists them."""
+
+
+def describe() -> dict[str, str]:
+    """Line by line."""
+    processor, features = _processor()
+    return {
+        "processor": f"{processor}, {os.cpu_count()} cores",
+        "vector features": " ".join(features),
+        "compiler": _compiler(),
+        "flags": " ".join(Variant(threads=True).flags()),
+        "load": _load(),
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+    }
+
+
+def _processor() -> tuple[str, list[str]]:
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return platform.processor() or platform.machine(), []
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    listed = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
+    words = set(listed[1].split()) if listed else set()
+    return (
+        named[1].strip() if named else platform.machine(),
+        [word for word in VECTORS if word in words],
+    )
+
+
+def _load() -> str:
+    """How busy the machine was already."""
+    try:
+        return f"{os.getloadavg()[0]:.1f} processes ran or waited in the minute before"
+    except OSError:
+        return "unknown"
+
+
+def _compiler() -> str:
+    """The first line of what the compiler says of its version, less the name it was called by."""
+    done = subprocess.run(
+        [*find_compiler().command, "--version"], capture_output=True, text=True, check=False
+    )
+    first = (done.stdout.splitlines() or ["unknown"])[0]
+    return " ".join(word for word in first.split() if os.sep not in word)
+
+
+def environment(threads: int) -> dict[str, str]:
+    """The environment of a process whose systems may use so many threads.
+
+    The C library of Linux is told to keep freed memory: peers that make a new array for each result would otherwise
+    be timed on what the system needs to find pages for it.
+    """
+    names = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM")
+    found = dict(os.environ, **{f"{name}_NUM_THREADS": str(threads) for name in names})
+    found["JAX_PLATFORMS"] = "cpu"
+    found["GLIBC_TUNABLES"] = ":".join(
+        (
+            "glibc.malloc.mmap_max=0",
+            "glibc.malloc.trim_threshold=68719476736",
+            "glibc.malloc.hugetlb=1",
+        )
+    )
+    if threads == 1:
+        flag = "--xla_cpu_multi_thread_eigen=false"
+        found["XLA_FLAGS"] = f"{found.get('XLA_FLAGS', '')} {flag}".strip()
+    return found

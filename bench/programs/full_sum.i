@@ -1,0 +1,3 @@
+# The sum of all elements.
+
+full_sum(x[m,n]) = +ij~.

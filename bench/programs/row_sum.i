@@ -1,0 +1,3 @@
+# The sum of each row.
+
+row_sum(x[m,n]) = +ij~i

@@ -1,0 +1,3 @@
+# Rows and columns exchanged.
+
+transpose(x[m,n]) = ij~ji

@@ -1,0 +1,136 @@
+"""Results as tables: plain text for a terminal, Markdown for docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.measure import OURS
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+"""What is between these lines of a page is rewritten."""
+
+Table = tuple[list[str], list[list[str]]]
+"""Heading and rows."""
+
+
+def text(results: Mapping[str, Any]) -> str:
+    """Everything for a terminal."""
+    parts = [f"{what}: {says}" for what, says in results["machine"].items()]
+    for threads, run in results["threads"].items():
+        parts += ["", *_introduction(threads, run), _plain(_speed(run)), *_left_out(run)]
+    if results.get("latency"):
+        parts += ["", _plain(_latency(results["latency"]))]
+    return "\n".join(parts)
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Everything for a page."""
+    parts = ["| what | |", "|---|---|"]
+    parts += [f"| {what} | {says} |" for what, says in results["machine"].items()]
+    for threads, run in results["threads"].items():
+        title = f"### {_threads(threads)}"
+        parts += ["", title, "", *_introduction(threads, run), "", _marked(_speed(run))]
+        parts += ["", *_left_out(run)] if _left_out(run) else []
+    if results.get("latency"):
+        parts += ["", "### Latency", "", _marked(_latency(results["latency"]))]
+    return "\n".join(parts)
+
+
+def rewrite(page: Path, results: Mapping[str, Any]) -> None:
+    """Put the tables between the marks of a page. Raises ValueError where it has none."""
+    before, begin, rest = page.read_text("utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page.name} lacks a line {BEGIN} or {END}")
+    page.write_text(f"{before}{BEGIN}\n\n{markdown(results)}\n\n{END}{after}", "utf-8")
+
+
+def _threads(count: str) -> str:
+    return f"{count} thread" if count == "1" else f"{count} threads"
+
+
+def _introduction(threads: str, run: Mapping[str, Any]) -> list[str]:
+    rates = ", ".join(f"{rate:.0f} {name}" for name, rate in run["limits"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in run["peers"].items())
+    limits = f"; the machine: {rates}" if rates else ""
+    return [f"{_threads(threads)}; peers: {versions}{limits}."]
+
+
+def _left_out(run: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} is left out of {workload}: {why}."
+        for workload, row in run["workloads"].items()
+        for name, why in row["wrong"].items()
+    ]
+
+
+def best_peer(row: Mapping[str, Any]) -> str | None:
+    """The peer with the least time, if there is any."""
+    peers = {name: taken["min"] for name, taken in row["times"].items() if name != OURS}
+    return min(peers, key=lambda name: peers[name]) if peers else None
+
+
+def _speed(run: Mapping[str, Any]) -> Table:
+    """A row per workload: our time, against the best peer (least and median times), the limit, and every peer."""
+    peers = list(run["peers"])
+    heading = ["workload", "ours, ms", "spread", "of limit", "best peer", "ours / best", "medians"]
+    heading += [f"{name}, ms" for name in peers]
+    rows = []
+    for name, row in run["workloads"].items():
+        times, best = row["times"], best_peer(row)
+        mine = times.get(OURS)
+        cells = [name, *([""] * 6)]
+        if mine is not None:
+            cells[1:4] = [
+                _milliseconds(mine["min"]),
+                f"{mine['spread']:.0%}",
+                f"{row['limit'] / mine['min']:.0%}",
+            ]
+        if mine is not None and best is not None:
+            cells[4:] = [
+                best,
+                f"{mine['min'] / times[best]['min']:.2f}",
+                f"{mine['median'] / times[best]['median']:.2f}",
+            ]
+        rows.append(cells + [_milliseconds(times[p]["min"]) if p in times else "" for p in peers])
+    return heading, rows
+
+
+def _latency(latency: Mapping[str, Mapping[str, float]]) -> Table:
+    rows = [
+        [name, _duration(taken["min"]), _duration(taken["median"]), f"{taken['spread']:.0%}"]
+        for name, taken in latency.items()
+    ]
+    return ["latency", "least", "median", "spread"], rows
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g}" if seconds < 0.1 else f"{seconds * 1e3:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.2f} µs"
+    return f"{seconds * 1e3:.1f} ms"
+
+
+def _plain(table: Table) -> str:
+    heading, rows = table
+    widths = [max(len(line[n]) for line in (heading, *rows)) for n in range(len(heading))]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *rest = zip(cells, widths, strict=True)
+        return "  ".join((first[0].ljust(first[1]), *(c.rjust(w) for c, w in rest))).rstrip()
+
+    return "\n".join(map(line, (heading, *rows)))
+
+
+def _marked(table: Table) -> str:
+    heading, rows = table
+    divider = ["---", *["---:"] * (len(heading) - 1)]
+    return "\n".join(
+        [f"| {' | '.join(heading)} |", f"|{'|'.join(divider)}|"]
+        + [f"| {' | '.join(row)} |" for row in rows]
+    )

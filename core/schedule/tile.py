@@ -1,0 +1,135 @@
+"""Which contractions are computed tile by tile, and by which loops.
+
+A reduction has reuse where two of its output axes are read apart: one by operands that lack the other. A tile of both
+axes then reads each element once for many results: its elements stay in registers (``passes/tiles.py``), and a copy of
+what runs along the lanes stands packed beside them.
+
+    order: other output axes, j, i, reduced parts, i', j'        j: lanes, i: rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.nest import Loop
+from ilang.core.ir.shaped import Assignment, Size
+from ilang.core.record import record
+
+ROWS, LANES = 8, 32
+"""Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
+STRIP, TERMS = 4096, 8
+"""Accumulators of a strip, 32 KB of f64, and the terms that are summed before they meet one."""
+BLOCK = (32, 16)
+"""Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and one, of f32."""
+REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
+"""Factors of one to four reduced axes: a tile of f32 sums 512 terms before they are added in f64."""
+
+Factors = tuple[tuple[int, ...], ...]
+
+
+@record
+class Tiling:
+    """The axes and the splits of a tiled reduction; ``outer`` are its loops outside the tile's rows and lanes."""
+
+    rows: int
+    lanes: int
+    factors: tuple[tuple[int, ...], ...]
+    outer: tuple[Loop, ...]
+    inner: tuple[Loop, ...]
+
+    def order(self) -> tuple[Loop, ...]:
+        """All loops."""
+        return self.outer + self.inner
+
+
+def tiling(
+    node: Assignment, sizes: Sequence[Size], accesses: Iterable[tuple[Affine, ...]]
+) -> Tiling | None:
+    """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
+
+    Args:
+        node: an assignment.
+        sizes: of the program.
+        accesses: the indices, over its axes, of all that it reads.
+    """
+    reduced = node.reduced_axes()
+    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
+        return None
+    if not 0 < len(reduced) <= max(REDUCED) or any(part.axis() is None for part in node.target):
+        return None
+    walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
+    outputs = [axis for axis in node.output_axes() if not sizes[node.sizes[axis]].is_few()]
+    if len(outputs) < 2 or outputs[-1] != node.output_axes()[-1]:
+        return None
+    lanes = outputs[-1]
+    along = [axes for axes in walked if lanes in axes]
+    across = [axes for axes in walked if lanes not in axes]
+    rows = [
+        axis
+        for axis in outputs[:-1]
+        if any(axis in axes for axes in across) and not any(axis in axes for axes in along)
+    ]
+    if not along or not rows:
+        return None
+    return _tiling(node, rows[-1], lanes)
+
+
+def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of work whose result runs along another axis than one of its operands: block by block.
+
+    What a block reads stays in the cache until all of it is used; the result is walked in the order of memory.
+    None where every operand runs along the result, or not at all.
+    """
+    outputs = node.output_axes()
+    if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
+        return None
+    lasts = [read.index[-1].axis() for read in node.reads if len(read.index) > 1]
+    other = next((a for a in lasts if a is not None and a != outputs[-1]), None)
+    if other is None or any(sizes[node.sizes[axis]].is_few() for axis in (other, outputs[-1])):
+        return None
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[other], factors[outputs[-1]] = (BLOCK[0],), (BLOCK[1],)
+    last = outputs[-1]
+    rest = [axis for axis in outputs if axis not in (other, last)]
+    loops = [*map(Loop, rest), Loop(last), Loop(other), Loop(other, 1), Loop(last, 1)]
+    return tuple(factors), tuple(loops)
+
+
+def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
+
+    Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
+    None where the loops are of another kind.
+    """
+    outputs = set(node.output_axes())
+    if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
+        return None
+    if len(order) < 2 or order[-1] not in outputs or order[-2] in outputs:
+        return None
+    factors: list[tuple[int, ...]] = [()] * len(order)
+    factors[order[-1]], factors[order[-2]] = (STRIP,), (TERMS,)
+    loops = [Loop(order[-1]), *map(Loop, order[:-1]), Loop(order[-1], 1), Loop(order[-2], 1)]
+    return tuple(factors), tuple(loops)
+
+
+def _tiling(node: Assignment, rows: int, lanes: int) -> Tiling:
+    reduced = node.reduced_axes()
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[rows], factors[lanes] = (ROWS,), (LANES,)
+    for axis, factor in zip(reduced, REDUCED[len(reduced)], strict=True):
+        factors[axis] = (factor,)
+    others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
+    return Tiling(
+        rows,
+        lanes,
+        tuple(factors),
+        (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows)),
+        (
+            *(Loop(axis) for axis in reduced),
+            *(Loop(axis, 1) for axis in reduced),
+            Loop(rows, 1),
+            Loop(lanes, 1),
+        ),
+    )

@@ -1,0 +1,62 @@
+"""How the row inference grows with a program: ``python tests/property/growth.py`` (or ``make growth``).
+
+Prints the work (constraints looked at), seconds and memory for doubling numbers of operations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from ilang import tensor  # noqa: E402 - found through the line above
+
+
+def layers(count: int) -> tensor.Tensor:
+    """So many operations: layers whose weights are found from their inputs and biases."""
+    h = tensor.data(None, (20,), (), (16,), "x")
+    for n in range(count // 3):
+        h = tensor.relu(tensor.param(f"w{n}") @ h + tensor.param(f"b{n}", output=(16,)))
+    return h
+
+
+def normalized(count: int) -> tensor.Tensor:
+    """So many operations: residual blocks with a mean kept as a unit axis, and specifications."""
+    h = tensor.data(None, (20,), (), (16,), "x")
+    for _ in range(count // 4):
+        mean = tensor.einsum("...|... => ...|0", h) / 16
+        h = h + tensor.relu(h - mean)
+    return h
+
+
+def measured(net: tensor.Tensor) -> tuple[int, float]:
+    """The steps of the solver, and the seconds of everything that inference does."""
+    start = time.process_time()
+    program = tensor.solve(net)
+    return program.steps(), time.process_time() - start
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operations", type=int, default=10000, help="the largest program")
+    most = parser.parse_args().operations
+    print("program     operations    steps  steps/op  seconds  peak MiB")
+    for build in (layers, normalized):
+        for count in (most // 4, most // 2, most):
+            steps, seconds = measured(build(count))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(
+                f"{build.__name__:<10}  {count:>10}  {steps:>7}  {steps / count:>8.1f}"
+                f"  {seconds:>7.2f}  {peak:>8.0f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

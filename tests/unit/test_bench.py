@@ -1,0 +1,144 @@
+"""Benchmarks at tiny sizes: every program computes the right thing, everyone is timed, tables are written."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import anchors_plugin, measure, peers, references, report, workloads
+from bench.__main__ import main
+from bench.limits import Limits
+from bench.workloads import FULL, QUICK, Array, Workload
+from ilang.core.notation.layout import format_module
+from ilang.core.source import Source
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = Workload("sums", "row_sum", {"x": (3, 5)}, (3,), 15)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What one quick run gives."""
+    file = tmp_path_factory.mktemp("bench") / "results.json"
+    command = [sys.executable, "-m", "bench", "--quick", "--no-latency", "--peers", "NumPy"]
+    done = subprocess.run(
+        [*command, "--threads", "1", "--json", str(file)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(file.read_text("utf-8"))
+
+
+@pytest.mark.slow
+def test_every_program_is_right_and_timed(results: Any) -> None:
+    rows = results["threads"]["1"]["workloads"]
+    assert list(rows) == [workload.name for workload in QUICK]
+    for row in rows.values():
+        assert not row["wrong"]
+        assert set(row["times"]) == {"i", "NumPy"}
+        assert all(0 < taken["min"] <= taken["median"] for taken in row["times"].values())
+
+
+@pytest.mark.slow
+def test_tables(results: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "utf-8")
+    for _ in range(2):
+        report.rewrite(page, results)
+        shown = page.read_text("utf-8")
+        assert shown.startswith(f"before\n{report.BEGIN}\n")
+        assert shown.endswith(f"{report.END}\nafter\n")
+        assert "old" not in shown
+        assert shown.count("\n| softmax |") == 1
+    assert f"{QUICK[0].name} " in report.text(results)
+    saved = tmp_path / "saved.json"
+    saved.write_text(json.dumps(results), "utf-8")
+    assert main(["--from", str(saved), "--page", str(page)]) == 0
+    page.write_text("no marks", "utf-8")
+    with pytest.raises(ValueError, match="lacks a line"):
+        report.rewrite(page, results)
+
+
+@pytest.fixture(scope="module")
+def limits() -> Limits:
+    return Limits(1)
+
+
+def timed(call: Any, limits: Limits) -> Any:
+    """A small workload on somebody who computes the sums of rows as ``call`` does."""
+
+    def prepare(_: Workload, arrays: Any) -> Any:
+        return lambda: call(arrays["x"])
+
+    return measure.timed(SMALL, {"somebody": {"row_sum": prepare}}, limits, measure.QUICK_EFFORT)
+
+
+def test_who_is_wrong_is_left_out(limits: Limits) -> None:
+    def fails(_: Array) -> None:
+        raise MemoryError("no room")
+
+    wrong = {
+        "shape": lambda x: x.sum(),
+        "off by": lambda x: x.sum(1) + 1e-2,
+        "nan": lambda x: x.sum(1) * np.nan,
+        "no room": fails,
+    }
+    for words, call in wrong.items():
+        row = timed(call, limits)
+        assert row["times"] == {}
+        assert words in row["wrong"]["somebody"]
+    assert set(timed(lambda x: x.sum(1), limits)["times"]) == {"somebody"}
+
+
+def test_the_limit_is_the_longer_of_work_and_traffic(limits: Limits) -> None:
+    least = dict.fromkeys(limits.calls(SMALL), 1.0)
+    assert limits.seconds(SMALL, least) == 1.0
+    work = Workload("work", "matmul", {"a": (1, 1)}, (1, 1), 10**12)
+    assert 1.0 < limits.seconds(work, least)
+    assert all(call() is not None for call in limits.calls(SMALL).values())
+
+
+def test_programs_are_plain_and_complete() -> None:
+    files = {path.stem: path for path in workloads.PROGRAMS.iterdir()}
+    for table in (FULL, QUICK):
+        assert {workload.program for workload in table} == set(files)
+        assert len({workload.name for workload in table}) == len(table)
+    assert set(references.REFERENCES) == set(files)
+    for path in files.values():
+        text = path.read_text("utf-8")
+        assert text.startswith("# ")
+        assert "|" not in text.replace("(I | ", "("), "no schedules"
+        assert format_module(Source(path.name, text)) == text
+
+
+@pytest.mark.parametrize("workload", QUICK, ids=lambda workload: workload.name)
+def test_numpy_peer_has_everything(workload: Workload) -> None:
+    arrays = workloads.arrays_of(workload)
+    call = peers.calls_of("NumPy", 1)[workload.program](workload, arrays)
+    right = references.expected(workload.program, arrays)
+    assert references.mistake(call(), right) is None
+    assert right.shape == workload.output
+
+
+def test_unknown_peers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--peers", "numpi"])
+    assert "no peer is called numpi" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_plug_in() -> None:
+    quick = {workload.program: workload for workload in QUICK}
+    for family, prepare in anchors_plugin.CONTESTANTS["ours"].items():
+        program, _ = anchors_plugin.PROGRAMS[family]
+        arrays = workloads.arrays_of(quick[program])
+        given = {"w" if name == "weights" else name: array for name, array in arrays.items()}
+        right = references.expected(program, arrays)
+        assert references.mistake(prepare(given, 1, None)(), right) is None
