@@ -354,11 +354,10 @@ class Running:
         held = self._held(row, kept.place, kept.dtype)
         value = held
         divisors = [self._divisor(row, link) for link in running.divisors]
-        if kept.odd is not None:
-            odd = self._held(row, kept.odd, kept.dtype)
-            for divisor in divisors:
-                nothing = Apply("eq", (divisor, Constant(0, WIDE)), "bool")
-                value = Apply("where", (nothing, odd, value), WIDE)
+        zero = Constant(0, WIDE)
+        odd = zero if kept.odd is None else self._held(row, kept.odd, kept.dtype)
+        for divisor in divisors:
+            value = Apply("where", (Apply("eq", (divisor, zero), "bool"), odd, value), WIDE)
         for divisor in divisors:
             value = Apply("div", (value, divisor), WIDE)
         for link in running.shifts:
