@@ -28,11 +28,15 @@ STANDARD = (
     *("-std=gnu11", "-fPIC", "-shared", "-ffp-contract=off"),
     *("-fno-math-errno", "-fno-trapping-math"),
 )
-FAST = ("-O3", "-march=native")
+FAST = ("-O3", "-march=native", "-mprefer-vector-width=512")
 SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined")
 OPENMP = "-fopenmp"
 
-OPTIONAL = {"-march=native": ("march", "mcpu"), OPENMP: ("openmp", "gomp", "libomp", "-lomp")}
+OPTIONAL = {
+    "-march=native": ("march", "mcpu"),
+    "-mprefer-vector-width=512": ("prefer-vector-width",),
+    OPENMP: ("openmp", "gomp", "libomp", "-lomp"),
+}
 """Flags that a compiler may do without, and the words by which its message tells that it does not know them."""
 
 KEPT_OUTPUT = 64 * 1024

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.kernel import Program
+from ilang.core.ir.kernel import Part, Program, Window
 from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, walk
@@ -347,8 +347,7 @@ class _Total:
         for number in sizes:
             size = self.sizes[number]
             if number in self.parts:
-                part = self.parts[number]
-                names.append(f"ceil({self.sizes[part.whole].name}/{part.step})")
+                names.append(self._spelled(self.parts[number]))
             elif size.fixed is None:
                 names.append(size.name)
             else:
@@ -357,6 +356,20 @@ class _Total:
             self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
         elif factor:
             self.number += factor
+
+    def _spelled(self, part: Part | Window) -> str:
+        """The extent of a part of a split dimension, or of a window, in terms of sizes."""
+
+        def end(number: int) -> str:
+            if number in self.parts:
+                return self._spelled(self.parts[number])
+            size = self.sizes[number]
+            return size.name if size.fixed is None else str(size.fixed)
+
+        if isinstance(part, Part):
+            return f"ceil({end(part.whole)}/{part.step})"
+        words = [f"{'' if c == 1 else c}({end(n)}-1)" for c, n in part.reach]
+        return f"({'+'.join(words)}+1)"
 
     def spelled(self) -> str:
         """The result as text."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from ilang.codegen.targets import cmath
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
@@ -134,7 +135,9 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     emissions = [_Emission(program) for program in programs]
     body = [line for emission in emissions for line in emission.lines()]
     yield from entry_helpers(body)
-    for helper in sorted({name for emission in emissions for name in emission.helpers()}):
+    helpers = {name for emission in emissions for name in emission.helpers()}
+    yield from cmath.definitions(helpers & cmath.NAMES)
+    for helper in sorted(helpers - cmath.NAMES):
         yield from _helper(helper)
     vectors = sorted({name for emission in emissions for name in emission.vectors()})
     if vectors:
@@ -173,8 +176,8 @@ class _Emission:
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
                     for part in walk(s.value):
-                        if isinstance(part, Apply) and part.primitive in HELPERS:
-                            found.add(f"{part.primitive}_{part.dtype}")
+                        if isinstance(part, Apply):
+                            found |= _called(part)
                         if (
                             isinstance(part, Convert)
                             and part.dtype in INTEGERS
@@ -392,6 +395,15 @@ def deepest(loop: For) -> list[int]:
         best = here if len(here) > len(best) else best
         stack.extend((s, here) for s in top.body if isinstance(s, For))
     return best
+
+
+def _called(scalar: Apply) -> set[str]:
+    """The function that a primitive is a call of, if its definition is ours to write."""
+    assert scalar.dtype is not None
+    name = cmath.name_of(scalar.primitive, scalar.dtype)
+    if name is None and scalar.primitive in HELPERS:
+        name = f"{scalar.primitive}_{scalar.dtype}"
+    return {name} if name else set()
 
 
 def _helper(name: str) -> Iterator[str]:

@@ -13,9 +13,11 @@ from ilang.core.ir.kernel import (
     For,
     If,
     Kernel,
+    Part,
     Program,
     Store,
     Tile,
+    Window,
     statements_within,
 )
 from ilang.core.ir.scalar import Load, Select, walk
@@ -208,12 +210,20 @@ class Entry:
             for number in (*self.temporaries, *(n for use in self.uses for n in use.private))
             for size in self.program.buffers[number].dims
         }
+        for part in reversed(self.program.parts):
+            if part.size in measured:
+                measured |= {part.whole} if isinstance(part, Part) else {n for _, n in part.reach}
         yield from self._parts(measured)
 
     def _parts(self, needed: set[int]) -> Iterator[str]:
         """How many parts split dimensions have, of the sizes that are needed."""
         for part in self.program.parts:
-            if part.size in needed:
+            if part.size in needed and isinstance(part, Window):
+                name = self.spelling.size(part.size)
+                reach = " + ".join(f"{c} * ({self.spelling.size(n)} - 1)" for c, n in part.reach)
+                empty = " || ".join(f"{self.spelling.size(n)} < 1" for _, n in part.reach)
+                yield f"{INDENT}const int64_t {name} = {empty} ? 0 : {reach} + 1;"
+            elif part.size in needed and isinstance(part, Part):
                 name, whole = self.spelling.size(part.size), self.spelling.size(part.whole)
                 value = f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
                 yield f"{INDENT}const int64_t {name} = {value};"
@@ -239,7 +249,9 @@ class Entry:
     def _extents(self) -> Iterator[str]:
         """The extents that kernels take; the layout has checked them."""
         needed = {n for use in self.uses for n in use.sizes}
-        needed |= {part.whole for part in self.program.parts if part.size in needed}
+        for part in reversed(self.program.parts):
+            if part.size in needed:
+                needed |= {part.whole} if isinstance(part, Part) else {n for _, n in part.reach}
         for derived in reversed(self.program.derived):
             if derived.size in needed and not self._is_given(derived.size):
                 needed |= {size for _, size in derived.terms}

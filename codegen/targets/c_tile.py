@@ -137,15 +137,12 @@ class TileText:
 
     def _is_padded(self) -> bool:
         """Whether every read along the lanes is of a copy that has room for all of them."""
-        size = self.program.buffers[self.tile.buffer].dims[-1]
         for s in self.inner:
             assert isinstance(s, (Define, Store))
             for part in walk(s.value):
                 if isinstance(part, Load) and part.buffer != self.tile.buffer:
-                    buffer = self.program.buffers[part.buffer]
                     walked = self.spelling.step(part.index, part.buffer) == 1
-                    room = buffer.role == "temporary" and buffer.dims[-1] == size
-                    if walked and not (room and part.index[-1].axis() is not None):
+                    if walked and not self.program.buffers[part.buffer].padded:
                         return False
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from ilang.codegen.targets import cmath
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Define, Kernel, Program, Rest, statements_within
@@ -25,7 +26,7 @@ RESERVED = frozenset(
     reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
-    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS
+    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS INLINED
     lane half
     sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
     arguments aligned overlap measure check base derive
@@ -61,7 +62,8 @@ MATHEMATICS = frozenset(
 
 PATTERNS = re.compile(
     r"n_.*|_.*"  # extents; what belongs to compilers
-    r"|(max|min|square)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
+    r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
+    r"|(bits_of|power|quarters|wave)_f(32|64)|f(32|64)_of_bits"
     r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
     r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
 )
@@ -269,12 +271,12 @@ class Spelling:
             test, yes, no = scalar.arguments
             return f"{self._truth(test)} ? {self._atom(yes)} : {self._atom(no)}"
         words = [self.expression(a) for a in scalar.arguments]
+        name = cmath.name_of(scalar.primitive, scalar.dtype)
         if scalar.primitive == "log":
-            name = LIBM["ln"][scalar.dtype]
             return f"{name}({words[1]}) / {name}({words[0]})"
-        if scalar.primitive in LIBM:
-            return f"{LIBM[scalar.primitive][scalar.dtype]}({', '.join(words)})"
-        return f"{scalar.primitive}_{scalar.dtype}({', '.join(words)})"
+        if name is None and scalar.primitive in LIBM:
+            name = LIBM[scalar.primitive][scalar.dtype]
+        return f"{name or f'{scalar.primitive}_{scalar.dtype}'}({', '.join(words)})"
 
     def _wrapping(self, scalar: Apply) -> str:
         """Integer arithmetic that wraps: done on unsigned values, where C defines it."""
@@ -317,16 +319,14 @@ SAME = {"gt": "0", "gte": "1", "lt": "0", "lte": "1", "eq": "1", "neq": "0"}
 WRAPPING = frozenset({"add", "sub", "mul", "neg"})
 LOGIC = frozenset({"and", "or", "xor", "not", "truth"})
 LIBM = {
-    "exp": {"f32": "expf", "f64": "exp"},
-    "ln": {"f32": "logf", "f64": "log"},
-    "pow": {"f32": "powf", "f64": "pow"},
+    "pow": {"f64": "pow"},
     "sqrt": {"f32": "sqrtf", "f64": "sqrt"},
-    "sin": {"f32": "sinf", "f64": "sin"},
-    "cos": {"f32": "cosf", "f64": "cos"},
-    "tanh": {"f32": "tanhf", "f64": "tanh"},
+    "sin": {"f64": "sin"},
+    "cos": {"f64": "cos"},
 }
+"""What the C library serves for; ``cmath`` has the others."""
 HELPERS = frozenset({"max", "min", "square"})
-CALLS = HELPERS | LIBM.keys()
+CALLS = HELPERS | LIBM.keys() | {"exp", "ln", "tanh"}
 """Primitives spelled as a call."""
 
 

@@ -26,7 +26,8 @@ from ilang.core.record import record
 class Buffer:
     """Storage of one tensor, row-major: ``dims`` are size numbers.
 
-    ``role``: input, output, temporary, or tile (a ``Tile`` fills it).
+    ``role``: input, output, temporary, or tile (a ``Tile`` fills it). The last dimension of a ``padded`` one has room
+    for whole loop parts, past the end of a ragged dimension.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Buffer:
     dims: tuple[int, ...]
     role: str
     private: bool = False
+    padded: bool = False
 
 
 @record
@@ -141,6 +143,14 @@ class Part:
 
 
 @record
+class Window:
+    """What loops reach of a dimension: one more than the sum of step times (extent - 1), and never below 0."""
+
+    size: int
+    reach: tuple[tuple[int, int], ...]
+
+
+@record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
@@ -167,7 +177,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part | Window, ...] = ()
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:

@@ -48,8 +48,9 @@ def _block(body: Sequence[Statement], short: set[int]) -> tuple[Statement, ...]:
             change = _accumulation(s, short)
             if change is not None and change.variable in defined:
                 at = defined.pop(change.variable)
-                out[at] = replace(out[at], lanes=LANES)
-                out += [_laned(s), _fold(change)]
+                lanes = _lanes(change)
+                out[at] = replace(out[at], lanes=lanes)
+                out += [_laned(s, lanes), _fold(change, lanes)]
                 continue
         out.append(replace(s, body=_block(s.body, short)) if isinstance(s, (For, If)) else s)
     return tuple(out)
@@ -88,15 +89,21 @@ def _is_unit(load: Load, variable: int) -> bool:
     return not any(steps[:-1]) and (not steps or steps[-1] in (0, 1))
 
 
-def _laned(loop: For) -> For:
+def _lanes(change: Change) -> int:
+    """How many lanes an accumulation has: more where a step takes longer, and its order means nothing."""
+    value = change.value
+    return 2 * LANES if isinstance(value, Apply) and value.primitive in ("max", "min") else LANES
+
+
+def _laned(loop: For, lanes: int) -> For:
     """The nest with lanes on its innermost loop."""
     inner = loop.body[0]
     if len(loop.body) == 1 and isinstance(inner, For):
-        return replace(loop, body=(_laned(inner),))
-    return replace(loop, lanes=LANES)
+        return replace(loop, body=(_laned(inner, lanes),))
+    return replace(loop, lanes=lanes)
 
 
-def _fold(change: Change) -> Fold:
+def _fold(change: Change, lanes: int) -> Fold:
     value = change.value
     assert isinstance(value, Apply)
-    return Fold(change.variable, value.primitive, value.dtype or "", LANES)
+    return Fold(change.variable, value.primitive, value.dtype or "", lanes)

@@ -28,9 +28,9 @@ from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
-from ilang.core.passes.packing import copy_of
+from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.running import Running, Steps
-from ilang.core.passes.scope import Block, Frame, Place, Scope, fresh
+from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
 from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
@@ -355,7 +355,7 @@ class _Lowering(Running):
         frame.home.update(home)
 
         def fill(body: Block) -> None:
-            value = self._value(frame)
+            value = self._source(read, copy, frame)
             if place.buffer is None:
                 assert place.local is not None
                 body.append(kernel.Define(place.local, tensor.dtype, value))
@@ -365,6 +365,18 @@ class _Lowering(Running):
 
         self._over(frame, site, list(copy.nest.order), fill)
         return place
+
+    def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:
+        """What a copy takes from its input: 0 where its loops leave it."""
+        tensor = self.shaped.tensors[read.value]
+        index = tuple(frame.walked(walk) for walk in copy.source)
+        load = Load(self.storage.whole(read.value), index, tensor.dtype)
+        within = tuple(
+            Within(part, size)
+            for part, size, leaves in zip(index, tensor.dims, copy.leaves, strict=True)
+            if leaves
+        )
+        return Select(within, load, Constant(0, tensor.dtype), tensor.dtype) if within else load
 
     # -- reductions ----------------------------------------------------------------------------------------------------
 
@@ -607,8 +619,8 @@ class _Lowering(Running):
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
         found = []
         for entry in place.dims:
-            if isinstance(entry, Loop):
-                found.append(walks(frame.variable(entry)))
+            if isinstance(entry, Walk):
+                found.append(frame.walked(entry))
             elif entry[1] is None:
                 found.append(self._indexed(frame, index[entry[0]]))
             else:
@@ -634,7 +646,8 @@ class _Lowering(Running):
             return Local(place.local, dtype)
         assert place.buffer is not None
         load = Load(place.buffer, self._at(frame, place, read.index), dtype)
-        if read.outside != "zero":
+        copied = any(isinstance(entry, Walk) for entry in place.dims)
+        if read.outside != "zero" or copied:
             return load
         return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
 

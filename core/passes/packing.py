@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.core.ir.affine import walks
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Read, Tensor
-from ilang.core.passes.scope import Frame, Scope
+from ilang.core.passes.scope import Frame, Scope, Walk
 from ilang.core.passes.storage import Storage
 from ilang.core.record import record, replace
-
-Entry = tuple[int, int | None] | Loop
 
 
 @record
 class Copy:
-    """The assignment of a copy and its nest; ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``)."""
+    """The loops that fill a copy, as an assignment and its nest.
+
+    ``kept`` and ``dims`` are the dimensions of the copy (``scope.Place``), ``source`` how the loops walk each dimension
+    of the input, and ``leaves`` whether they may leave it there: then the copy has 0.
+    """
 
     node: Assignment
     nest: Nest
-    kept: tuple[Entry, ...]
+    kept: tuple[Walk, ...]
     dims: list[int]
+    source: tuple[Walk, ...]
+    leaves: tuple[bool, ...]
+
+
+@record
+class _Dimension:
+    """A dimension of a copy: the input's, the loops that walk it with their steps, and its extent.
+
+    ``plain`` is the one loop part that it is, where it is no more than that.
+    """
+
+    dim: int
+    walk: Walk
+    size: int
+    plain: Loop | None
 
 
 def copy_of(
@@ -31,7 +48,7 @@ def copy_of(
 ) -> Copy:
     """The tile that the loops below a site read, a dimension per loop, in the order in which they read it.
 
-    An axis whose parts follow each other is one dimension, as is a dimension that an affine group indexes.
+    An axis whose parts follow each other is one dimension, as is an affine group: the window that it reaches.
 
     Args:
         storage: the sizes of the program.
@@ -40,48 +57,101 @@ def copy_of(
         read: by which indices.
         home: the loops of the reader outside the site.
     """
+    nest = reader.nest
+    below = [loop for loop in nest.order if loop not in home]
+    found: list[_Dimension] = []
+    for d, index in enumerate(read.index):
+        steps = [
+            (c * nest.weight(loop), loop)
+            for c, axis in index.terms
+            for loop in nest.parts(axis)
+            if loop in below
+        ]
+        for walk in _walks(index, steps, below, nest):
+            size = _extent(storage, reader, walk, tensor.dims[d])
+            loop = walk.terms[0][1]
+            single = index.axis() is not None and len(walk.terms) == 1
+            plain = loop if single else None
+            found.append(_Dimension(d, walk, size, plain))
+    found.sort(key=lambda entry: max(below.index(loop) for _, loop in entry.walk.terms))
+    return _copy(reader, read, tensor, found, home)
+
+
+def _walks(
+    index: Affine, steps: list[tuple[int, Loop]], below: list[Loop], nest: Nest
+) -> list[Walk]:
+    """The dimensions that the copy has for one of the input."""
+    if not steps:
+        return []
+    axis = index.axis()
+    if axis is None:
+        return [Walk(tuple(steps), None)]
+    first = below.index(steps[0][1])
+    if tuple(below[first : first + len(steps)]) == nest.parts(axis):
+        return [Walk(tuple(steps), None)]
+    return [Walk(((1, loop),), None) for _, loop in steps]
+
+
+def _extent(storage: Storage, reader: Frame, walk: Walk, whole: int) -> int:
+    """The extent of a dimension of a copy: of a whole axis the input's, of a window what its loops reach."""
     node, nest = reader.node, reader.nest
-    walked = {index.axis(): d for d, index in enumerate(read.index)}
-    used = {axis for index in read.index for _, axis in index.terms}
-    below = [loop for loop in nest.order if loop not in home and loop.axis in used]
-    kept: list[Entry] = []
-    dims: list[int] = []
-    for position, loop in enumerate(below):
-        whole: list[int] = []
-        if loop.axis not in walked:
-            whole = [
-                d
-                for d, index in enumerate(read.index)
-                if index.axis() is None and any(axis == loop.axis for _, axis in index.terms)
-            ]
-        elif nest.factors[loop.axis] and _follow(below, position - loop.part, nest, loop.axis):
-            whole = [walked[loop.axis]]
-        else:
-            kept.append(loop)
-            dims.append(storage.part(node.sizes[loop.axis], nest.factors[loop.axis], loop.part))
-        new: list[Entry] = [(d, None) for d in whole if (d, None) not in kept]
-        kept += new
-        dims += [tensor.dims[d] for d in whole if (d, None) in new]
-    number = {
-        entry[0]: len(node.axes) + n
-        for n, entry in enumerate(e for e in kept if isinstance(e, tuple))
-    }
-    index = tuple(walks(number[d]) if d in number else part for d, part in enumerate(read.index))
+    if len({loop.axis for _, loop in walk.terms}) == 1:
+        axis = walk.terms[0][1].axis
+        if len(walk.terms) == len(nest.parts(axis)) and walk.terms[-1][0] == 1:
+            return node.sizes[axis]
+    reach = [
+        (abs(c), storage.part(node.sizes[loop.axis], nest.factors[loop.axis], loop.part))
+        for c, loop in walk.terms
+    ]
+    if len(reach) == 1 and reach[0][0] == 1:
+        return reach[0][1]
+    return storage.window(reach, storage.sizes[whole].name)
+
+
+def _copy(
+    reader: Frame, read: Read, tensor: Tensor, found: list[_Dimension], home: Mapping[Loop, Scope]
+) -> Copy:
+    """The loops that fill a copy, the reader's where a dimension is one of them, else of their own; what they read."""
+    node, nest = reader.node, reader.nest
+    order: list[Loop] = []
+    sizes: list[int] = []
+    source: list[list[tuple[int, Loop]]] = [
+        [
+            (c * nest.weight(loop), loop)
+            for c, axis in index.terms
+            for loop in nest.parts(axis)
+            if loop in home
+        ]
+        for index in read.index
+    ]
+    for entry in found:
+        loop = entry.plain
+        if loop is None:
+            loop = Loop(len(node.axes) + len(sizes))
+            sizes.append(entry.size)
+        order.append(loop)
+        step = 1 if entry.plain is None else nest.weight(loop)
+        source[entry.dim].append((step, loop))
+    axes = tuple(Axis(f"{tensor.name}_{e.dim}", None, node.span) for e in found if e.plain is None)
     copy = replace(
         node,
-        axes=(*node.axes, *(Axis(f"{tensor.name}_{d}", None, node.span) for d in number)),
-        sizes=(*node.sizes, *(tensor.dims[d] for d in number)),
+        axes=(*node.axes, *axes),
+        sizes=(*node.sizes, *sizes),
         target=(),
-        reads=(Read(read.value, index),),
+        reads=(),
         scalar=Operand(0, tensor.dtype),
         acc=None,
     )
-    order = tuple(e if isinstance(e, Loop) else Loop(number[e[0]]) for e in kept)
-    factors = nest.factors + ((),) * len(number)
-    return Copy(copy, Nest(factors, order, (None,)), tuple(kept), dims)
-
-
-def _follow(below: list[Loop], start: int, nest: Nest, axis: int) -> bool:
-    """Whether all parts of an axis stand one after the other from a position on."""
-    parts = nest.parts(axis)
-    return start >= 0 and tuple(below[start : start + len(parts)]) == parts
+    factors = nest.factors + ((),) * len(sizes)
+    walks = tuple(
+        Walk(tuple(terms), replace(index, terms=()))
+        for terms, index in zip(source, read.index, strict=True)
+    )
+    return Copy(
+        copy,
+        Nest(factors, tuple(order), ()),
+        tuple(entry.walk for entry in found),
+        [entry.size for entry in found],
+        walks,
+        tuple(index.axis() is None and bool(index.terms) for index in read.index),
+    )

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ilang.core.ir import kernel
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 Block = list[kernel.Statement]
+
+
+@record
+class Walk:
+    """An index as steps of loops: the sum of step times loop, plus the offset of ``rest`` where there is one."""
+
+    terms: tuple[tuple[int, Loop], ...]
+    rest: Affine | None
 
 
 @record
@@ -17,12 +26,12 @@ class Place:
     """Where a value is: a scalar variable, or a buffer and what indexes its dimensions.
 
     An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
-    in a copy of what a reader reads, a loop of the reader.
+    in a copy of what a reader reads, how the loops of the reader walk a dimension.
     """
 
     local: int | None
     buffer: int | None
-    dims: tuple[tuple[int, int | None] | Loop, ...]
+    dims: tuple[tuple[int, int | None] | Walk, ...]
 
 
 class Scope:
@@ -64,6 +73,11 @@ class Frame:
         """Its number in the plan of the kernel (``schedule/online.py``), if there is one."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
+
+    def walked(self, walk: Walk) -> Affine:
+        """An index over loops as one over loop variables."""
+        terms = tuple((step, self.variable(loop)) for step, loop in walk.terms)
+        return Affine(terms) if walk.rest is None else replace(walk.rest, terms=terms)
 
     def variable(self, loop: Loop) -> int:
         """The variable of an open loop."""

@@ -21,7 +21,8 @@ class Storage:
         self.shaped = shaped
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
-        self.parted: list[kernel.Part] = []
+        self.parted: list[kernel.Part | kernel.Window] = []
+        self.windows: dict[tuple[tuple[int, int], ...], int] = {}
         self.of_value: dict[int, int] = {}
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
@@ -61,11 +62,9 @@ class Storage:
 
         A private name is the kernel's own affair; any other is made unique.
         """
-        return self._add(
-            kernel.Buffer(
-                name if private else self.unique.fresh(name), dtype, dims, "temporary", private
-            )
-        )
+        padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
+        name = name if private else self.unique.fresh(name)
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
 
     def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
         """The elements of a register tile."""
@@ -93,6 +92,18 @@ class Storage:
             self.sizes.append(Size(name, None, ()))
             self.parted.append(kernel.Part(self.parts[key], size, step))
         return self.parts[key]
+
+    def window(self, reach: Sequence[tuple[int, int]], name: str) -> int:
+        """The size number of a window: one more than the sum of step times the last position of each extent."""
+        fixed = [(step, self.sizes[size].fixed) for step, size in reach]
+        if all(extent is not None for _, extent in fixed):
+            return self.constant(max(0, 1 + sum(c * ((n or 0) - 1) for c, n in fixed)))
+        key = tuple(reach)
+        if key not in self.windows:
+            self.windows[key] = len(self.sizes)
+            self.sizes.append(Size(self.size_names.fresh(f"{name}_window"), None, ()))
+            self.parted.append(kernel.Window(self.windows[key], key))
+        return self.windows[key]
 
     def constant(self, extent: int) -> int:
         """The size number of a constant extent."""

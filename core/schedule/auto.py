@@ -10,6 +10,8 @@ Rules, from access patterns only:
        outer loops; what it keeps there is a scalar or a buffer over its remaining loops.
     4. Loops are ordered by the strides they cause: the loop that walks memory in the widest steps is outermost, the
        one that walks most tensors element by element is innermost.
+    5. A value that several assignments of one kernel read is computed once, inside the loops that all of them are in.
+    6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
 """
@@ -59,13 +61,86 @@ class _Choice:
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
+        self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
+        self.all_reads, self.kept = _all_reads(shaped)
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
             node = self.shaped.nodes[value]
             if isinstance(node, Assignment):
+                self._share(value, node)
                 self.nests[value] = self._nest(value, node)
         return tuple(self.nests)
+
+    def _share(self, value: int, node: Assignment) -> None:
+        """Rule 5: compute a value with several readers once, inside the loops that all of them are in."""
+        reads = self.all_reads[value]
+        readers = {reader for reader, _ in reads}
+        if (
+            self.readers[value] is not None
+            or value in self.kept
+            or not reads
+            or self.tilings[value] is not None
+            or self._tail(value) is not None
+            or any(self.written[n] is not None for n in (value, *readers))
+        ):
+            return
+        shared = [self._places_of(reader, read, node) for reader, read in reads]
+        common = 0
+        while all(common < len(s) and s[common] == shared[0][common] for s in shared):
+            common += 1
+        reader, read = reads[0]
+        nest = self.nests[reader]
+        assert nest is not None
+        if not self._is_worth(reader, nest, common):
+            return
+        for other, its in reads:
+            self._place(other, its, common)
+        axes = {loop.axis for loop in nest.order[:common]}
+        pairs = {own: ours for own, ours in mapping(node, read).items() if ours in axes}
+        outer = replace(nest, order=nest.order[:common])
+        self.given[value] = _taken(outer, pairs, self._order(value, node))
+        self._settle(value, reader, pairs, outer)
+
+    def _places_of(self, reader: int, read: Read, made: Assignment) -> list[object]:
+        """The outer loops of a reader that walk what it reads: where each is, and what it walks."""
+        nest = self.nests[reader]
+        assert nest is not None
+        back: dict[int, list[int]] = {}
+        for own, ours in mapping(made, read).items():
+            back.setdefault(ours, []).append(own)
+        found: list[object] = []
+        for loop in nest.order:
+            place = self.places.get((reader, loop))
+            if place is None or loop.axis not in back:
+                break
+            found.append((place, tuple(back[loop.axis])))
+        return found
+
+    def _is_worth(self, reader: int, nest: Nest, depth: int) -> bool:
+        """Whether loops around a place are of more than a few iterations, or the reader has no more."""
+        node = self.shaped.nodes[reader]
+        assert isinstance(node, Assignment)
+        sizes = [self.shaped.sizes[node.sizes[loop.axis]] for loop in nest.order[:depth]]
+        return any(not size.is_few() for size in sizes)
+
+    def _place(self, reader: int, read: Read, depth: int) -> None:
+        """Stage a read of an assignment whose nest is chosen."""
+        node, nest = self.shaped.nodes[reader], self.nests[reader]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        sites = tuple(
+            depth if r == read else site for r, site in zip(node.reads, nest.sites, strict=True)
+        )
+        self.nests[reader] = replace(nest, sites=sites)
+
+    def _settle(self, value: int, reader: int, pairs: dict[int, int], outer: Nest) -> None:
+        """Note which loops of a kernel the shared loops of a staged value are."""
+        for own, ours in pairs.items():
+            for loop in outer.order:
+                place = self.places.get((reader, loop))
+                if loop.axis == ours and place is not None:
+                    self.places[(value, Loop(own, loop.part))] = place
 
     def _nest(self, value: int, node: Assignment) -> Nest:
         nest = self.written[value]
@@ -87,6 +162,8 @@ class _Choice:
         own = self.tilings[value]
         if own is not None and nest.order == own.order():
             self.packs[value] = (own.rows, own.lanes)
+        if value not in self.given:
+            self.places.update({(value, loop): (value, loop) for loop in nest.order})
         return replace(nest, sites=self._sites(value, node, nest))
 
     def _tiling(self, value: int) -> Tiling | None:
@@ -211,8 +288,9 @@ class _Choice:
     def _packed(self, value: int, read: Read, nest: Nest) -> int | None:
         """Inside which loop an input is packed: what the lanes of a tile read, and its rows share."""
         rows, lanes = self.packs.get(value, (-1, -1))
-        axes = [index.axis() for index in read.index]
-        if lanes not in axes or None in axes or rows in axes:
+        terms = [term for index in read.index for term in index.terms]
+        axes = [axis for _, axis in terms]
+        if lanes not in axes or rows in axes or any(c < 1 for c, _ in terms):
             return None
         return nest.order.index(Loop(lanes)) + 1
 
@@ -225,7 +303,7 @@ class _Choice:
         pairs = mapping(made, read)
         tile = self.tilings[read.value]
         if tile is not None:
-            return self._tiled_site(read.value, tile, pairs, nest)
+            return self._tiled_site(value, read.value, tile, pairs, nest)
         back: dict[int, list[int]] = {}
         for axis, ours in pairs.items():
             back.setdefault(ours, []).append(axis)
@@ -241,10 +319,11 @@ class _Choice:
             return None
         outer = replace(nest, order=nest.order[:shared])
         self.given[read.value] = _taken(outer, pairs, own)
+        self._settle(read.value, value, pairs, outer)
         return shared
 
     def _tiled_site(
-        self, value: int, tile: Tiling, pairs: dict[int, int], nest: Nest
+        self, reader: int, value: int, tile: Tiling, pairs: dict[int, int], nest: Nest
     ) -> int | None:
         """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
         outer = tuple(
@@ -254,6 +333,7 @@ class _Choice:
         if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
             return None
         self.given[value] = (tile.factors, tile.order())
+        self._settle(value, reader, pairs, replace(nest, order=outer))
         return len(outer)
 
 
@@ -273,6 +353,20 @@ def _taken(
         if Loop(axis, part) not in outer
     ]
     return factors, (*outer, *rest)
+
+
+def _all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
+    """Who reads each value, and by which indices; and the values that are stored whole in any case."""
+    found: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
+    kept = set(shaped.outputs)
+    for reader, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment):
+            continue
+        if node.base is not None:
+            kept |= {reader, node.base}
+        for read in dict.fromkeys(node.reads):
+            found[read.value].append((reader, read))
+    return found, kept
 
 
 def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:

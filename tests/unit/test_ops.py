@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen import toolchain
-from ilang.codegen.targets import c, cfamily
+from ilang.codegen.targets import c, cfamily, cmath
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.core.dtype import DTYPES, FLOATS, INTEGERS
 from ilang.core.ir.kernel import Buffer, Program
@@ -132,6 +132,7 @@ def test_every_primitive_has_a_spelling(name: str, dtype: str) -> None:
     assert all(f"x{n}[0]" in text for n in range(len(scalar.arguments)))
     known = {"INT64_C", *(f"{helper}_{dtype}" for helper in cfamily.HELPERS)}
     known |= {spelling for row in cfamily.LIBM.values() for spelling in row.values()}
+    known |= cmath.NAMES
     assert set(re.findall(r"\b(\w+)\(", text)) <= known
 
 
@@ -139,6 +140,7 @@ def c_functions() -> Iterator[str]:
     """A C function per primitive and type that applies it to arrays."""
     helpers = {f"{n}_{t}" for n, t in CASES if n in cfamily.HELPERS}
     yield "#include <math.h>\n#include <stdint.h>\n"
+    yield from cmath.definitions(cmath.NAMES)
     for helper in sorted(helpers):
         yield from c._helper(helper)
     for name, dtype in CASES:

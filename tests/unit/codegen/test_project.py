@@ -279,14 +279,15 @@ def test_installs_what_a_program_needs(tmp_path: Path) -> None:
 def test_switches_of_the_makefile(tmp_path: Path) -> None:
     build(MATMUL, tmp_path)
     plain = make(tmp_path, "-n").stdout
-    assert "-std=gnu11 -ffp-contract=off" in plain
+    exact = "-ffp-contract=off -fno-math-errno -fno-trapping-math"
+    assert f"-std=gnu11 {exact}" in plain
     assert "-O3" in plain
     assert "openmp" not in plain
     assert "native" not in plain
     said = make(
         tmp_path, "-n", "OPENMP=1", "NATIVE=1", "CFLAGS=-O2 -std=c99", "CPPFLAGS=-DX", "CC=my cc"
     ).stdout
-    assert "my cc -std=gnu11 -ffp-contract=off -fopenmp -march=native -DX -O2 -std=c99 " in said
+    assert f"my cc -std=gnu11 {exact} -fopenmp -march=native -DX -O2 -std=c99 " in said
     assert "-O3" not in said
     assert "my ar rcs" in make(tmp_path, "-n", "AR=my ar").stdout
 
@@ -328,7 +329,7 @@ def test_every_function_of_the_library_is_called(tmp_path: Path) -> None:
     for name, text in PROGRAMS.items():
         build(text, tmp_path / name)
         source = (tmp_path / name / "model.c").read_text()
-        for function in re.findall(r"^static [\w *]*?(\w+)\(", source, re.MULTILINE):
+        for function in re.findall(r"^(?:static|INLINED) [\w *]*?(\w+)\(", source, re.MULTILINE):
             assert 1 < len(re.findall(rf"\b{function}\(", source)), function
 
 
@@ -344,7 +345,7 @@ def test_program_stands_at_the_top(tmp_path: Path) -> None:
 def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
     """Everything the files define is a part of a function, a name of the test, or a reserved word."""
     defined = re.compile(
-        r"^(?:static |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
+        r"^(?:static |INLINED |int |size_t )[^=;(]*?(\w+)(?:\(|\[\] = |= )|^\} (\w+);|^#define (\w+)",
         re.MULTILINE,
     )
     for name, text in PROGRAMS.items():

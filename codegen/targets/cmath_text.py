@@ -1,0 +1,326 @@
+"""The C text of the elementary functions of ``cmath.py``, each after those that it calls.
+
+Methods are those of W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980), and of fdlibm where
+it is named; polynomials are minimax ones, found with Remez' algorithm and rounded, but for those of fdlibm and Cephes.
+"""
+
+from __future__ import annotations
+
+HEAD = """
+/*
+ * Elementary functions without a branch: a loop over them becomes vector code, whatever calls they take.
+ * Subnormal numbers, infinities and NaN are what C says; an ulp is a unit in the last place of the result.
+ */
+#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ > 0 && __FLT_EVAL_METHOD__ < 16)
+#error "these functions need each operation rounded as written: no -ffast-math, and on 32-bit x86 -mfpmath=sse"
+#endif
+#ifdef __GNUC__
+#define INLINED static inline __attribute__((always_inline))
+#else
+#define INLINED static inline
+#endif
+"""
+
+BITS_OF_F32 = """
+INLINED uint32_t bits_of_f32(float x)
+{
+    const union { float x; uint32_t bits; } both = {x};
+    return both.bits;
+}
+"""
+
+F32_OF_BITS = """
+INLINED float f32_of_bits(uint32_t bits)
+{
+    const union { uint32_t bits; float x; } both = {bits};
+    return both.x;
+}
+"""
+
+BITS_OF_F64 = """
+INLINED uint64_t bits_of_f64(double x)
+{
+    const union { double x; uint64_t bits; } both = {x};
+    return both.bits;
+}
+"""
+
+F64_OF_BITS = """
+INLINED double f64_of_bits(uint64_t bits)
+{
+    const union { uint64_t bits; double x; } both = {bits};
+    return both.x;
+}
+"""
+
+POWER_F32 = """
+/* e to the power r, |r| <= ln(2) / 2 */
+INLINED float power_f32(float r)
+{
+    const float r2 = r * r;
+    const float p2 = r2 * 1.3814544e-3f + (r * 8.3687445e-3f + 4.1668389e-2f);
+    const float p1 = r * 0.16666521f + 0.49999994f;
+    return (p2 * r2 + p1) * r2 + r + 1.0f;
+}
+"""
+
+EXP_F32 = """
+/* e to the power x = n ln(2) + r: 2^n times a polynomial in r (Cody and Waite); within 1.1 ulp */
+INLINED float exp_f32(float x)
+{
+    x = x < -104.0f ? -104.0f : x;
+    const int32_t shifted = (int32_t)bits_of_f32(x * 1.44269504f + 12583166.0f); /* 1.5 * 2^23 rounds to n; + 2 * 127 */
+    const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194; /* n = 150: from there on it is infinity */
+    const uint32_t bits = (uint32_t)capped, half = bits >> 1;
+    const float n = f32_of_bits(bits) - 12583166.0f;
+    const float p = power_f32(x - n * 0.693359375f - n * -2.12194440e-4f);
+    return p * f32_of_bits(half << 23) * f32_of_bits((bits - half) << 23); /* 2^n alone may be no float */
+}
+"""
+
+LN_F32 = """
+/* natural logarithm of x = 2^n (1 + f), |f| <= 1/3: n ln(2) and a polynomial in f; within 1 ulp */
+INLINED float ln_f32(float x)
+{
+    const float factor = x < 0x1p-126f ? 0x1p23f : 1.0f; /* for subnormal numbers */
+    const float lift = x < 0x1p-126f ? 23.0f : 0.0f;
+    const uint32_t bits = bits_of_f32(x * factor) - 0x3f2aaaabu; /* less those of 2/3 */
+    const float n = (float)((int32_t)bits >> 23) - lift;
+    const float f = f32_of_bits((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
+    const float f2 = f * f;
+    float p = f2 * 0.120071724f + (f * -0.1284509f + 0.10754233f);
+    p = p * f2 + (f * -0.12195771f + 0.14304456f);
+    p = p * f2 + (f * -0.16679579f + 0.19999598f);
+    p = p * f2 + (f * -0.2499982f + 0.33333334f);
+    p = (p * f - 0.5f) * f2;
+    /* what turns the finite number above into the result for 0, negative numbers, infinity and NaN */
+    const float below = x < 0.0f ? NAN : -INFINITY;
+    const float above = x < INFINITY ? 0.0f : x;
+    return n * -2.12194440e-4f + p + f + n * 0.693359375f + (x <= 0.0f ? below : above);
+}
+"""
+
+TANH_F32 = """
+/* hyperbolic tangent: an odd polynomial below 0.55, from there 1 - 2 / (e^2x + 1); within 1.5 ulp */
+INLINED float tanh_f32(float x)
+{
+    const uint32_t sign = bits_of_f32(x) & 0x80000000u;
+    const float a = f32_of_bits(bits_of_f32(x) ^ sign);
+    const float z = a * a;
+    float p = z * -6.2742485e-3f + 2.1071684e-2f;
+    p = p * z - 5.3852312e-2f;
+    p = p * z + 0.13332586f;
+    p = p * z - 0.33333316f;
+    const float small = p * z * a + a;
+    const float b = a > 9.1f ? 9.1f : a; /* from there on it is 1 */
+    const float shifted = b * 2.88539008f + 12583039.0f; /* 1.5 * 2^23 rounds to n, as in exp; 127 for below */
+    const float n = shifted - 12583039.0f;
+    const float e = power_f32(b + b - n * 0.693359375f - n * -2.12194440e-4f) * f32_of_bits(bits_of_f32(shifted) << 23);
+    const float large = 1.0f - 2.0f / (e + 1.0f);
+    return f32_of_bits(bits_of_f32(a < 0.55f ? small : large) | sign);
+}
+"""
+
+POW_F32 = """
+/*
+ * x to the power y, as 2 to the power y log2(x): the logarithm and the product in double, the rest in float;
+ * within 1.5 ulp. A negative x has a power where y is whole, with the sign of x where y is odd.
+ */
+INLINED float pow_f32(float x, float y)
+{
+    const uint32_t sign = bits_of_f32(x) & 0x80000000u;
+    const float a = f32_of_bits(bits_of_f32(x) ^ sign);
+    const float size = f32_of_bits(bits_of_f32(y) & 0x7fffffffu);
+    const int whole = (size >= 0x1p23f) | (size + 0x1p23f - 0x1p23f == size);
+    const int even = (size >= 0x1p24f) | (size + 0x1p24f - 0x1p24f == size);
+    const uint32_t flip = (whole & !even) != 0 ? sign : 0u;
+    /* what turns a finite logarithm into that of 0, infinity and NaN; 1 to any power and any x to 0 are 1 */
+    const float negative = (whole | !(x < 0.0f)) != 0 ? 0.0f : NAN;
+    const float above = a < INFINITY ? negative : a;
+    const float special = a <= 0.0f ? -INFINITY : above;
+    const float limit = y == 0.0f ? 0.0f : special;
+    y = a == 1.0f ? 0.0f : y;
+    /* log2(a) = n + f q, for a = 2^n (1 + f), |f| <= 1/3 */
+    const float factor = a < 0x1p-126f ? 0x1p23f : 1.0f; /* for subnormal numbers */
+    const float lift = a < 0x1p-126f ? 23.0f : 0.0f;
+    const uint32_t bits = bits_of_f32(a * factor) - 0x3f2aaaabu; /* less those of 2/3 */
+    const float n = (float)((int32_t)bits >> 23) - lift + limit;
+    const float f = f32_of_bits((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
+    const float f2 = f * f;
+    const float p3 = f * -0.1658152f + 0.17607945f;
+    const float p2 = f * -0.13754986f + 0.15432623f;
+    const float p1 = f * -0.18079619f + 0.20645423f;
+    const float p0 = f * -0.24043414f + 0.2885296f;
+    const float p = (p3 * f2 + p2) * (f2 * f2) + (p1 * f2 + p0);
+    const double d = (double)f, d2 = d * d;
+    const double q1 = d * -0.36067396905399796 + 0.48089843779613234;
+    const double q0 = d * -0.7213475196224612 + 1.442695040747506;
+    const double q = ((double)p * d2 + q1) * d2 + q0;
+    double t = (double)y * (q * d + (double)n);
+    t = t < -200.0 ? -200.0 : t;
+    const int32_t shifted = (int32_t)bits_of_f32((float)t + 12583166.0f); /* as in exp */
+    const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194;
+    const uint32_t rounded = (uint32_t)capped, half = rounded >> 1;
+    const double rest = t - (double)(f32_of_bits(rounded) - 12583166.0f);
+    const float e = power_f32((float)(rest * 0.6931471805599453)) * f32_of_bits(half << 23);
+    return f32_of_bits(bits_of_f32(e * f32_of_bits((rounded - half) << 23)) ^ flip);
+}
+"""
+
+QUARTERS_F32 = """
+/*
+ * The quarters of a turn in |x|, modulo 2^32, and what is left of it, |r| <= 0.51 pi / 2 (Payne and Hanek).
+ * High bits of 2 / pi that only add whole turns are left out, so that three parts of it serve any x.
+ */
+INLINED uint32_t quarters_f32(float x, float *r)
+{
+    const double a = (double)f32_of_bits(bits_of_f32(x) & 0x7fffffffu);
+    double c1 = a < 0x1p50 ? 0x1.45f306cp-1 : 0x1.b939105p-26;
+    double c2 = a < 0x1p50 ? 0x1.c9c882ap-29 : 0x1.29fc274p-56;
+    double c3 = a < 0x1p50 ? 0x1.4fe13abe8fa9ap-59 : 0x1.7d1f534ddc0dbp-84;
+    c1 = a < 0x1p76 ? c1 : 0x1.529fc27p-52;
+    c2 = a < 0x1p76 ? c2 : 0x1.5f47d4cp-82;
+    c3 = a < 0x1p76 ? c3 : 0x1.377036d8a5665p-110;
+    c1 = a < 0x1p102 ? c1 : 0x1.d5f47d4p-78;
+    c2 = a < 0x1p102 ? c2 : 0x1.a6ee06dp-107;
+    c3 = a < 0x1p102 ? c3 : 0x1.6295993c43904p-136;
+    double high = a * c1, low = a * c2; /* exact: 24 bits by 29 */
+    high = high - (high + 0x1.8p54 - 0x1.8p54);
+    low = low - (low + 0x1.8p54 - 0x1.8p54);
+    const double shifted = high + low + 0x1.8p52;
+    *r = (float)((high - (shifted - 0x1.8p52) + low + a * c3) * 1.5707963267948966);
+    return (uint32_t)bits_of_f64(shifted);
+}
+"""
+
+WAVE_F32 = """
+/* the sine of so many quarters of a turn and r: a polynomial for the sine of r, one for the cosine */
+INLINED float wave_f32(uint32_t quarters, float r)
+{
+    const float z = r * r;
+    float p = z * -1.9502135e-4f + 8.332063e-3f;
+    p = p * z - 0.16666654f;
+    const float sine = p * z * r + r;
+    float q = z * 2.4418136e-5f - 1.3887185e-3f;
+    q = q * z + 4.166664e-2f;
+    const float cosine = q * (z * z) - 0.5f * z + 1.0f;
+    return f32_of_bits(bits_of_f32((quarters & 1u) == 0 ? sine : cosine) ^ ((quarters & 2u) << 30));
+}
+"""
+
+SIN_F32 = """
+/* sine of any number; within 1.6 ulp */
+INLINED float sin_f32(float x)
+{
+    float r;
+    const uint32_t quarters = quarters_f32(x, &r);
+    return f32_of_bits(bits_of_f32(wave_f32(quarters, r)) ^ (bits_of_f32(x) & 0x80000000u));
+}
+"""
+
+COS_F32 = """
+/* cosine of any number; within 1.6 ulp */
+INLINED float cos_f32(float x)
+{
+    float r;
+    const uint32_t quarters = quarters_f32(x, &r);
+    return wave_f32(quarters + 1u, r);
+}
+"""
+
+POWER_F64 = """
+/* e to the power r, |r| <= ln(2) / 2 */
+INLINED double power_f64(double r)
+{
+    const double r2 = r * r;
+    double p = r * 2.5000056708160523e-8 + 2.7630247990155085e-7;
+    p = p * r2 + (r * 2.755758638843295e-6 + 2.480149310007098e-5);
+    p = p * r2 + (r * 1.984126950656571e-4 + 1.3888888943628945e-3);
+    p = p * r2 + (r * 8.333333333494465e-3 + 4.166666666653016e-2);
+    p = p * r2 + (r * 0.16666666666666413 + 0.5000000000000011);
+    return p * r2 + r + 1.0;
+}
+"""
+
+EXP_F64 = """
+/* e to the power x = n ln(2) + r: 2^n times a polynomial in r (Cody and Waite); within 1.1 ulp */
+INLINED double exp_f64(double x)
+{
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    const double shifted = x * 1.4426950408889634 + 6755399441057790.0; /* 1.5 * 2^52 rounds to n; 2 * 1023 for below */
+    const double n = shifted - 6755399441057790.0;
+    const double p = power_f64(x - n * 6.93147180369123816490e-1 - n * 1.90821492927058770002e-10);
+    const uint64_t bits = bits_of_f64(shifted), half = bits >> 1; /* 2^n may be no double: two factors */
+    return p * f64_of_bits(half << 52) * f64_of_bits((bits - half) << 52);
+}
+"""
+
+LN_F64 = """
+/* natural logarithm of x = 2^n (1 + f), 1 + f from sqrt(1/2) to sqrt(2): that of fdlibm; within 1 ulp */
+INLINED double ln_f64(double x)
+{
+    const double factor = x < 0x1p-1022 ? 0x1p54 : 1.0; /* for subnormal numbers */
+    const double lift = x < 0x1p-1022 ? 1078.0 : 1024.0;
+    const uint64_t bits = bits_of_f64(x * factor) - 0x3fe6a09e667f3bcdu; /* less those of sqrt(1/2) */
+    const uint64_t exponent = (bits + 0x4000000000000000u) >> 52; /* n + 1024 */
+    const double n = f64_of_bits(exponent | 0x4330000000000000u) - 0x1p52 - lift;
+    const double f = f64_of_bits((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+    const double s = f / (f + 2.0);
+    const double z = s * s, h = f * f * 0.5;
+    double p = z * 1.479819860511658591e-1 + 1.531383769920937332e-1;
+    p = p * z + 1.818357216161805012e-1;
+    p = p * z + 2.222219843214978396e-1;
+    p = p * z + 2.857142874366239149e-1;
+    p = p * z + 3.999999999940941908e-1;
+    p = p * z + 6.666666666666735130e-1;
+    p = s * (p * z + h) + n * 1.90821492927058770002e-10;
+    /* what turns the finite number above into the result for 0, negative numbers, infinity and NaN */
+    const double below = x < 0.0 ? NAN : -INFINITY;
+    const double above = x < INFINITY ? 0.0 : x;
+    return n * 6.93147180369123816490e-1 - (h - p - f) + (x <= 0.0 ? below : above);
+}
+"""
+
+TANH_F64 = """
+/* hyperbolic tangent: x + x^3 P / Q below 0.625 (Cephes), from there 1 - 2 / (e^2x + 1); within 1.4 ulp */
+INLINED double tanh_f64(double x)
+{
+    const uint64_t sign = bits_of_f64(x) & 0x8000000000000000u;
+    const double a = f64_of_bits(bits_of_f64(x) ^ sign);
+    const double z = a * a;
+    double p = z * -9.64399179425052238628e-1 - 9.92877231001918586564e1;
+    p = (p * z - 1.61468768441708447952e3) * z * a;
+    double q = z + 1.12811678491632931402e2;
+    q = (q * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3;
+    const double b = a > 19.1 ? 19.1 : a; /* from there on it is 1 */
+    const double shifted = b * 2.8853900817779268 + 6755399441056767.0; /* 1.5 * 2^52 rounds to n; 1023 for below */
+    const double n = shifted - 6755399441056767.0;
+    const double r = b + b - n * 6.93147180369123816490e-1 - n * 1.90821492927058770002e-10;
+    const double e = power_f64(r) * f64_of_bits(bits_of_f64(shifted) << 52);
+    p = a < 0.625 ? p : -2.0;
+    q = a < 0.625 ? q : e + 1.0;
+    const double start = a < 0.625 ? a : 1.0;
+    return f64_of_bits(bits_of_f64(p / q + start) | sign);
+}
+"""
+
+FUNCTIONS: dict[str, str] = {
+    "bits_of_f32": BITS_OF_F32,
+    "f32_of_bits": F32_OF_BITS,
+    "bits_of_f64": BITS_OF_F64,
+    "f64_of_bits": F64_OF_BITS,
+    "power_f32": POWER_F32,
+    "exp_f32": EXP_F32,
+    "ln_f32": LN_F32,
+    "tanh_f32": TANH_F32,
+    "pow_f32": POW_F32,
+    "quarters_f32": QUARTERS_F32,
+    "wave_f32": WAVE_F32,
+    "sin_f32": SIN_F32,
+    "cos_f32": COS_F32,
+    "power_f64": POWER_F64,
+    "exp_f64": EXP_F64,
+    "ln_f64": LN_F64,
+    "tanh_f64": TANH_F64,
+}

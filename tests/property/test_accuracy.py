@@ -1,0 +1,94 @@
+"""Functions of our own keep the promises of their comments, and give the same bits however they are compiled.
+
+Here a part of all floats is tried; ``accuracy.py`` by itself tries every one.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen import toolchain
+from ilang.codegen.targets import cmath
+from ilang.core.diagnostic import ToolError
+from tests.property import accuracy, native
+
+STEP, ROUNDS = 8191, 60
+"""A prime, so that all bits of the floats change."""
+
+
+def _has_compiler() -> bool:
+    try:
+        return bool(toolchain.find_compiler())
+    except ToolError:
+        return False
+
+
+needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
+
+
+def test_every_function_promises_an_error() -> None:
+    primitives = {"exp", "ln", "tanh", "pow", "sin", "cos"}
+    promised = {name for name in cmath.NAMES if accuracy.promised(name) is not None}
+    assert promised == {name for name in cmath.NAMES if name.partition("_")[0] in primitives}
+    assert all(cmath.name_of(*name.split("_")) == name for name in promised)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("contract", ["off", "fast"])
+def test_errors_are_as_promised(contract: str) -> None:
+    flags = [*accuracy.FAST, f"-ffp-contract={contract}"]
+    for found in accuracy.measure(accuracy.functions(), flags, STEP, ROUNDS):
+        assert not found.wrong, found.messages
+        bound = accuracy.promised(found.name)
+        assert bound is not None
+        assert 0.4 < found.worst <= bound, found
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_same_bits_however_compiled() -> None:
+    """Vector code, plain code and code under sanitizers, which also find what C leaves undefined."""
+    names = accuracy.functions()
+    ways = (accuracy.FAST, (*accuracy.STANDARD, "-O0"), (*accuracy.STANDARD, *native.SANITIZED))
+    found = [list(accuracy.measure(names, flags, STEP, ROUNDS)) for flags in ways]
+    assert found[0] == found[1] == found[2]
+    assert len({one.digest for one in found[0]}) == len(names)
+
+
+LANES = r"""
+int main(void)
+{
+    for (uint32_t k = 0; k < 1u << 20; k += 16) {
+        float values[16], vector[16];
+        for (uint32_t n = 0; n < 16; ++n) values[n] = f32_of_bits((k + n) * 4093u);
+        f32x16 x;
+        memcpy(&x, values, sizeof x);
+        x = NAMEx16(x);
+        memcpy(vector, &x, sizeof x);
+        for (uint32_t n = 0; n < 16; ++n) {
+            volatile float one = values[n];
+            const float y = NAME(one);
+            if (memcmp(&y, &vector[n], sizeof y) && !(y != y && vector[n] != vector[n])) return 1;
+        }
+    }
+    return 0;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["exp_f32", "sin_f32"])
+def test_lanes_are_the_function_of_each_number(name: str, tmp_path: Path) -> None:
+    lines = [
+        *("#include <math.h>", "#include <stdint.h>", "#include <string.h>"),
+        "typedef float f32x16 __attribute__((vector_size(64)));",
+        *cmath.definitions([name]),
+        *cmath.lanes(name, 16),
+        LANES.replace("NAME", name),
+    ]
+    (tmp_path / "lanes.c").write_text("\n".join(lines), "utf-8")
+    command = [*toolchain.find_compiler().command, *accuracy.FAST, "-Wno-psabi", "lanes.c"]
+    subprocess.run([*command, "-o", "lanes", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run(["./lanes"], cwd=tmp_path, check=True)
