@@ -67,8 +67,8 @@ def extremum(dtype: str, lanes: int, primitive: str) -> Iterator[str]:
     sign = ">" if primitive == "max" else "<"
     yield f"/* the {'larger' if primitive == 'max' else 'smaller'} of two, lane by lane; NaN if one is */"
     yield f"#define {primitive}_{name}(a, b) \\"
-    yield f"    (({name})((((a) {sign} (b)) | ((a) != (a))) & ({name}m)(a)) | \\"
-    yield f"     ({name})(~(((a) {sign} (b)) | ((a) != (a))) & ({name}m)(b)))"
+    yield f"    (({name})(((((a) {sign} (b)) | ((a) != (a))) & ({name}m)(a)) | \\"
+    yield f"     (~(((a) {sign} (b)) | ((a) != (a))) & ({name}m)(b))))"
     yield ""
 
 

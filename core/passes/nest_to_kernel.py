@@ -101,6 +101,7 @@ class _Lowering(Running):
         self.provenance = provenance
         self.number = number
         self.names: list[str] = []
+        self.walked: set[str] = set()
         self.locals: list[str] = []
         self.taken: set[str] = set()
         self.top = Scope(None, None, frozenset())
@@ -146,9 +147,10 @@ class _Lowering(Running):
     def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
         """Open a loop of an assignment in a scope."""
         axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        name = fresh(axis, parent.names, self.storage.names)
+        name = fresh(axis, parent.names, self.storage.names, self.taken)
         scope = Scope(parent, len(self.names), parent.names | {name})
         self.names.append(name)
+        self.walked.add(name)
         frame.home[loop] = scope
         if self.parallel is None and self.parallel_loop is not None:
             owner, first = self.parallel_loop
@@ -242,7 +244,7 @@ class _Lowering(Running):
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
-        chosen = fresh(name, self.taken, self.storage.whole_names)
+        chosen = fresh(name, self.taken, self.storage.whole_names, self.walked)
         self.taken.add(chosen)
         return chosen
 
@@ -253,8 +255,11 @@ class _Lowering(Running):
     def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
         """A buffer for what a scope computes."""
         private = self._is_private(scope)
-        name = self._named(name) if private else name
-        return self.storage.scratch(name, dtype, tuple(dims), private)
+        chosen = self._named(name) if private else self.storage.unique.fresh(name)
+        while not private and (chosen in self.taken or chosen in self.walked):
+            chosen = self.storage.unique.fresh(name)
+        self.taken.add(chosen)
+        return self.storage.scratch(chosen, dtype, tuple(dims), private)
 
     def _is_private(self, scope: Scope) -> bool:
         """Whether what a scope computes belongs to one iteration of the parallel loop."""

@@ -58,6 +58,11 @@ def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) ->
     between = {nest.order.index(loop) + 1 for loop in lanes[:-1]}
     if not lanes or elements > MOST_ELEMENTS or between & set(nest.sites):
         return None
+    ragged = [
+        x.axis for x in lanes if not storage.divides(node.sizes[x.axis], nest.factors[x.axis])
+    ]
+    if len(set(ragged)) < len(ragged):
+        return None  # where the inner part ends depends on the outer one, which the tile has no name for outside
     terms = prod(extent or MOST_TERMS + 1 for extent in fixed[first : last + 1])
     exact = terms > MOST_TERMS or dtype not in FLOATS
     return Shape(
