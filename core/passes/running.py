@@ -26,7 +26,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.passes.scope import Block, Frame, Place, Scope
+from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
 from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.passes.tiles import Shape, Strand, strand_shape, tile_shape
 from ilang.core.record import record, replace
@@ -171,7 +171,7 @@ class Running:
         row = self._row(copy, self._open(copy, scope))
         node, nest, loops = row.node, row.nest, self._outputs(row)
         dims: list[int] = []
-        entries: list[tuple[int, int | None] | Loop] = []
+        entries: list[tuple[int, int | None] | Walk] = []
         for d, index in enumerate(node.target):
             axis = index.axis()
             if axis is None or set(nest.parts(axis)) <= set(loops):
@@ -254,7 +254,8 @@ class Running:
             return place
         sizes, factors = frame.node.sizes, frame.nest.factors
         dims = [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
-        place = Place(None, self._scratch(name, kept.dtype, dims, site), tuple(rows))
+        walked = tuple(Walk(((1, loop),), None) for loop in rows)
+        place = Place(None, self._scratch(name, kept.dtype, dims, site), walked)
 
         def copy(body: Block) -> None:
             body.append(self._changed(frame, place, self._held(frame, kept.place, kept.dtype)))

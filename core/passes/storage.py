@@ -60,11 +60,9 @@ class Storage:
     def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
         """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop.
 
-        A private name is the kernel's own affair; any other is made unique.
+        A private name is the kernel's own affair; any other is one that ``unique`` gave.
         """
-        padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
-        name = name if private else self.unique.fresh(name)
-        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private))
 
     def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
         """The elements of a register tile."""

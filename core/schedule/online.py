@@ -72,7 +72,7 @@ def plan(scheduled: Scheduled, provenance: Provenance, root: int) -> Plan:
     """The plan of the kernel that computes ``root``; empty where nothing is partial.
 
     Raises:
-        ScheduleError: E0320 to E0322 (fusion), E0323 to E0325 (a partial value that cannot be made right).
+        ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
     """
     if any(nest is not None and nest.written for nest in scheduled.nests):
         copies = Copies(scheduled, provenance, root)

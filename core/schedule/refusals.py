@@ -22,7 +22,7 @@ def unfinished(copies: Copies, partial: int, blamed: int | None, why: str) -> Sc
 
 
 def interleaved(copies: Copies, partial: int, opened: Opened) -> ScheduleError:
-    """E0324: a loop that a partial reduction does not have is around it, inside a loop over its reduced axis."""
+    """E0328: a loop that a partial reduction does not have is around it, inside a loop over its reduced axis."""
     node = copies.node(partial)
     inner, outer = _name(copies, opened), _name(copies, copies.outermost(partial))
     message = (
@@ -30,11 +30,11 @@ def interleaved(copies: Copies, partial: int, opened: Opened) -> ScheduleError:
         f"and that inside loop {outer} over its own reduced axis: it would count every element again"
     )
     labels = [Label(copies.node(opened.copy).span, f"has loop {inner}")]
-    return ScheduleError("E0324", message, node.span, _outside(copies, partial), labels)
+    return ScheduleError("E0328", message, node.span, _outside(copies, partial), labels)
 
 
 def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleError:
-    """E0325: the loop over which a reduction is partial is parallel."""
+    """E0329: the loop over which a reduction is partial is parallel."""
     node, owner = copies.node(partial), copies.node(other)
     name = loop_text(owner, loop)
     message = (
@@ -44,7 +44,7 @@ def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleEr
     written = owner.schedule.span if owner.schedule is not None else owner.span
     labels = [Label(node.span, "staged here")]
     help_line = f"leave out the role p of loop {name}"
-    return ScheduleError("E0325", message, written, help_line, labels)
+    return ScheduleError("E0329", message, written, help_line, labels)
 
 
 def _name(copies: Copies, opened: Opened) -> str:
