@@ -62,7 +62,8 @@ class Storage:
 
         A private name is the kernel's own affair; any other is one that ``unique`` gave.
         """
-        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private))
+        padded = bool(dims) and dims[-1] >= len(self.shaped.sizes)
+        return self._add(kernel.Buffer(name, dtype, dims, "temporary", private, padded))
 
     def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
         """The elements of a register tile."""
