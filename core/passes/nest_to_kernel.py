@@ -20,25 +20,23 @@ dimension, given the parts in scope: right for every order of the parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
-from ilang.core.diagnostic import ScheduleError
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
-from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, schedule_text, unscheduled
+from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.packing import Copy, copy_of
+from ilang.core.passes.running import Running, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, start_of, substituted
 from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
-
-Steps = Generator["Steps", None, None]
-"""A computation that hands sub-computations to ``_drive``: staged producers nest as deep as programs are long."""
+from ilang.core.schedule.online import plan
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
@@ -93,7 +91,7 @@ def whole_values(scheduled: Scheduled) -> list[int]:
     return [v for v in sorted(found) if isinstance(shaped.nodes[v], Assignment)]
 
 
-class _Lowering:
+class _Lowering(Running):
     """One kernel under construction."""
 
     def __init__(
@@ -111,6 +109,8 @@ class _Lowering:
         self.top = Scope(None, None, frozenset())
         self.comments: list[str] = []
         self.parallel: Scope | None = None
+        self.kept = {}
+        self.frames = {}
 
     def run(self, value: int) -> kernel.Kernel:
         """The kernel that computes all of ``value``."""
@@ -127,6 +127,8 @@ class _Lowering:
             and nest.role(0) not in ("q", "v", "u")
             else None
         )
+        self.plan = plan(self.scheduled, self.provenance, value)
+        self._lowers(frame, 0)
         _drive(self._assignment(frame, self.top))
         return kernel.Kernel(
             f"k{self.number}",
@@ -210,9 +212,10 @@ class _Lowering:
         order, node = frame.nest.order, frame.node
         own = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()
-        shared = [loop for loop in order if loop in frame.home and loop.axis in reduced]
-        if shared:
-            raise self._partial(frame, shared[0])
+        if any(loop in frame.home for loop in order if loop.axis in reduced):
+            yield from self._partial(frame, site, own)
+            self._comment(frame)
+            return
         yield from self._stage_outside(frame)
         leading = next((n for n, loop in enumerate(own) if loop.axis in reduced), len(own))
         scope, opened = site, []
@@ -229,16 +232,6 @@ class _Lowering:
         for loop in reversed(opened):
             self._leave(frame, loop)
         self._comment(frame)
-
-    def _partial(self, frame: Frame, loop: Loop) -> ScheduleError:
-        name = loop_text(frame.node, loop)
-        return ScheduleError(
-            "E0323",
-            f"{frame.node.text} is staged under loop {name} over its own reduced axis, "
-            "where its value is not complete",
-            frame.node.span,
-            f"stage it outside loop {name}",
-        )
 
     def _accumulate(self, frame: Frame, block: Block) -> None:
         """Accumulate into an element of the base: several iterations may meet there."""
@@ -317,10 +310,14 @@ class _Lowering:
         }
         key = (read.value, tuple(sorted((own.axis, own.part, id(s)) for own, s in home.items())))
         if key not in site.places:
-            place = self._staged_place(read.value, node, nest, fusion, home, site)
+            copy = self._copy_of(reader, read)
+            place = self._running_place(copy) or self._staged_place(
+                read.value, node, nest, fusion, home, site
+            )
             frame = Frame(read.value, node, nest, place)
             frame.home.update(home)
             self._check_space(reader, read, place)
+            self._lowers(frame, copy)
             yield self._assignment(frame, site)
             site.places[key] = place
         reader.staged[read] = site.places[key]
@@ -406,7 +403,9 @@ class _Lowering:
         outputs = set(frame.node.output_axes())
         inner = [loop for loop in loops if loop.axis in outputs]
         tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
-        if not inner:
+        if self._runs(frame):
+            yield from self._corrected(frame, scope, loops)
+        elif not inner:
             yield from self._single(frame, scope, loops)
         elif tile is not None and not tile.head:
             yield from self._whole_tile(frame, scope, tile)
@@ -556,14 +555,19 @@ class _Lowering:
         elif tile is None:
             yield from self._inside(frame, scope, loops, step)
         else:
-            inside = scope
-            for loop in tile.head:
-                inside = self._enter(frame, loop, inside)
-                yield from self._stage_inside(frame, loop)
-            yield from self._tile(frame, inside, tile, merge)
-            for loop in reversed(tile.head):
-                self._leave(frame, loop)
+            yield from self._tiled(frame, scope, tile, merge)
         self._over(frame, scope, inner, finish)
+
+    def _tiled(
+        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """The loops around a register tile, and the tile."""
+        for loop in tile.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        yield from self._tile(frame, scope, tile, use)
+        for loop in reversed(tile.head):
+            self._leave(frame, loop)
 
     def _inside(
         self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
@@ -646,7 +650,7 @@ class _Lowering:
     def _value(self, frame: Frame) -> Scalar:
         """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
-        return substituted(frame.node.scalar, delivered)
+        return substituted(self._scalar(frame), delivered)
 
     def _element(self, frame: Frame, read: Read) -> Scalar:
         dtype = self.shaped.tensors[read.value].dtype

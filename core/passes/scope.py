@@ -59,7 +59,7 @@ class Scope:
 class Frame:
     """An assignment being lowered: the scope of each open loop, its own or shared, and its staged operands."""
 
-    __slots__ = ("constant", "home", "nest", "node", "place", "staged", "value")
+    __slots__ = ("constant", "copy", "home", "nest", "node", "place", "staged", "value")
 
     def __init__(self, value: int, node: Assignment, nest: Nest, place: Place) -> None:
         """The assignment that makes ``value``, kept at ``place``."""
@@ -69,6 +69,8 @@ class Frame:
         self.place = place
         self.home: dict[Loop, Scope] = {}
         self.staged: dict[Read, Place] = {}
+        self.copy: int | None = None
+        """Its number in the plan of the kernel (``schedule/online.py``), if there is one."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 

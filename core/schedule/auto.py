@@ -100,7 +100,7 @@ class _Choice:
             or value in self.kept
             or not reads
             or self.tilings[value] is not None
-            or self._tail(value) is not None
+            or self.tails[value] is not None
             or any(self.written[n] is not None for n in (value, *readers))
         ):
             return
@@ -172,7 +172,11 @@ class _Choice:
         if nest is None:
             axes = self._order(value, node)
             plain = ((),) * len(axes), tuple(map(Loop, axes))
-            chosen = transposed(node, self.shaped.sizes) or blocked(node, axes) or plain
+            chosen = (
+                transposed(node, self.shaped.sizes)
+                or blocked(node, self.shaped.sizes, axes)
+                or plain
+            )
             nest = Nest(*chosen, (None,) * len(node.reads))
         if nest.written:
             for read, site in zip(node.reads, nest.sites, strict=True):

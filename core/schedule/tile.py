@@ -100,7 +100,9 @@ def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[
     return tuple(factors), tuple(loops)
 
 
-def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop, ...]] | None:
+def blocked(
+    node: Assignment, sizes: Sequence[Size], order: Sequence[int]
+) -> tuple[Factors, tuple[Loop, ...]] | None:
     """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
 
     Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
@@ -112,8 +114,14 @@ def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop
     if len(order) < 2 or order[-1] not in outputs or order[-2] in outputs:
         return None
     factors: list[tuple[int, ...]] = [()] * len(order)
-    factors[order[-1]], factors[order[-2]] = (STRIP,), (TERMS,)
-    loops = [Loop(order[-1]), *map(Loop, order[:-1]), Loop(order[-1], 1), Loop(order[-2], 1)]
+    last, term = (sizes[node.sizes[axis]].fixed for axis in (order[-1], order[-2]))
+    loops = [Loop(axis) for axis in order]
+    if last is None or last > STRIP:
+        factors[order[-1]] = (STRIP,)
+        loops = [Loop(order[-1]), *loops[:-1], Loop(order[-1], 1)]
+    if term is None or term > TERMS:
+        factors[order[-2]] = (TERMS,)
+        loops.append(Loop(order[-2], 1))
     return tuple(factors), tuple(loops)
 
 

@@ -1,0 +1,395 @@
+"""Lower reductions that are read while they are partial, and the sums that are corrected for it.
+
+Example, the heart of attention for one row, as ``schedule/online.py`` plans it:
+    m = -inf; s = 0; acc[d] = 0
+    for n
+      old = m
+      m = max(m, x[n])
+      factor = 1 if old == m else exp(old - (0 if m == -inf else m))
+      s *= factor
+      for d: acc[d] *= factor
+      e = exp(x[n] - (0 if m == -inf else m))
+      s += e
+      for d: acc[d] += e * v[n,d]
+    for d: out[d] = (NaN if m == -inf else acc[d]) / s, if there was any n, else acc[d]
+
+All of it starts before the outermost loop over a reduced axis and keeps an element per output part inside that loop.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+
+from ilang.core.ir import kernel
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
+from ilang.core.passes.storage import Storage, converted, start_of
+from ilang.core.passes.tiles import Shape, Strand, strand_shape, tile_shape
+from ilang.core.record import record, replace
+from ilang.core.schedule.copies import Opened
+from ilang.core.schedule.online import LEAST, Link, Plan, finite
+
+Steps = Generator["Steps", None, None]
+"""A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
+
+WIDE = "f64"
+"""Corrections are computed in the type in which sums accumulate."""
+
+
+@record
+class Kept:
+    """Where a running reduction is: its elements, and those of the same sum with every numerator divided by 0.
+
+    The second are there where a divisor may end as 0 while the sum does not: infinities and NaN then decide.
+    """
+
+    place: Place
+    dtype: str
+    odd: Place | None
+
+
+class Running:
+    """The part of lowering a kernel that knows the plan; the rest of it is declared here."""
+
+    shaped: Shaped
+    storage: Storage
+    plan: Plan
+    kept: dict[int, Kept]
+    frames: dict[int, Frame]
+
+    @abstractmethod
+    def _node(self, value: int) -> tuple[Assignment, Nest]: ...
+    @abstractmethod
+    def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope: ...
+    @abstractmethod
+    def _leave(self, frame: Frame, loop: Loop) -> None: ...
+    @abstractmethod
+    def _over(
+        self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
+    ) -> None: ...
+    @abstractmethod
+    def _inside(
+        self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
+    ) -> Steps: ...
+    @abstractmethod
+    def _tiled(
+        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps: ...
+    @abstractmethod
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    ) -> Steps: ...
+    @abstractmethod
+    def _stage_outside(self, frame: Frame) -> Steps: ...
+    @abstractmethod
+    def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]: ...
+    @abstractmethod
+    def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None: ...
+    @abstractmethod
+    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar: ...
+    @abstractmethod
+    def _value(self, frame: Frame) -> Scalar: ...
+    @abstractmethod
+    def _write(self, frame: Frame, block: Block, value: Scalar) -> None: ...
+    @abstractmethod
+    def _local(self, name: str) -> int: ...
+    @abstractmethod
+    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int: ...
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def _copy_of(self, reader: Frame, read: Read) -> int | None:
+        """The number of the copy that a staged read is from, in a kernel that has a plan."""
+        if reader.copy is None:
+            return None
+        return self.plan.copies[reader.copy].sources[read].copy
+
+    def _lowers(self, frame: Frame, copy: int | None) -> None:
+        """Remember which frame lowers a copy, in a kernel that has a plan."""
+        if copy is not None and self.plan.copies:
+            frame.copy = copy
+            self.frames[copy] = frame
+
+    def _runs(self, frame: Frame) -> bool:
+        """Whether an assignment is a running reduction."""
+        return frame.copy in self.plan.running
+
+    def _running_place(self, copy: int | None) -> Place | None:
+        """Where a reduction is that is read while it is partial; None for any other value."""
+        if copy is None or copy not in self.plan.running:
+            return None
+        return self._running(copy).place if self.plan.running[copy].partial else None
+
+    def _scalar(self, frame: Frame) -> Scalar:
+        """What an iteration of an assignment computes."""
+        if frame.copy is None:
+            return frame.node.scalar
+        return self.plan.scalars.get(frame.copy, frame.node.scalar)
+
+    def _row(self, copy: int, home: dict[Loop, Scope]) -> Frame:
+        """A frame for elements of a running reduction, whose output parts are walked by these loops."""
+        value = self.plan.copies[copy].value
+        node, nest = self._node(value)
+        frame = Frame(value, node, nest, Place(None, None, ()))
+        frame.home.update(home)
+        return frame
+
+    def _outputs(self, frame: Frame) -> list[Loop]:
+        """The loops over output axes that are not open."""
+        kept = set(frame.node.output_axes())
+        return [loop for loop in frame.nest.order if loop.axis in kept and loop not in frame.home]
+
+    def _open(self, copy: int, scope: Scope) -> dict[Loop, Scope]:
+        """The loops over output axes of a copy that are open around a scope, whether or not it is being lowered."""
+        node, nest = self._node(self.plan.copies[copy].value)
+        found = {}
+        for loop in nest.order:
+            opened = self.plan.copies[copy].home.get(loop, Opened(copy, loop))
+            owner = self.frames.get(opened.copy)
+            there = None if owner is None else owner.home.get(opened.loop)
+            if there is not None and loop.axis in node.output_axes() and scope.is_inside(there):
+                found[loop] = there
+        return found
+
+    # -- storage -------------------------------------------------------------------------------------------------------
+
+    def _running(self, copy: int) -> Kept:
+        """Where a running reduction is; it is started when it is first asked for."""
+        if copy not in self.kept:
+            outer = self.plan.running[copy].outer
+            inside = self.frames[outer.copy].home[outer.loop]
+            assert inside.parent is not None
+            self._start(copy, inside.parent)
+        return self.kept[copy]
+
+    def _start(self, copy: int, scope: Scope) -> None:
+        """Make room in a scope, and start there; an output part that is open around it needs no room."""
+        row = self._row(copy, self._open(copy, scope))
+        node, nest, loops = row.node, row.nest, self._outputs(row)
+        dims: list[int] = []
+        entries: list[tuple[int, int | None] | Walk] = []
+        for d, index in enumerate(node.target):
+            axis = index.axis()
+            if axis is None or set(nest.parts(axis)) <= set(loops):
+                entries.append((d, None))
+                dims.append(self.shaped.tensors[row.value].dims[d])
+                continue
+            for part in (part for part in nest.parts(axis) if part in loops):
+                entries.append((d, part.part))
+                dims.append(self.storage.part(node.sizes[axis], nest.factors[axis], part.part))
+        name, exact = self.shaped.tensors[row.value].name, self.plan.running[copy].exact
+        places = []
+        for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
+            if entries:
+                buffer = self._scratch(called, node.acc_dtype, dims, scope)
+                places.append(Place(None, buffer, tuple(entries)))
+            else:
+                places.append(Place(self._local(called), None, ()))
+        self.kept[copy] = Kept(places[0], node.acc_dtype, None if exact else places[1])
+        if not entries:
+            for place in places:
+                assert place.local is not None
+                first = kernel.Define(place.local, node.acc_dtype, start_of(node), mutable=True)
+                scope.block.append(first)
+            return
+
+        def start(body: Block) -> None:
+            body.extend(self._changed(row, place, start_of(node)) for place in places)
+
+        self._over(row, scope, loops, start)
+
+    def _held(self, row: Frame, place: Place, dtype: str) -> Scalar:
+        """The element of a place that a frame is at."""
+        if place.local is not None:
+            return Local(place.local, dtype)
+        assert place.buffer is not None
+        return Load(place.buffer, self._at(row, place, row.node.target), dtype)
+
+    def _changed(self, row: Frame, place: Place, value: Scalar) -> kernel.Statement:
+        """Another value for the element that a frame is at."""
+        if place.local is not None:
+            return kernel.Change(place.local, value)
+        assert place.buffer is not None
+        return kernel.Store(place.buffer, self._at(row, place, row.node.target), value)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _partial(self, frame: Frame, site: Scope, own: list[Loop]) -> Steps:
+        """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
+        assert frame.copy is not None
+        running, kept = self.plan.running[frame.copy], self._running(frame.copy)
+        yield from self._stage_outside(frame)
+        rows = self._outputs(frame)
+        before = self._snapshot(frame, site, rows, kept) if running.scales else None
+        yield from self._inside(frame, site, own, self._step(frame, kept))
+        if before is not None:
+            self._scale(frame, site, rows, kept, before)
+
+    def _step(self, frame: Frame, kept: Kept) -> Callable[[Block], None]:
+        """What fills the innermost block of a running reduction."""
+
+        def step(body: Block) -> None:
+            more = self._accumulated(frame, self._held(frame, kept.place, kept.dtype))
+            self._count(frame, body, self._changed(frame, kept.place, more))
+            if kept.odd is not None:
+                value = converted(self._value(frame), kept.dtype)
+                huge = Apply("mul", (value, Constant(-LEAST, kept.dtype)), kept.dtype)
+                odd = Apply("add", (self._held(frame, kept.odd, kept.dtype), huge), kept.dtype)
+                self._count(frame, body, self._changed(frame, kept.odd, odd))
+
+        return step
+
+    def _snapshot(self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept) -> Place:
+        """Copy the rows that are about to change."""
+        name = f"{self.shaped.tensors[frame.value].name}_old"
+        if not rows:
+            place = Place(self._local(name), None, ())
+            assert place.local is not None
+            held = self._held(frame, kept.place, kept.dtype)
+            site.block.append(kernel.Define(place.local, kept.dtype, held))
+            return place
+        sizes, factors = frame.node.sizes, frame.nest.factors
+        dims = [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
+        walked = tuple(Walk(((1, loop),), None) for loop in rows)
+        place = Place(None, self._scratch(name, kept.dtype, dims, site), walked)
+
+        def copy(body: Block) -> None:
+            body.append(self._changed(frame, place, self._held(frame, kept.place, kept.dtype)))
+
+        self._over(frame, site, rows, copy)
+        return place
+
+    def _scale(
+        self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept, before: Place
+    ) -> None:
+        """Scale the sums that rest on the rows that have changed."""
+        assert frame.copy is not None
+        scope = site
+        for loop in rows:
+            scope = self._enter(frame, loop, scope)
+        old = self._held(frame, before, kept.dtype)
+        new = self._held(frame, kept.place, kept.dtype)
+        local = self._local("factor")
+        scope.block.append(kernel.Define(local, WIDE, _factor(old, new)))
+        factor = Local(local, WIDE)
+        for link in self.plan.running[frame.copy].scales:
+            place = self._running(link.copy).place
+            home = self._open(link.copy, site)
+            home.update(
+                (Loop(axis, loop.part), there)
+                for own, axis in link.axes.items()
+                for loop, there in frame.home.items()
+                if loop.axis == own
+            )
+            row = self._row(link.copy, home)
+
+            def scaled(body: Block, row: Frame = row, place: Place = place) -> None:
+                value = Apply("mul", (self._held(row, place, WIDE), factor), WIDE)
+                body.append(self._changed(row, place, value))
+
+            self._over(row, scope, self._outputs(row), scaled)
+        for loop in reversed(rows):
+            self._leave(frame, loop)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _corrected(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
+        """A sum that is corrected and is read after its loops: start, accumulate, finish, store."""
+        copy = frame.copy
+        assert copy is not None
+        running = self.plan.running
+        self.kept = {n: k for n, k in self.kept.items() if running[n].outer.copy != copy}
+        self._start(copy, scope)
+        kept, result = self.kept[copy], self.shaped.tensors[frame.value].dtype
+        rows = self._outputs(frame)
+
+        def merge(body: Block, value: Scalar) -> None:
+            held = self._held(frame, kept.place, kept.dtype)
+            more = Apply("add", (held, converted(value, kept.dtype)), kept.dtype)
+            body.append(self._changed(frame, kept.place, more))
+
+        tile = tile_shape(frame, self.storage, loops, result)
+        strand = self._strand(copy, strand_shape(frame, self.storage, loops, result))
+        if tile is not None and self._is_still(copy, (*tile.core, *tile.lanes)):
+            yield from self._tiled(frame, scope, tile, merge)
+        elif strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        else:
+            yield from self._inside(frame, scope, loops, self._step(frame, kept))
+
+        def finish(body: Block) -> None:
+            self._write(frame, body, converted(self._final(frame, copy), result))
+
+        self._over(frame, scope, rows, finish)
+
+    def _strand(self, copy: int, strand: Strand | None) -> Strand | None:
+        """A strand with the output loops inside which something corrects the sum counted to those outside."""
+        if strand is None or not self._is_still(copy, strand.core):
+            return None
+        moved = next(
+            n for n in range(len(strand.outputs) + 1) if self._is_still(copy, strand.outputs[n:])
+        )
+        head, outputs = strand.head + strand.outputs[:moved], strand.outputs[moved:]
+        return replace(strand, head=head, outputs=outputs)
+
+    def _is_still(self, copy: int, loops: tuple[Loop, ...]) -> bool:
+        """Whether nothing corrects a sum inside some of its loops: a part of it may then be in registers there."""
+        running = self.plan.running[copy]
+        inside = {Opened(copy, loop) for loop in loops}
+        links = (*running.shifts, *running.divisors)
+        return running.exact and not any(
+            inside & set(self.plan.copies[link.copy].chain) for link in links
+        )
+
+    def _final(self, row: Frame, copy: int) -> Scalar:
+        """The final value of the element that a frame is at.
+
+        It is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN there. An
+        empty sum is what it started with.
+        """
+        running, kept = self.plan.running[copy], self.kept[copy]
+        held = self._held(row, kept.place, kept.dtype)
+        value = held
+        divisors = [self._divisor(row, link) for link in running.divisors]
+        zero = Constant(0, WIDE)
+        odd = zero if kept.odd is None else self._held(row, kept.odd, kept.dtype)
+        for divisor in divisors:
+            value = Apply("where", (Apply("eq", (divisor, zero), "bool"), odd, value), WIDE)
+        for divisor in divisors:
+            value = Apply("div", (value, divisor), WIDE)
+        for link in running.shifts:
+            most = self.kept[link.copy]
+            maximum = self._held(self._linked(row, link), most.place, most.dtype)
+            nothing = Apply("eq", (maximum, Constant(LEAST, most.dtype)), "bool")
+            nan = converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
+            value = Apply("where", (nothing, nan, value), WIDE)
+        sizes = [row.node.sizes[axis] for axis in row.node.reduced_axes()]
+        within = tuple(Within(Affine(()), n) for n in sizes if not self.storage.sizes[n].fixed)
+        return Select(within, value, held, WIDE) if within and value is not held else value
+
+    def _divisor(self, row: Frame, link: Link) -> Scalar:
+        """The final value of a divisor of the element that a frame is at."""
+        there = self._linked(row, link)
+        dtype = self.shaped.tensors[there.value].dtype
+        return converted(converted(self._final(there, link.copy), dtype), WIDE)
+
+    def _linked(self, row: Frame, link: Link) -> Frame:
+        """The element of a reduction that the element of a sum rests on."""
+        home = {
+            Loop(own, loop.part): there
+            for own, axis in link.axes.items()
+            for loop, there in row.home.items()
+            if loop.axis == axis
+        }
+        return self._row(link.copy, home)
+
+
+def _factor(old: Scalar, new: Scalar) -> Scalar:
+    """What e^(x - m) is multiplied by when m grows; 1 where it has not, also for infinities."""
+    shift = Apply("sub", (converted(old, WIDE), converted(finite(new), WIDE)), WIDE)
+    same, one = Apply("eq", (old, new), "bool"), Constant(1, WIDE)
+    return Apply("where", (same, one, Apply("exp", (shift,), WIDE)), WIDE)

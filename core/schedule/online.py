@@ -1,0 +1,391 @@
+"""Which reductions of a kernel are read while they are partial, and how what is made of them stays right.
+
+A reduction staged under a loop over its own reduced axis is read there before it is final (SCHEDULES, section 4,
+rule 6). That is right where every use of it ends in a sum that can be corrected:
+
+    - a maximum m that only shifts an exponential, ``x - m`` with the x that it is the maximum of: each time m grows
+      from m1 to m2, the sum so far is scaled by e^(m1 - m2);
+    - a sum or maximum s that only divides: the quotient is not formed, and the sum of its numerators is divided once,
+      by the final s.
+
+``plan`` looks at one kernel and changes nothing. It follows each copy that staging makes of a value, from the partial
+reductions to the sums that end them, and refuses every other way. What the state of a value means:
+
+    raw       it is a partial reduction
+    shifted   it is x - m
+    product   e^-m for the maxima ``shifts``, the numerator of ``divisors``, and factors that are free of them
+"""
+
+from __future__ import annotations
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.nest import Scheduled, unscheduled
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.shaped import Assignment, Read
+from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.record import record, replace
+from ilang.core.schedule.copies import Copies, Copy, Opened
+from ilang.core.schedule.fuse import Provenance, mapping
+from ilang.core.schedule.refusals import interleaved, parallel, unfinished
+
+LEAST = float("-inf")
+
+Axes = dict[int, int]
+"""The output axes of a reduction, and the axis of another assignment that each is there."""
+
+
+@record
+class Link:
+    """A copy, and where the output axes of one side of a correction are on the other."""
+
+    copy: int
+    axes: Axes
+
+
+@record
+class Running:
+    """What is kept while loops run: a partial reduction, a sum that is corrected, or both in one.
+
+    ``outer`` is the outermost loop over its reduced axes: it starts before that. ``shifts`` are the maxima whose growth
+    scales it, ``divisors`` divide it in the end, ``scales`` are the sums that it scales when it grows. ``exact`` says
+    that where a divisor ends as 0, so does the sum, since the divisor sums the numerators themselves.
+    """
+
+    partial: bool
+    outer: Opened
+    shifts: tuple[Link, ...] = ()
+    divisors: tuple[Link, ...] = ()
+    scales: tuple[Link, ...] = ()
+    exact: bool = True
+
+
+@record
+class Plan:
+    """The copies of a kernel, root first; what runs among them, and the scalars that are computed instead."""
+
+    copies: tuple[Copy, ...]
+    running: dict[int, Running]
+    scalars: dict[int, Scalar]
+
+
+def plan(scheduled: Scheduled, provenance: Provenance, root: int) -> Plan:
+    """The plan of the kernel that computes ``root``; empty where nothing is partial.
+
+    Raises:
+        ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
+    """
+    if any(nest is not None and nest.written for nest in scheduled.nests):
+        copies = Copies(scheduled, provenance, root)
+        if any(copies.partial(number) for number in range(len(copies.found))):
+            return _Planning(copies).run()
+    return Plan((), {}, {})
+
+
+@record
+class _State:
+    """How a value depends on partial reductions (see above); both tables are by copy."""
+
+    kind: str
+    shifts: dict[int, Axes]
+    divisors: dict[int, Axes]
+    exact: bool = True
+
+    def all(self) -> dict[int, Axes]:
+        """Every partial reduction it depends on."""
+        return {**self.shifts, **self.divisors}
+
+    def first(self) -> int:
+        """One of them, to name it."""
+        return next(iter(self.all()))
+
+
+Found = tuple[_State | None, Scalar]
+"""The state of a scalar, and what is computed in its place."""
+
+
+class _Planning:
+    """One kernel under analysis."""
+
+    def __init__(self, copies: Copies) -> None:
+        self.copies = copies
+        self.states: dict[int, _State] = {}
+        self.scalars: dict[int, Scalar] = {}
+        self.running: dict[int, Running] = {}
+
+    def run(self) -> Plan:
+        """Producers have smaller numbers than readers, so copies are done by value."""
+        found = self.copies.found
+        for number in sorted(range(len(found)), key=lambda n: found[n].value):
+            self._copy(number)
+        return Plan(tuple(found), self.running, self.scalars)
+
+    def _copy(self, number: int) -> None:
+        node, copies = self.copies.node(number), self.copies
+        reads = [self._read(number, read) for read in node.reads]
+        state, scalar = self._scalar(number, reads, node.scalar)
+        partial = copies.partial(number)
+        if state is not None:
+            self.scalars[number] = scalar
+            if node.acc is None or node.base is not None:
+                self._check_passed(number, state)
+                self.states[number] = state
+                return
+            self._check_sum(number, state)
+            for copy, axes in state.shifts.items():
+                known = self.running[copy]
+                self.running[copy] = replace(known, scales=(*known.scales, Link(number, axes)))
+        if partial:
+            self._check_partial(number)
+            own = {axis: axis for axis in node.output_axes()}
+            self.states[number] = _State("raw", {}, {number: own})
+        if partial or state is not None:
+            links = ([], []) if state is None else (_links(state.shifts), _links(state.divisors))
+            self.running[number] = Running(
+                bool(partial),
+                copies.outermost(number),
+                tuple(links[0]),
+                tuple(links[1]),
+                exact=state is None or state.exact,
+            )
+
+    def _read(self, number: int, read: Read) -> _State | None:
+        """The state of what a read delivers, in the axes of the reader."""
+        source = self.copies.found[number].sources.get(read)
+        state = None if source is None else self.states.get(source.copy)
+        if source is None or state is None:
+            return None
+        names = mapping(self.copies.node(source.copy), read)
+        plain = read.outside == "never"
+
+        def moved(table: dict[int, Axes]) -> dict[int, Axes]:
+            nonlocal plain
+            found = {}
+            for copy, axes in table.items():
+                there = {own: names[axis] for own, axis in axes.items() if axis in names}
+                plain &= len(set(there.values())) == len(axes)
+                found[copy] = there
+            return found
+
+        result = _State(state.kind, moved(state.shifts), moved(state.divisors), state.exact)
+        if not plain:
+            text = unscheduled(self.copies.node(number))
+            why = f"{text} reads it, or what is made of it, by an index that is no axis of its own"
+            raise unfinished(self.copies, state.first(), number, why)
+        return result
+
+    # -- what a partial value may meet ---------------------------------------------------------------------------------
+
+    def _scalar(self, number: int, reads: list[_State | None], scalar: Scalar) -> Found:
+        """The state of a scalar of a copy whose reads have these states."""
+        match scalar:
+            case Operand():
+                return reads[scalar.number], scalar
+            case Convert():
+                state, inner = self._scalar(number, reads, scalar.argument)
+                if state is None:
+                    return None, scalar
+                if {scalar.dtype, scalar.argument.dtype} - set(FLOATS):
+                    raise self._refused(number, state, f"converts it to {scalar.dtype}")
+                return state, Convert(inner, scalar.dtype)
+            case Apply():
+                found = [self._scalar(number, reads, part) for part in scalar.arguments]
+                if all(state is None for state, _ in found):
+                    return None, scalar
+                return self._applied(number, scalar, found)
+            case _:
+                return None, scalar
+
+    def _applied(self, number: int, scalar: Apply, found: list[Found]) -> Found:
+        """A primitive on arguments of which one depends on a partial reduction."""
+        states = [state for state, _ in found]
+        kinds = ["" if state is None else state.kind for state in states]
+        parts = tuple(part for _, part in found)
+        whole = replace(scalar, arguments=parts)
+        match scalar.primitive, *kinds:
+            case ("copy" | "neg", "product") | ("copy", "shifted"):
+                return states[0], whole
+            case "mul", "" | "product", "" | "product":
+                return self._together(number, states[0], states[1]), whole
+            case "div", "product", "":
+                return states[0], whole
+            case "div", "" | "product", "raw":
+                return self._divided(number, scalar, states), parts[0]
+            case "recip", "raw":
+                assert states[0] is not None
+                return replace(states[0], kind="product", exact=False), Constant(1, scalar.dtype)
+            case "sub", "", "raw":
+                return self._shifted(number, scalar, states[1]), replace(
+                    scalar, arguments=(parts[0], finite(parts[1]))
+                )
+            case "exp", "shifted":
+                assert states[0] is not None
+                return replace(states[0], kind="product"), whole
+            case _:
+                pass
+        state = next(state for state in states if state is not None)
+        raise self._refused(number, state, self._says(scalar, kinds))
+
+    def _says(self, scalar: Apply, kinds: list[str]) -> str:
+        """What an operation does that nothing corrects."""
+        says = PRIMITIVES[scalar.primitive].says
+        kind = next(kind for kind in kinds if kind)
+        what = {"raw": "it", "shifted": "x - m", "product": "a product made of it"}[kind]
+        if kind == "shifted":
+            return f"does not take x - m right to the base e, but to: {says}"
+        return f"takes {what} to: {says}"
+
+    def _together(self, number: int, left: _State | None, right: _State | None) -> _State:
+        """A product of two values."""
+        if left is None or right is None:
+            state = left or right
+            assert state is not None
+            return state
+        if set(left.all()) & set(right.all()):
+            raise self._refused(number, left, "takes it twice, in both factors")
+        return _State(
+            "product",
+            {**left.shifts, **right.shifts},
+            {**left.divisors, **right.divisors},
+            left.exact and right.exact,
+        )
+
+    def _divided(self, number: int, scalar: Apply, states: list[_State | None]) -> _State:
+        """A quotient by a partial reduction: its numerator, and the divisor as a debt."""
+        assert states[1] is not None
+        copy = states[1].first()
+        made = self.copies.node(copy)
+        exact = False
+        if made.acc == "+":
+            read = self._operand(number, scalar.arguments[0])
+            node = None if read is None else self.copies.scheduled.shaped.nodes[read.value]
+            exact = (
+                isinstance(node, Assignment)
+                and isinstance(node.scalar, Apply)
+                and node.scalar.primitive == "exp"
+                and self._is_of(number, scalar.arguments[0], copy, scalar.arguments[1])
+            )
+        debt = replace(states[1], kind="product", exact=exact)
+        return self._together(number, states[0], debt)
+
+    def _shifted(self, number: int, scalar: Apply, state: _State | None) -> _State:
+        """``x - m``: of the elements that m is the maximum of, or nothing keeps e^(x - m) from overflowing."""
+        assert state is not None
+        copy = state.first()
+        if self.copies.node(copy).acc != ">":
+            raise self._refused(number, state, "subtracts it: only a maximum may be subtracted")
+        if not self._is_of(number, scalar.arguments[0], copy, scalar.arguments[1]):
+            why = "subtracts it from something else than the elements that it is the maximum of"
+            raise self._refused(number, state, why)
+        return _State("shifted", state.divisors, {})
+
+    def _operand(self, number: int, scalar: Scalar) -> Read | None:
+        """The read that a scalar is, but for its type."""
+        while isinstance(scalar, Convert):
+            scalar = scalar.argument
+        return (
+            self.copies.node(number).reads[scalar.number] if isinstance(scalar, Operand) else None
+        )
+
+    def _is_of(self, number: int, part: Scalar, copy: int, whole: Scalar) -> bool:
+        """Whether, when a copy computes, the reduction ``copy`` has taken in the element that ``part`` reads."""
+        made = self.copies.node(copy)
+        read, result = self._operand(number, part), self._operand(number, whole)
+        taken = self._operand(copy, made.scalar)
+        if read is None or result is None or taken is None or read.value != taken.value:
+            return False
+        pairs = self.copies.found[number].sources[result].pairs
+        names = {**mapping(made, result), **pairs}
+        inside = set(made.reduced_axes()) - set(pairs)
+        return read.outside == taken.outside == "never" and all(
+            theirs.axis() in inside
+            or (theirs.axis() in names and names[theirs.axis() or 0] == ours.axis())
+            for theirs, ours in zip(taken.index, read.index, strict=True)
+        )
+
+    # -- where it may be -----------------------------------------------------------------------------------------------
+
+    def _check_partial(self, number: int) -> None:
+        """Rules of the reduction itself: its operator, and the loops between its start and its place."""
+        copies = self.copies
+        node, chain = copies.node(number), copies.found[number].chain
+        if node.acc not in ("+", ">"):
+            says = OPS[node.acc or "+"].reduction_says
+            raise unfinished(copies, number, None, f"nothing corrects what is made of a {says}")
+        shared = set(copies.found[number].home.values())
+        for opened in chain[chain.index(copies.outermost(number)) :]:
+            if opened not in shared:
+                raise interleaved(copies, number, opened)
+        over = copies.partial(number)
+        for other in range(len(copies.found)):
+            nest = copies.nest(other)
+            for position, loop in enumerate(nest.order):
+                if nest.role(position) == "p" and copies.opened(other, loop) in over:
+                    raise parallel(copies, number, other, loop)
+
+    def _check_passed(self, number: int, state: _State) -> None:
+        """A value that is no sum must be used up in the iteration in which it is computed."""
+        copy, text = self.copies.found[number], unscheduled(self.copies.node(number))
+        for partial in state.all():
+            if not set(self.copies.partial(partial)) <= set(copy.home.values()):
+                why = f"{text} keeps values of several iterations"
+                why = f"{text} stores what is made of it" if number == 0 else why
+                raise unfinished(self.copies, partial, number, why)
+
+    def _check_sum(self, number: int, state: _State) -> None:
+        """Conditions (i) to (iii) of the rule on the sum that ends a path."""
+        copies, node = self.copies, self.copies.node(number)
+        if state.kind != "product":
+            raise self._refused(number, state, "reduces it")
+        if node.acc != "+":
+            says = OPS[node.acc or "+"].reduction_says
+            raise self._refused(number, state, f"takes the {says} of what is made of it")
+        if any(read.outside == "skip" for read in node.reads):
+            raise self._refused(number, state, "leaves out iterations")
+        for partial, axes in state.all().items():
+            made = copies.node(partial)
+            lost = [own for own, axis in axes.items() if axis not in node.output_axes()]
+            if lost:
+                name = made.axes[lost[0]].name
+                raise self._refused(
+                    number, state, f"sums over {name}, an axis that it keeps", partial
+                )
+            if not set(copies.partial(partial)) <= set(copies.reduced(number)):
+                raise self._refused(number, state, "does not sum over that loop", partial)
+            if copies.outermost(partial) != copies.outermost(number):
+                why = "sums over a loop outside, in which it starts again and again"
+                raise self._refused(number, state, why, partial)
+            if not self._is_aligned(partial, number, axes):
+                raise self._refused(number, state, "splits or places its rows otherwise", partial)
+
+    def _is_aligned(self, partial: int, number: int, axes: Axes) -> bool:
+        """Whether the rows of a partial reduction are rows of a sum, part by part."""
+        copies = self.copies
+        chain, home = copies.found[partial].chain, copies.found[partial].home
+        for own, axis in axes.items():
+            if copies.nest(partial).factors[own] != copies.nest(number).factors[axis]:
+                return False
+            for mine, theirs in zip(
+                copies.nest(partial).parts(own), copies.nest(number).parts(axis), strict=True
+            ):
+                opened = copies.opened(number, theirs)
+                if opened in chain and home.get(mine) != opened:
+                    return False
+        return True
+
+    def _refused(
+        self, number: int, state: _State, why: str, partial: int | None = None
+    ) -> Exception:
+        text = unscheduled(self.copies.node(number))
+        chosen = state.first() if partial is None else partial
+        return unfinished(self.copies, chosen, number, f"{text} {why}")
+
+
+def _links(table: dict[int, Axes]) -> list[Link]:
+    return [Link(copy, axes) for copy, axes in table.items()]
+
+
+def finite(maximum: Scalar) -> Scalar:
+    """A maximum to subtract: 0 where nothing but -inf has been seen, so that e^(x - m) is 0 and no NaN."""
+    least, zero = Constant(LEAST, maximum.dtype), Constant(0, maximum.dtype)
+    nothing = Apply("eq", (maximum, least), "bool")
+    return Apply("where", (nothing, zero, maximum), maximum.dtype)

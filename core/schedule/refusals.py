@@ -1,0 +1,69 @@
+"""The errors of partial reductions: which, where, why, and the nearest schedule without one."""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import Label, ScheduleError
+from ilang.core.ir.nest import Loop, loop_text, schedule_text, unscheduled
+from ilang.core.record import replace
+from ilang.core.schedule.copies import Copies, Opened
+
+
+def unfinished(copies: Copies, partial: int, blamed: int | None, why: str) -> ScheduleError:
+    """E0323: the value of a partial reduction is used where it is not final, in a way that nothing corrects."""
+    node = copies.node(partial)
+    name = _name(copies, copies.outermost(partial))
+    message = (
+        f"{unscheduled(node)} is staged under loop {name} over its own reduced axis, "
+        f"where its value is not final, and {why}"
+    )
+    span = node.span if blamed is None else copies.node(blamed).span
+    labels = [] if blamed is None else [Label(node.span, "staged here")]
+    return ScheduleError("E0323", message, span, _outside(copies, partial), labels)
+
+
+def interleaved(copies: Copies, partial: int, opened: Opened) -> ScheduleError:
+    """E0328: a loop that a partial reduction does not have is around it, inside a loop over its reduced axis."""
+    node = copies.node(partial)
+    inner, outer = _name(copies, opened), _name(copies, copies.outermost(partial))
+    message = (
+        f"{unscheduled(node)} is staged inside loop {inner}, which it does not have, "
+        f"and that inside loop {outer} over its own reduced axis: it would count every element again"
+    )
+    labels = [Label(copies.node(opened.copy).span, f"has loop {inner}")]
+    return ScheduleError("E0328", message, node.span, _outside(copies, partial), labels)
+
+
+def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleError:
+    """E0329: the loop over which a reduction is partial is parallel."""
+    node, owner = copies.node(partial), copies.node(other)
+    name = loop_text(owner, loop)
+    message = (
+        f"loop {name} of {unscheduled(owner)} is parallel, and {unscheduled(node)}, staged inside, "
+        "is carried from one iteration of it to the next"
+    )
+    written = owner.schedule.span if owner.schedule is not None else owner.span
+    labels = [Label(node.span, "staged here")]
+    help_line = f"leave out the role p of loop {name}"
+    return ScheduleError("E0329", message, written, help_line, labels)
+
+
+def _name(copies: Copies, opened: Opened) -> str:
+    return loop_text(copies.node(opened.copy), opened.loop)
+
+
+def _outside(copies: Copies, partial: int) -> str:
+    """The schedule of a reader with the digit moved before the loops over which the reduction is partial."""
+    over = copies.partial(partial)
+    for number, copy in enumerate(copies.found):
+        for read, source in copy.sources.items():
+            if source.copy != partial:
+                continue
+            node, nest = copies.node(number), copies.nest(number)
+            first = next(n for n, x in enumerate(nest.order) if copies.opened(number, x) in over)
+            sites = tuple(
+                first if other == read else site
+                for other, site in zip(node.reads, nest.sites, strict=True)
+            )
+            legal = schedule_text(node, replace(nest, sites=sites))
+            return f"stage it before that loop: `{unscheduled(node)} {legal}`"
+    raise AssertionError("a partial reduction is staged by a reader")
