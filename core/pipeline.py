@@ -172,6 +172,8 @@ def landings(text: str) -> dict[str, str]:
     value: Any = text
     shown = {}
     for step in STEPS[:_KERNEL]:
+        if isinstance(value, Shaped):
+            lower(value)  # what is wrong with a schedule is told as every user sees it
         value = _taken(step, value)
         shown[step.section] = step.show(value)
     return shown

@@ -225,6 +225,12 @@ def test_what_no_loops_can_follow_is_refused(text: str, code: str) -> None:
         "((I & I) >> vsc*vcs~vsc || 0 c v s 1)",
         ">ab~b | b:5:4,a:2 | b a a' b' b'' 0",
         "+wee~we | e:16 | w 0 e e'",
+        "+ii~. || 0 i",
+        "+wee~w | e:4 | 0 e' w e",
+        "v(-o:2+3)(3r-1)~vor || v r 0 o",
+        "om(q+g+1)*mg~omqg || m q 1 g 0 o",
+        "o-orga~roga || g o r a 1 >> ((I & I) >> avsn*avwn~awsvn || s w v a n 0 1)",
+        "ij*ij~ij | j:8,i:4 | j i i' j' >> >ij~j | j:8,i:4 | j i i' j' 0",
     ],
 )
 def test_what_roles_and_digits_allow_is_right(text: str) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ilang.core import pipeline
 from tests.property import schedules
 from tests.property.checking import check
 from tests.property.schedules import RULES, draw, refusal, sorted_out
@@ -74,3 +77,13 @@ def test_printed_schedules_give_the_same_code() -> None:
         shaped = schedules.shaped_of(schedules.bare(draw(seed)))
         again = schedules.written_back(shaped)
         assert schedules.code(again) == schedules.code(shaped), draw(seed).written.text
+
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_printed_schedules_of_golden_programs_give_the_same_code(path: Path) -> None:
+    text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "program"))
+    assert schedules.code(schedules.written_back(shaped)) == schedules.code(shaped)
