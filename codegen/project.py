@@ -22,6 +22,7 @@ from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, To
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.graph import Graph
+from ilang.core.ir.kernel import Tile, statements_within
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
@@ -252,7 +253,9 @@ def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
 def _parts(function: Function) -> list[str]:
     """The names that the files derive from the name of a function."""
     derived = ["sizes", "work", "plan", "layout", *TEST_PARTS]
-    derived += [kernel.name for kernel in function.program.kernels]
+    for kernel in function.program.kernels:
+        tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
+        derived += [kernel.name, *(f"{kernel.name}_tile{n}" for n in range(tiles))]
     return [f"{function.name()}_{part}" for part in derived]
 
 

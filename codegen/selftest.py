@@ -248,7 +248,7 @@ def _largest(array: Array) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _extents(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Extents to run a function at, and (only the arguments count) extents that it must refuse.
 
     Nothing is run if the reference evaluator could hold no case.
@@ -263,6 +263,9 @@ def _extents(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int,
     larger = function.settled(_spread(function, LARGER_PRIMES, WINDOWS, 0))
     if free and larger is not None and _fits(function, larger, LARGEST_ADDED):
         runs.append(larger)
+    tiled = function.settled(_beyond_tiles(function))
+    if free and tiled is not None and _fits(function, tiled):
+        runs.append(tiled)
     ones = _spread(function, (1,), (1,), 0)
     base = ones if small is None else small
     varied = [
@@ -305,6 +308,20 @@ def _spread(
     return tuple(extents)
 
 
+def _beyond_tiles(function: Function) -> tuple[int, ...]:
+    """Extents of more than one tile of a written schedule, the last one ragged; small ones where nothing is split."""
+    extents = list(_spread(function, PRIMES, WINDOWS, 0))
+    for node in function.shaped.nodes:
+        if not isinstance(node, Assignment) or node.schedule is None:
+            continue
+        sizes = {axis.name: size for axis, size in zip(node.axes, node.sizes, strict=True)}
+        for split in node.schedule.splits:
+            tile, size = math.prod(split.factors), sizes[split.axis]
+            if function.shaped.sizes[size].is_argument():
+                extents[size] = max(extents[size], tile + tile // 2 + 1)
+    return tuple(extents)
+
+
 def _fits(function: Function, extents: Sequence[int], most: int = LARGEST_DOMAIN) -> bool:
     """Whether every tensor and every domain of a program has at most so many elements."""
     shaped = function.shaped
@@ -327,7 +344,7 @@ def selftest(functions: Sequence[Function], stem: str) -> str:
     for function in functions:
         body += _entry(function)
         positive = _is_positive(function.shaped)
-        runs, refused = _extents(function)
+        runs, refused = extents_of(function)
         for value in function.shaped.inputs if runs else ():
             dtype = function.shaped.tensors[value].dtype
             tables[_table_name(dtype, positive)] = _table_text(dtype, positive)

@@ -11,6 +11,7 @@ import functools
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ToolError
@@ -179,6 +180,23 @@ def build(text: str, folder: Path, variant: Variant) -> bytes:
         if status < 0 or not dropped:
             raise _failure(command, folder, status, said)
         _refused.update((compiler, flag) for flag in dropped)
+
+
+def build_program(folder: Path, sources: Sequence[str], name: str) -> bool:
+    """Compile C files of a folder to a program, with sanitizers where the compiler has them: whether it has.
+
+    Raises:
+        ToolError: E0901 to E0905, E0907, E0909.
+    """
+    compiler, standard = find_compiler(), [f for f in STANDARD if f not in ("-shared", "-fPIC")]
+    command: list[str] = []
+    status, said = 0, ""
+    for speed in ((*SANITIZED, "-fno-sanitize-recover=all"), FAST[:1]):
+        command = [*compiler.command, *standard, *speed, *sources, "-o", name, "-lm"]
+        status, said = _run(command, folder)
+        if status == 0:
+            return speed != FAST[:1]
+    raise _failure(command, folder, status, said)
 
 
 _refused: set[tuple[Compiler, str]] = set()

@@ -37,6 +37,14 @@ class Label:
     text: str
 
 
+@record
+class Fix:
+    """What to write in place of a part of the text."""
+
+    span: Span
+    text: str
+
+
 class Error(Exception):
     """Base of every failure this package raises for a mistake in a program, its data, or its surroundings.
 
@@ -81,7 +89,13 @@ class MeaningError(Error):
 
 
 class ScheduleError(Error):
-    """E03: a schedule that is not well formed or not legal."""
+    """E03: a schedule that is not well formed or not legal; ``fix`` is the nearest legal one, where one is known."""
+
+    fix: Fix | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """As any error, with what would be legal."""
+        return *super().__reduce__(), {"fix": self.fix}
 
 
 class ModuleError(Error):
@@ -215,6 +229,8 @@ def _drawn(line: str, focus: int) -> tuple[str, list[int]]:
 def as_object(error: Error) -> dict[str, object]:
     """The diagnostic as one JSON-ready object (``--json``)."""
     span = error.span
+    fix = error.fix if isinstance(error, ScheduleError) else None
+    fixed = {} if fix is None else {"fix": {**_place(fix.span), "text": fix.text}}
     return {
         "code": error.code,
         "message": error.message,
@@ -227,6 +243,15 @@ def as_object(error: Error) -> dict[str, object]:
             for at in error.labels
         ],
         "help": error.help,
+        **fixed,
+    }
+
+
+def _place(span: Span) -> dict[str, object]:
+    return {
+        "line": span.line_number(),
+        "column": span.column(),
+        "length": max(1, span.end - span.start),
     }
 
 

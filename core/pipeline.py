@@ -14,6 +14,7 @@ from ilang.core.check import graph as graph_check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
+from ilang.core.diagnostic import ScheduleError
 from ilang.core.infer.fit import fit_shaped
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
@@ -134,7 +135,20 @@ def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[
 
 
 def lower(shaped: Shaped) -> Program:
-    """The kernels of a shaped program."""
+    """The kernels of a shaped program.
+
+    Raises:
+        ScheduleError: E0320 to E0329, with the nearest legal schedule.
+    """
+    try:
+        return _lowered(shaped)
+    except ScheduleError as error:
+        from ilang.core.schedule.advice import advised
+
+        raise advised(shaped, error, _lowered) from None
+
+
+def _lowered(shaped: Shaped) -> Program:
     value: Any = shaped
     for step in STEPS[_SHAPED:_KERNEL]:
         value = _taken(step, value)
@@ -149,7 +163,8 @@ def explain(
     from ilang.core import explanation
 
     shaped = infer(graph, shapes=shapes)
-    return explanation.explain(graph, shaped_to_nest(shaped), lower(shaped), verbose)
+    program = lower(shaped)
+    return explanation.explain(graph, shaped_to_nest(shaped), program, verbose)
 
 
 def landings(text: str) -> dict[str, str]:

@@ -20,6 +20,9 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
+from ilang.codegen.targets.c_stream import HELPER, is_streamed
+from ilang.codegen.targets.c_stream import condition as stream_condition
+from ilang.codegen.targets.c_stream import lines as stream_lines
 from ilang.codegen.targets.c_tile import TileText, extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
@@ -54,6 +57,7 @@ INCLUDES = (
     "#include <math.h>",
     "#include <stddef.h>",
     "#include <stdint.h>",
+    "#include <string.h>",
     "#ifdef _OPENMP",
     "#include <omp.h>",
     "#endif",
@@ -188,6 +192,8 @@ class _Emission:
                     found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For) and s.rest is not None:
                     found.add("min_i64")
+                if isinstance(s, For) and is_streamed(self.program, s):
+                    found |= {"min_i64", "stream"}
                 if isinstance(s, For) and s.parallel and any(self._parallel(s, spelling)):
                     found |= {"threads", "thread"} if use.private else {"threads"}
         return found
@@ -309,14 +315,29 @@ class _Emission:
         if loop.rest is not None:
             whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
             first, size = f"{first}, end_{name} = {whole}", f"end_{name}"
-        if loop.parallel:
-            yield from self._parallel(loop, spelling)
         if loop.lanes > 1:
             yield f"{indent}{{"
             yield f"{indent}{INDENT}const int64_t end_{name} = {whole};"
             yield from self._laned(loop, f"end_{name}", spelling, indent + INDENT, use)
             yield f"{indent}}}"
             return
+        if is_streamed(self.program, loop):
+            pragma = list(self._parallel(loop, spelling)) if loop.parallel else []
+            yield f"{indent}if ({stream_condition(self.program, loop, spelling)}) {{"
+            yield from stream_lines(self.program, loop, spelling, indent + INDENT, pragma)
+            yield f"{indent}}} else {{"
+            yield from self._plain_for(loop, first, size, spelling, indent + INDENT, use)
+            yield f"{indent}}}"
+            return
+        yield from self._plain_for(loop, first, size, spelling, indent, use)
+
+    def _plain_for(
+        self, loop: For, first: str, size: str, spelling: Spelling, indent: str, use: Use
+    ) -> Iterator[str]:
+        """A loop one iteration after the other, or on several threads."""
+        name = spelling.variable(loop.variable)
+        if loop.parallel:
+            yield from self._parallel(loop, spelling)
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
         yield f"{indent}for ({first}; {name} < {size}; ++{name}) {{"
@@ -408,6 +429,9 @@ def _called(scalar: Apply) -> set[str]:
 
 def _helper(name: str) -> Iterator[str]:
     """The definition of a helper function."""
+    if name == "stream":
+        yield from HELPER
+        return
     if name in THREADS:
         yield from THREADS[name]
         return

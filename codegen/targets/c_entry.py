@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ilang.codegen.targets.c_stream import is_streamed
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, identifier
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import (
@@ -58,6 +59,10 @@ class Use:
         for s in statements_within(kernel.body):
             if isinstance(s, For):
                 sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
+                if is_streamed(program, s):
+                    store = s.body[-1]
+                    assert isinstance(store, Store)
+                    sizes |= set(program.buffers[store.buffer].dims)
             elif isinstance(s, If):
                 sizes |= _of_conditions(s.within)
             elif isinstance(s, (Define, Change, Store)):

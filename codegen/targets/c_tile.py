@@ -241,9 +241,9 @@ class TileText:
         yield f"{INDENT}{kind} {ACC}[{rows}][{vectors}];"
         start = self.spelling.expression(self.tile.start)
         yield from self._over_tile(
-            f"{ACC}[row][v] = ({kind}){{0}} + {start};"
+            f"{ACC}[tile_row][part] = ({kind}){{0}} + {start};"
             if start not in ("0.0f", "0.0")
-            else f"{ACC}[row][v] = ({kind}){{0}};"
+            else f"{ACC}[tile_row][part] = ({kind}){{0}};"
         )
         indent = INDENT
         for loop, rest in zip(self.loops[:-1], self.rests, strict=False):
@@ -267,8 +267,8 @@ class TileText:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
         name = identifier(self.program.buffers[self.tile.buffer].name)
-        place = f"{name}[row * {self.dims[-1]} + v * {self.lanes}]"
-        yield from self._over_tile(f"*({kind}u *)&{place} = {ACC}[row][v];")
+        place = f"{name}[tile_row * {self.dims[-1]} + part * {self.lanes}]"
+        yield from self._over_tile(f"*({kind}u *)&{place} = {ACC}[tile_row][part];")
         yield "}"
         if self._contracts():
             yield "#ifdef __clang__"
@@ -282,9 +282,9 @@ class TileText:
         """A statement for every vector of the tile."""
         rows, vectors = prod(self.dims[:-1]), self.dims[-1] // self.lanes
         yield f"#pragma GCC unroll {rows}"
-        yield f"{INDENT}for (int row = 0; row < {rows}; ++row) {{"
+        yield f"{INDENT}for (int tile_row = 0; tile_row < {rows}; ++tile_row) {{"
         yield f"#pragma GCC unroll {vectors}"
-        yield f"{INDENT}{INDENT}for (int v = 0; v < {vectors}; ++v) {statement}"
+        yield f"{INDENT}{INDENT}for (int part = 0; part < {vectors}; ++part) {statement}"
         yield f"{INDENT}}}"
 
 

@@ -55,6 +55,10 @@ class Nest:
         """The role of the loop at a position of the order, or ""."""
         return self.roles[position] if self.roles else ""
 
+    def space(self, read: int) -> str:
+        """The role of a staged read, or ""."""
+        return self.spaces[read] if self.spaces else ""
+
 
 @record
 class Scheduled:
@@ -73,7 +77,7 @@ def schedule_text(node: Assignment, nest: Nest) -> str:
     """The nest in the notation of schedules: ``| i:8 | i k i' j 0 | i:p``."""
     words = []
     for depth in range(len(nest.order) + 1):
-        words += [str(number) for number, site in enumerate(nest.sites) if site == depth]
+        words += [str(node.operand(n)) for n, site in enumerate(nest.sites) if site == depth]
         words += ["!"] if nest.start == depth else []
         if depth < len(nest.order):
             words.append(loop_text(node, nest.order[depth]))
@@ -87,7 +91,7 @@ def schedule_text(node: Assignment, nest: Nest) -> str:
         for loop, role in zip(nest.order, nest.roles, strict=False)
         if role
     ]
-    roles += [f"{number}:{space}" for number, space in enumerate(nest.spaces) if space]
+    roles += [f"{node.operand(n)}:{space}" for n, space in enumerate(nest.spaces) if space]
     text = (f"| {splits} | " if splits else "|| ") + " ".join(words)
     return f"{text} | {','.join(roles)}" if roles else text.rstrip()
 

@@ -129,6 +129,7 @@ class Assignment:
 
     With a ``base``, the tensor is that value with the elements at ``target`` stored anew, or accumulated into where
     there is an ``acc``: what one assignment cannot write alone (diagonals, parts of a concatenation).
+    ``operands`` numbers the reads as they are written; empty where that is their order.
     """
 
     axes: tuple[Axis, ...]
@@ -142,6 +143,11 @@ class Assignment:
     text: str
     span: Span
     base: int | None = None
+    operands: tuple[int, ...] = ()
+
+    def operand(self, read: int) -> int:
+        """The written operand that a read delivers: constants are operands, but no reads."""
+        return self.operands[read] if self.operands else read
 
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""

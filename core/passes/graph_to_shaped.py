@@ -219,7 +219,8 @@ class _Shaping(Assembly):
     def _assignment(self, value: int, node: graph.Assignment) -> None:
         delivered: list[Scalar] = []
         reads: list[shaped.Read] = []
-        for read in node.reads:
+        operands: list[int] = []
+        for operand, read in enumerate(node.reads):
             if read.value in self.constants:
                 delivered.append(self.constants[read.value])
                 continue
@@ -227,6 +228,7 @@ class _Shaping(Assembly):
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
             outside = self.extents.outside(value, read)
             reads.append(shaped.Read(source, read.index, outside))
+            operands.append(operand)
         scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
         result = shaped.Assignment(
             node.axes,
@@ -239,6 +241,7 @@ class _Shaping(Assembly):
             node.schedule,
             node.text,
             node.span,
+            operands=tuple(operands) if len(operands) < len(node.reads) else (),
         )
         self._add(value, result, dtype)
 

@@ -34,13 +34,14 @@ class Copy:
 class _Dimension:
     """A dimension of a copy: the input's, the loops that walk it with their steps, and its extent.
 
-    ``plain`` is the one loop part that it is, where it is no more than that.
+    ``plain`` is the one loop part that it is, where it is no more than that, and ``step`` its step in the input.
     """
 
     dim: int
     walk: Walk
     size: int
     plain: Loop | None
+    step: int
 
 
 def copy_of(
@@ -48,7 +49,8 @@ def copy_of(
 ) -> Copy:
     """The tile that the loops below a site read, a dimension per loop, in the order in which they read it.
 
-    An axis whose parts follow each other is one dimension, as is an affine group: the window that it reaches.
+    An axis whose parts follow each other is one dimension, as is an affine group: the window that it reaches. Each
+    loop of a group that is walked backwards has a dimension of its own.
 
     Args:
         storage: the sizes of the program.
@@ -70,9 +72,10 @@ def copy_of(
         for walk in _walks(index, steps, below, nest):
             size = _extent(storage, reader, walk, tensor.dims[d])
             loop = walk.terms[0][1]
-            single = index.axis() is not None and len(walk.terms) == 1
-            plain = loop if single else None
-            found.append(_Dimension(d, walk, size, plain))
+            falls = any(step < 0 for step, _ in steps)
+            single = (falls or index.axis() is not None) and len(walk.terms) == 1
+            step = {part: step for step, part in steps}[loop] if single else 1
+            found.append(_Dimension(d, walk, size, loop if single else None, step))
     found.sort(key=lambda entry: max(below.index(loop) for _, loop in entry.walk.terms))
     return _copy(reader, read, tensor, found, home)
 
@@ -84,8 +87,10 @@ def _walks(
     if not steps:
         return []
     axis = index.axis()
-    if axis is None:
+    if axis is None and all(step > 0 for step, _ in steps):
         return [Walk(tuple(steps), None)]
+    if axis is None:  # a window that is walked backwards: a dimension per loop
+        return [Walk(((1, loop),), None) for _, loop in steps]
     first = below.index(steps[0][1])
     if tuple(below[first : first + len(steps)]) == nest.parts(axis):
         return [Walk(tuple(steps), None)]
@@ -124,14 +129,20 @@ def _copy(
         ]
         for index in read.index
     ]
+    kept = []
     for entry in found:
         loop = entry.plain
+        if (
+            loop is not None and loop in order
+        ):  # a diagonal: one loop walks two dimensions of the input
+            source[entry.dim].append((entry.step, loop))
+            continue
+        kept.append(entry)
         if loop is None:
             loop = Loop(len(node.axes) + len(sizes))
             sizes.append(entry.size)
         order.append(loop)
-        step = 1 if entry.plain is None else nest.weight(loop)
-        source[entry.dim].append((step, loop))
+        source[entry.dim].append((entry.step, loop))
     axes = tuple(Axis(f"{tensor.name}_{e.dim}", None, node.span) for e in found if e.plain is None)
     copy = replace(
         node,
@@ -150,8 +161,8 @@ def _copy(
     return Copy(
         copy,
         Nest(factors, tuple(order), ()),
-        tuple(entry.walk for entry in found),
-        [entry.size for entry in found],
+        tuple(entry.walk for entry in kept),
+        [entry.size for entry in kept],
         walks,
         tuple(index.axis() is None and bool(index.terms) for index in read.index),
     )

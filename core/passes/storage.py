@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
@@ -33,6 +34,7 @@ class Storage:
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
         self.parts: dict[tuple[int, int], int] = {}
         self.constants: dict[int, int] = {}
+        self.computed: Counter[int] = Counter()
         self.successor = {
             node.base: value
             for value, node in enumerate(shaped.nodes)

@@ -44,7 +44,23 @@ def choose(shaped: Shaped, written: Sequence[Nest | None]) -> tuple[Nest | None,
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
+    if any(nest is not None for nest in written):
+        alone = _Choice(shaped, [None] * len(written)).run()
+        if all(nest is None or _same(nest, own) for nest, own in zip(written, alone, strict=True)):
+            return alone  # a printed choice, written back: what cannot have a schedule is as it was
     return _Choice(shaped, written).run()
+
+
+def _same(written: Nest, chosen: Nest | None) -> bool:
+    """Whether a written nest is the chosen one."""
+    count = len(written.order)
+    return (
+        chosen is not None
+        and (written.factors, written.order, written.sites, written.start)
+        == (chosen.factors, chosen.order, chosen.sites, chosen.start)
+        and [written.role(n) for n in range(count)] == [chosen.role(n) for n in range(count)]
+        and all(written.space(n) == chosen.space(n) for n in range(len(written.sites)))
+    )
 
 
 class _Choice:
@@ -58,6 +74,9 @@ class _Choice:
         self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
         self.accesses = self._accesses()
         self.tilings = [self._tiling(value) for value in range(len(shaped.nodes))]
+        self.tails: list[Read | None] = []
+        for value in range(len(shaped.nodes)):
+            self.tails.append(self._tail(value))
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
@@ -81,7 +100,7 @@ class _Choice:
             or value in self.kept
             or not reads
             or self.tilings[value] is not None
-            or self._tail(value) is not None
+            or self.tails[value] is not None
             or any(self.written[n] is not None for n in (value, *readers))
         ):
             return
@@ -153,7 +172,11 @@ class _Choice:
         if nest is None:
             axes = self._order(value, node)
             plain = ((),) * len(axes), tuple(map(Loop, axes))
-            chosen = transposed(node, self.shaped.sizes) or blocked(node, axes) or plain
+            chosen = (
+                transposed(node, self.shaped.sizes)
+                or blocked(node, self.shaped.sizes, axes)
+                or plain
+            )
             nest = Nest(*chosen, (None,) * len(node.reads))
         if nest.written:
             for read, site in zip(node.reads, nest.sites, strict=True):
@@ -181,7 +204,7 @@ class _Choice:
         pairs = {axis: axis for axis in axes}
         found = value
         while self.tilings[found] is None:
-            below = self._tail(found)
+            below = self.tails[found]
             if below is None:
                 return None
             made = self.shaped.nodes[below.value]
@@ -210,7 +233,7 @@ class _Choice:
                 and self.readers[read.value] is not None
                 and self.written[read.value] is None
                 and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
-                and (self.tilings[read.value] is not None or self._tail(read.value))
+                and (self.tilings[read.value] is not None or self.tails[read.value] is not None)
             ):
                 return read
         return None

@@ -8,7 +8,7 @@ also through a chain of plain accesses. Letters, positions and equal extents dec
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.nest import Loop, Nest, loop_text, schedule_text
+from ilang.core.ir.nest import Loop, Nest, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import record
 
@@ -114,7 +114,7 @@ def _ambiguous(
     made: Assignment, node: Assignment, axis: int, chosen: list[int], taken: list[int]
 ) -> ScheduleError:
     ours = " and ".join(node.axes[c].name for c in chosen)
-    what = f"axis {made.axes[axis].name} of {made.text} could be axis {ours} of {node.text}"
+    what = f"axis {made.axes[axis].name} of {unscheduled(made)} could be axis {ours} of {unscheduled(node)}"
     if taken:
         what += f", which is also axis {made.axes[taken[0]].name}"
     return ScheduleError(
@@ -150,59 +150,63 @@ def fuse(
     pairs = axis_pairs(provenance, reader, read, {loop.axis for loop in prefix})
     loops: dict[Loop, Loop] = {}
     for own, ours in pairs.items():
-        if inner.factors[own] != nest.factors[ours]:
-            raise _splits(node, nest, made, inner, own, ours)
+        _check_splits(node, nest, made, inner, own, ours)
         for loop in inner.parts(own):
             partner = Loop(ours, loop.part)
             if partner in prefix:
                 loops[loop] = partner
-    place = {loop: position for position, loop in enumerate(prefix)}
-    positions = [place[loops[loop]] for loop in inner.order if loop in loops]
-    if positions != sorted(positions):
-        raise _order(node, made, inner, loops, prefix)
+    _check_order(node, made, inner, loops, prefix)
     return Fusion(loops, pairs)
 
 
-def _splits(
+def _check_splits(
     node: Assignment, nest: Nest, made: Assignment, inner: Nest, own: int, ours: int
-) -> ScheduleError:
-    def spelled(name: str, factors: tuple[int, ...]) -> str:
-        return ":".join([name, *map(str, factors)])
+) -> None:
+    """Loops of one dimension have one split."""
+    if inner.factors[own] == nest.factors[ours]:
+        return
 
-    theirs = spelled(made.axes[own].name, inner.factors[own])
-    here = spelled(node.axes[ours].name, nest.factors[ours])
-    wanted = spelled(made.axes[own].name, nest.factors[ours])
-    plain = "`" + wanted + "`" if nest.factors[ours] else f"no split of {made.axes[own].name}"
-    return ScheduleError(
+    wanted = ":".join([made.axes[own].name, *map(str, nest.factors[ours])])
+    theirs = ":".join([made.axes[own].name, *map(str, inner.factors[own])])
+    here = ":".join([node.axes[ours].name, *map(str, nest.factors[ours])])
+    outside = f"split as {here}" if nest.factors[ours] else "which is not split"
+    inside = f"splits that dimension as {theirs}" if inner.factors[own] else "does not split it"
+    legal = f"write `{wanted}`" if nest.factors[ours] else f"write no split of {wanted}"
+    raise ScheduleError(
         "E0320",
-        f"{made.text} is staged under loops of axis {node.axes[ours].name}, split as {here}, "
-        f"but splits that dimension as {theirs}",
+        f"{unscheduled(made)} is staged under loops of axis {node.axes[ours].name}, {outside}, "
+        f"but {inside}{_origin(made)}",
         made.schedule.span if made.schedule is not None else made.span,
-        f"loops fuse only with the same split: write {plain} there",
+        f"loops fuse only with the same split: {legal} there",
         [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
     )
 
 
-def _order(
+def _origin(made: Assignment) -> str:
+    """Where the schedule of a producer comes from that has none of its own."""
+    return "" if made.schedule is not None else ", like another expression that stages it"
+
+
+def _check_order(
     node: Assignment,
     made: Assignment,
     inner: Nest,
     loops: dict[Loop, Loop],
     prefix: tuple[Loop, ...],
-) -> ScheduleError:
+) -> None:
+    """Loops that fuse stand in one order."""
     have = [loop for loop in inner.order if loop in loops]
     wanted = sorted(have, key=lambda loop: prefix.index(loops[loop]))
-    legal = Nest(
-        inner.factors,
-        (*wanted, *(loop for loop in inner.order if loop not in loops)),
-        (None,) * len(inner.sites),
-    )
+    if have == wanted:
+        return
+    legal = " ".join(loop_text(made, loop) for loop in wanted)
     names = " ".join(loop_text(node, loop) for loop in prefix if loop in loops.values())
     theirs = " ".join(loop_text(made, loop) for loop in have)
-    return ScheduleError(
+    raise ScheduleError(
         "E0321",
-        f"{made.text} is staged under the loops {names} of {node.text}, but orders them {theirs}",
+        f"{unscheduled(made)} is staged under the loops {names} of {unscheduled(node)}, "
+        f"but orders them {theirs}{_origin(made)}",
         made.schedule.span if made.schedule is not None else made.span,
-        f"fused loops keep their order: for example `{schedule_text(made, legal)}`",
+        f"fused loops keep their order: {legal}",
         [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
     )

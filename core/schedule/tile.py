@@ -10,6 +10,7 @@ what runs along the lanes stands packed beside them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
@@ -23,8 +24,10 @@ STRIP, TERMS = 4096, 8
 """Accumulators of a strip, 32 KB of f64, and the terms that are summed before they meet one."""
 BLOCK = (32, 16)
 """Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and one, of f32."""
+MOST_TERMS = 512
+"""Terms that a tile of f32 sums at most, before they are added in f64."""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
-"""Factors of one to four reduced axes: a tile of f32 sums 512 terms before they are added in f64."""
+"""Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
 
 Factors = tuple[tuple[int, ...], ...]
 
@@ -73,7 +76,7 @@ def tiling(
     ]
     if not along or not rows:
         return None
-    return _tiling(node, rows[-1], lanes)
+    return _tiling(node, sizes, rows[-1], lanes)
 
 
 def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[Loop, ...]] | None:
@@ -97,7 +100,9 @@ def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[
     return tuple(factors), tuple(loops)
 
 
-def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop, ...]] | None:
+def blocked(
+    node: Assignment, sizes: Sequence[Size], order: Sequence[int]
+) -> tuple[Factors, tuple[Loop, ...]] | None:
     """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
 
     Several terms are summed before they meet it, and the accumulators are those of a strip, which stays in the cache.
@@ -109,17 +114,26 @@ def blocked(node: Assignment, order: Sequence[int]) -> tuple[Factors, tuple[Loop
     if len(order) < 2 or order[-1] not in outputs or order[-2] in outputs:
         return None
     factors: list[tuple[int, ...]] = [()] * len(order)
-    factors[order[-1]], factors[order[-2]] = (STRIP,), (TERMS,)
-    loops = [Loop(order[-1]), *map(Loop, order[:-1]), Loop(order[-1], 1), Loop(order[-2], 1)]
+    last, term = (sizes[node.sizes[axis]].fixed for axis in (order[-1], order[-2]))
+    loops = [Loop(axis) for axis in order]
+    if last is None or last > STRIP:
+        factors[order[-1]] = (STRIP,)
+        loops = [Loop(order[-1]), *loops[:-1], Loop(order[-1], 1)]
+    if term is None or term > TERMS:
+        factors[order[-2]] = (TERMS,)
+        loops.append(Loop(order[-2], 1))
     return tuple(factors), tuple(loops)
 
 
-def _tiling(node: Assignment, rows: int, lanes: int) -> Tiling:
+def _tiling(node: Assignment, sizes: Sequence[Size], rows: int, lanes: int) -> Tiling:
     reduced = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    factors[rows], factors[lanes] = (ROWS,), (LANES,)
+    extent = sizes[node.sizes[lanes]].fixed
+    narrow = extent is not None and extent <= LANES // 2
+    factors[rows], factors[lanes] = (ROWS,), (LANES // 2 if narrow else LANES,)
+    terms = prod(sizes[node.sizes[axis]].fixed or MOST_TERMS + 1 for axis in reduced)
     for axis, factor in zip(reduced, REDUCED[len(reduced)], strict=True):
-        factors[axis] = (factor,)
+        factors[axis] = (factor,) if terms > MOST_TERMS else ()
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
     return Tiling(
         rows,
@@ -128,7 +142,7 @@ def _tiling(node: Assignment, rows: int, lanes: int) -> Tiling:
         (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows)),
         (
             *(Loop(axis) for axis in reduced),
-            *(Loop(axis, 1) for axis in reduced),
+            *(Loop(axis, 1) for axis in reduced if factors[axis]),
             Loop(rows, 1),
             Loop(lanes, 1),
         ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Error, ShapeError, as_object
+from ilang.core.diagnostic import Error, ShapeError, ToolError, as_object
 from ilang.core.ir.graph import Graph
+from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module
 from ilang.icli.options import JSON, Command, Request
 from ilang.icli.programs import open_program, subjects
@@ -25,23 +26,51 @@ def run(request: Request, screen: Screen) -> int:
     for name in names:
         try:
             graph = subjects(program, () if name is None else (name,))[0].graph
-            line = describe(graph, name is not None and name not in exported)
+            line, shaped = describe(graph, name is not None and name not in exported)
+            said = None if shaped is None else compared(shaped)
         except Error as error:
             status = max(status, error.status)
             answers.append({"name": name, "error": as_object(error)})
             if not screen.json:
                 screen.complain(error)
         else:
-            answers.append({"name": graph.name, "takes": line})
+            told = {} if said is None else {"schedule": said}
+            answers.append({"name": graph.name, "takes": line, **told})
             if not screen.json:
-                screen.write(line + "\n")
+                screen.write(line + ("" if said is None else f"   {said['says']}") + "\n")
     if screen.json:
         screen.write(as_json({"ok": status == 0, "definitions": answers}) + "\n")
     return status
 
 
-def describe(graph: Graph, is_part: bool) -> str:
-    """A component in one line: ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``.
+def compared(shaped: Shaped) -> dict[str, object] | None:
+    """How the written schedules of a program were checked; None where it has none.
+
+    Without a C compiler they are checked to be legal, no more.
+    """
+    from ilang.core.ir.shaped import Assignment
+
+    if not any(isinstance(node, Assignment) and node.schedule for node in shaped.nodes):
+        return None
+    from ilang.codegen.comparison import compare
+
+    try:
+        found = compare(shaped)
+    except ToolError as error:
+        if error.code != "E0901":
+            raise
+        return {"runs": 0, "sanitized": False, "says": "schedule legal; not run: no C compiler"}
+    if not found.runs:
+        says = "schedule legal; not run: too large"
+    else:
+        checks = ", with sanitizers" if found.sanitized else ""
+        count = f"{found.runs} set{'s' if found.runs > 1 else ''} of extents"
+        says = f"schedule legal; right at {count}{checks}"
+    return {"runs": found.runs, "sanitized": found.sanitized, "says": says}
+
+
+def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
+    """A component in one line, ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``, and what was inferred of it.
 
     A part of others may be of any rank: its users decide.
     """
@@ -54,9 +83,9 @@ def describe(graph: Graph, is_part: bool) -> str:
         if not is_part or error.code != "E0508":
             raise
         inputs = (graph.input_name(number) for number in range(len(graph.inputs)))
-        return f"{graph.name}({', '.join(inputs)}) of any rank"
+        return f"{graph.name}({', '.join(inputs)}) of any rank", None
     lower(shaped)
-    return signature(shaped)
+    return signature(shaped), shaped
 
 
 COMMAND = Command(

@@ -1,0 +1,259 @@
+"""The nearest legal schedule: what to write in place of one that is refused.
+
+Small changes are tried one by one, and the first with which the program lowers is told: a producer takes
+the splits and the order of what stages it; a digit moves outwards, or is left out; a role is left out. Where no change
+alone makes the program legal, because another schedule is wrong too, a digit or a role to leave out is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from ilang.core.diagnostic import Fix, ScheduleError, shorten
+from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
+from ilang.core.notation.printer import print_schedule
+from ilang.core.passes.shaped_to_nest import written_nest
+from ilang.core.record import record, replace
+from ilang.core.schedule.fuse import mapping
+from ilang.core.source import Span
+
+TRIES, LARGE = 40, 4000
+"""Changes that are tried at most, and the changes times assignments of a program that are."""
+
+
+@record
+class Candidate:
+    """Another schedule for a node; ``is_less`` if it is the old one less a digit or a role.
+
+    Those end: however often one is followed, nothing comes back.
+    """
+
+    node: Assignment
+    schedule: Schedule
+    is_less: bool = False
+
+
+def advised(
+    shaped: Shaped, error: ScheduleError, lower: Callable[[Shaped], object]
+) -> ScheduleError:
+    """The error with the nearest legal schedule in its help and as its ``fix``.
+
+    Args:
+        shaped: the refused program.
+        error: why it is refused.
+        lower: lowers a program, or raises a ScheduleError.
+    """
+    fallback, removes = None, False
+    for candidate in islice(_candidates(shaped, error), min(TRIES, LARGE // len(shaped.nodes))):
+        try:
+            lower(_changed(shaped, candidate))
+        except ScheduleError as other:
+            moved = (other.code, other.span) != (error.code, error.span)
+            if candidate.is_less and (fallback is None or (moved and not removes)):
+                fallback, removes = candidate, moved
+        else:
+            return _with_fix(error, candidate)
+    return error if fallback is None else _with_fix(error, fallback)
+
+
+def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
+    assert candidate.node.schedule is not None
+    span, text = candidate.node.schedule.span, print_schedule(candidate.schedule)
+    old = shorten(" ".join(span.text().split()), 200)
+    example = f"write `{text}` in place of `{old}`"
+    help_line = f"{error.help}; for example, {example}" if error.help else example
+    made = ScheduleError(error.code, error.message, error.span, help_line, error.labels)
+    made.fix = Fix(span, text)
+    return made
+
+
+def _changed(shaped: Shaped, candidate: Candidate) -> Shaped:
+    """The program with another schedule at a place of the text, wherever that place is used."""
+    old = candidate.node.schedule
+    assert old is not None
+    nodes = tuple(
+        replace(node, schedule=candidate.schedule)
+        if isinstance(node, Assignment)
+        and node.schedule is not None
+        and node.schedule.span == old.span
+        else node
+        for node in shaped.nodes
+    )
+    return replace(shaped, nodes=nodes)
+
+
+# -- what may be changed -----------------------------------------------------------------------------------------------
+
+
+def _candidates(shaped: Shaped, error: ScheduleError) -> Iterator[Candidate]:
+    """Changes near the error, smallest first."""
+    spans = [span for span in (error.span, *(at.span for at in error.labels)) if span is not None]
+    related = {
+        value
+        for value, node in enumerate(shaped.nodes)
+        if isinstance(node, Assignment) and any(_holds(node, span) for span in spans)
+    }
+    edges = list(_staged(shaped, related))
+    for node in (shaped.nodes[value] for value in sorted(related)):
+        if isinstance(node, Assignment):
+            yield from _without_roles(node)
+    for reader, number in edges:
+        yield from _followed(shaped, reader, number)
+    for reader, number in edges:
+        yield from _outwards(reader, number)
+    for reader, number in edges:
+        yield from _alone(reader, number)
+
+
+def _holds(node: Assignment, span: Span) -> bool:
+    return node.span.source is span.source and (
+        node.span.start <= span.start and span.end <= node.span.end
+    )
+
+
+def _staged(shaped: Shaped, related: set[int]) -> Iterator[tuple[Assignment, int]]:
+    """Written digits that concern some values: theirs, those that stage them, and those that stage these."""
+    near = set(related)
+    found: list[tuple[Assignment, int]] = []
+    for value in range(len(shaped.nodes) - 1, -1, -1):
+        node = shaped.nodes[value]
+        nest = written_nest(node) if isinstance(node, Assignment) else None
+        if not isinstance(node, Assignment) or nest is None:
+            continue
+        for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
+            if site is not None and (value in near or read.value in near):
+                found.append((node, number))
+    direct = [edge for edge in found if edge[0].reads[edge[1]].value in related]
+    yield from direct
+    yield from (edge for edge in found if edge not in direct)
+
+
+def _without_roles(node: Assignment) -> Iterator[Candidate]:
+    """Each role left out."""
+    if node.schedule is None:
+        return
+    for role in node.schedule.roles:
+        rest = tuple(other for other in node.schedule.roles if other != role)
+        yield Candidate(node, replace(node.schedule, roles=rest), is_less=True)
+
+
+def _followed(shaped: Shaped, reader: Assignment, number: int) -> Iterator[Candidate]:
+    """The producer with the splits and the order of the loops outside its site."""
+    read = reader.reads[number]
+    made, nest = shaped.nodes[read.value], written_nest(reader)
+    if not isinstance(made, Assignment) or nest is None:
+        return
+    own, site = written_nest(made), nest.sites[number]
+    if own is None or site is None:
+        return
+    pairs = mapping(made, read)
+    factors = tuple(
+        nest.factors[pairs[axis]] if axis in pairs else own.factors[axis]
+        for axis in range(len(made.axes))
+    )
+    order = _order(nest.order[:site], pairs, own, factors)
+    yield Candidate(made, _schedule(made, _moved(own, factors, order)))
+
+
+def _order(
+    outside: tuple[Loop, ...],
+    pairs: dict[int, int],
+    own: Nest,
+    factors: tuple[tuple[int, ...], ...],
+) -> tuple[Loop, ...]:
+    """The loops of a producer: those outside its site in the order of its reader, then the others in its own."""
+    order = [
+        Loop(axis, loop.part)
+        for loop in outside
+        for axis, ours in pairs.items()
+        if ours == loop.axis
+    ]
+    for loop in own.order:
+        count = len(factors[loop.axis]) + 1
+        last = loop.part == len(own.factors[loop.axis])
+        for part in range(loop.part, count if last else min(loop.part + 1, count)):
+            if Loop(loop.axis, part) not in order:
+                order.append(Loop(loop.axis, part))
+    return tuple(order)
+
+
+def _moved(own: Nest, factors: tuple[tuple[int, ...], ...], order: tuple[Loop, ...]) -> Nest:
+    """A nest in another order: digits and the start stay inside the loop before them, roles with their loops."""
+
+    def place(site: int | None) -> int | None:
+        if not site:
+            return site
+        loop = own.order[site - 1]
+        while loop not in order:
+            loop = replace(loop, part=loop.part - 1)
+        return order.index(loop) + 1
+
+    roles = {loop: own.role(n) for n, loop in enumerate(own.order)}
+    return Nest(
+        factors,
+        order,
+        tuple(place(site) for site in own.sites),
+        None,
+        tuple(roles.get(loop, "") for loop in order),
+        own.spaces,
+        own.written,
+    )
+
+
+def _outwards(reader: Assignment, number: int) -> Iterator[Candidate]:
+    """A digit one loop further out, and again, up to the start of the kernel."""
+    nest = written_nest(reader)
+    assert nest is not None
+    site = nest.sites[number]
+    for depth in range((site or 0) - 1, -1, -1):
+        yield Candidate(reader, _schedule(reader, _with_site(nest, number, depth)))
+
+
+def _alone(reader: Assignment, number: int) -> Iterator[Candidate]:
+    """A digit left out: the input is computed whole, before."""
+    nest = written_nest(reader)
+    assert nest is not None
+    yield Candidate(reader, _schedule(reader, _with_site(nest, number, None)), is_less=True)
+
+
+def _with_site(nest: Nest, number: int, depth: int | None) -> Nest:
+    sites = (*nest.sites[:number], depth, *nest.sites[number + 1 :])
+    spaces = nest.spaces
+    if depth is None and spaces:
+        spaces = (*spaces[:number], "", *spaces[number + 1 :])
+    return replace(nest, sites=sites, spaces=spaces)
+
+
+# -- as syntax and text ------------------------------------------------------------------------------------------------
+
+
+def _schedule(node: Assignment, nest: Nest) -> Schedule:
+    """A nest as a written schedule, at the place of the node's own."""
+    assert node.schedule is not None
+    span = node.schedule.span
+    splits = tuple(
+        Split(node.axes[axis].name, factors, span)
+        for axis, factors in enumerate(nest.factors)
+        if factors
+    )
+    order: list[LoopPart | Site | Start] = []
+    for depth in range(len(nest.order) + 1):
+        order += [Site(node.operand(n), span) for n, s in enumerate(nest.sites) if s == depth]
+        order += [Start(span)] if nest.start == depth else []
+        order += [_part(node, loop, span) for loop in nest.order[depth : depth + 1]]
+    roles: list[LoopRole | SiteRole] = [
+        LoopRole(_part(node, loop, span), role, span)
+        for loop, role in zip(nest.order, nest.roles, strict=False)
+        if role
+    ]
+    roles += [
+        SiteRole(node.operand(n), space, span) for n, space in enumerate(nest.spaces) if space
+    ]
+    return Schedule(splits, tuple(order), tuple(roles), span)
+
+
+def _part(node: Assignment, loop: Loop, span: Span) -> LoopPart:
+    return LoopPart(node.axes[loop.axis].name, loop.part, span)

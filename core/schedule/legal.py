@@ -1,0 +1,151 @@
+"""Rules of a schedule that need the program but no lowering: roles, and what can be staged at all.
+
+Fusion (E0320 to E0322) is decided in ``fuse.py``, partial results (E0323) where the loops are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ilang.core.diagnostic import Label, ScheduleError
+from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, unscheduled
+from ilang.core.ir.scalar import Apply, walk
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.source import Span
+
+EQUALITIES = ("eq", "neq")
+
+
+def check_nests(scheduled: Scheduled) -> None:
+    """Refuse what no loops can follow.
+
+    Raises:
+        ScheduleError: E0325 (a role that needs a constant extent), E0326 (parallel iterations that meet in one
+            element), E0327 (a staged value that several assignments make).
+    """
+    for value, node in enumerate(scheduled.shaped.nodes):
+        nest = scheduled.nests[value]
+        if isinstance(node, Assignment) and nest is not None:
+            _check_sites(scheduled.shaped, node, nest)
+            for loop, role in zip(nest.order, nest.roles, strict=False):
+                _check_role(scheduled.shaped, node, loop, role)
+
+
+def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
+    for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
+        made = shaped.nodes[read.value]
+        if site is None or not isinstance(made, Assignment) or made.base is None:
+            continue
+        raise ScheduleError(
+            "E0327",
+            f"digit {node.operand(number)} of {unscheduled(node)} stages {unscheduled(made)}, "
+            "which is made in several steps",
+            _span(node),
+            "leave the digit out: what is made in several steps is computed whole, before",
+            [Label(made.span, "made here")],
+        )
+
+
+def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: str) -> None:
+    name = loop_text(node, loop)
+    if role == "u" and loop.part == 0:
+        size = shaped.sizes[node.sizes[loop.axis]]
+        if size.fixed is None:
+            raise ScheduleError(
+                "E0325",
+                f"loop {name} of {unscheduled(node)} is unrolled, but how often it runs is known only at run time",
+                _span(node),
+                f"split axis {name} and unroll the inner part, or leave the role out",
+            )
+    if role == "p" and loop.axis not in node.disjoint_axes():
+        raise ScheduleError(
+            "E0326",
+            f"loop {name} of {unscheduled(node)} is parallel, but its iterations meet in the same elements",
+            _span(node),
+            "make a loop over an axis of the output parallel, or leave the role out",
+        )
+
+
+def check_registers(node: Assignment, number: int, extents: Mapping[str, int | None]) -> None:
+    """Refuse registers for a staged input that keeps a dimension of run-time extent.
+
+    Args:
+        node: the reader.
+        number: which of its reads is staged.
+        extents: the extent of each dimension that is kept, by name; None where it is known at run time only.
+
+    Raises:
+        ScheduleError: E0325.
+    """
+    for name, extent in extents.items():
+        if extent is None:
+            digit = node.operand(number)
+            raise ScheduleError(
+                "E0325",
+                f"input {digit} of {unscheduled(node)} stands in registers, but keeps {name} elements, "
+                "known only at run time",
+                _span(node),
+                f"split what it walks and stage it inside the outer parts, or leave out `{digit}:r`",
+            )
+
+
+def check_equalities(shaped: Shaped, made: Mapping[int, int]) -> None:
+    """Refuse an equality between a value and a reduction of it where the value is computed more than once.
+
+    Two computations of a value may differ by rounding, so that no element would equal the largest one.
+
+    Args:
+        shaped: the program.
+        made: how often each value is computed.
+
+    Raises:
+        ScheduleError: E0324.
+    """
+    if all(count < 2 for count in made.values()):
+        return
+    for node in shaped.nodes:
+        if not isinstance(node, Assignment) or len(node.reads) < 2:
+            continue
+        if not any(isinstance(s, Apply) and s.primitive in EQUALITIES for s in walk(node.scalar)):
+            continue
+        for value in _twice(shaped, node, made):
+            source = shaped.nodes[value]
+            assert isinstance(source, Assignment)
+            raise ScheduleError(
+                "E0324",
+                f"{unscheduled(node)} compares {unscheduled(source)} with a reduction of itself, "
+                f"but the schedule computes it {made[value]} times, perhaps with other roundings",
+                _span(node),
+                "compute it once: leave out the digits that stage it",
+                [Label(source.span, f"computed {made[value]} times")],
+            )
+
+
+def _twice(shaped: Shaped, node: Assignment, made: Mapping[int, int]) -> Iterator[int]:
+    """What both sides of an equality come from, one through a reduction, and is computed more than once."""
+    sides = [_sources(shaped, read.value) for read in node.reads]
+    for number, one in enumerate(sides):
+        for other in sides[number + 1 :]:
+            common = {v for v in one if v in other and (one[v] or other[v])}
+            once = {v for v in common if made.get(v, 0) < 2}
+            hidden = set().union(*(_sources(shaped, v) for v in once)) - once
+            yield from sorted(v for v in common - hidden if made.get(v, 0) >= 2)
+
+
+def _sources(shaped: Shaped, value: int) -> dict[int, bool]:
+    """Every value that an assignment comes from, itself included, and whether through a reduction."""
+    found: dict[int, bool] = {}
+    todo = [(value, False)]
+    while todo:
+        at, reduced = todo.pop()
+        node = shaped.nodes[at]
+        if not isinstance(node, Assignment) or (at in found and found[at] >= reduced):
+            continue
+        found[at] = reduced
+        todo += [(read.value, reduced or node.acc is not None) for read in node.reads]
+    return found
+
+
+def _span(node: Assignment) -> Span:
+    """The schedule of an assignment, or all of it."""
+    return node.schedule.span if node.schedule is not None else node.span
