@@ -3,8 +3,8 @@
 # After an expression may stand a schedule, `| splits | order | roles`: how its loops run, never what
 # they compute. Here the loop over i is split in steps of 2, and the sum computes the products inside
 # its innermost loop (the 0: its input number 0) and runs the outer i on several cores (the p).
-# This version reads, checks, formats and prints schedules; the loops it runs are the compiler's own,
-# as if none were written, and `i explain` says so.
+# `i check` compares it with the program without schedules; `i explain --schedule` prints what runs,
+# also for expressions that have none.
 #
 # in x = [[1, 2], [3, 4], [5, 6]]
 # in y = [[1, 0], [0, 1]]
