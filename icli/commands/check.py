@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Error, ShapeError, ToolError, as_object
+from ilang.core.diagnostic import Error, ScheduleError, ShapeError, ToolError, as_object
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module
@@ -72,7 +72,7 @@ def compared(shaped: Shaped) -> dict[str, object] | None:
 def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
     """A component in one line, ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``, and what was inferred of it.
 
-    A part of others may be of any rank: its users decide.
+    A part of others may be of any rank, and its schedule legal only inside its users: they decide.
     """
     from ilang.core.pipeline import infer, lower
     from ilang.icli.plain import signature
@@ -84,7 +84,12 @@ def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
             raise
         inputs = (graph.input_name(number) for number in range(len(graph.inputs)))
         return f"{graph.name}({', '.join(inputs)}) of any rank", None
-    lower(shaped)
+    try:
+        lower(shaped)
+    except ScheduleError:
+        if not is_part:
+            raise
+        return f"{signature(shaped)}   schedule for its users alone", None
     return signature(shaped), shaped
 
 
