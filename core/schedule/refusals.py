@@ -1,11 +1,12 @@
-"""The errors of partial reductions: which, where, why, and the nearest schedule without one."""
+"""The errors of partial reductions: which, where and why; ``advice.py`` adds the nearest legal schedule."""
 
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.nest import Loop, loop_text, schedule_text, unscheduled
-from ilang.core.record import replace
+from ilang.core.ir.nest import Loop, loop_text, unscheduled
 from ilang.core.schedule.copies import Copies, Opened
+
+OUTSIDE = "stage it outside that loop"
 
 
 def unfinished(copies: Copies, partial: int, blamed: int | None, why: str) -> ScheduleError:
@@ -18,7 +19,7 @@ def unfinished(copies: Copies, partial: int, blamed: int | None, why: str) -> Sc
     )
     span = node.span if blamed is None else copies.node(blamed).span
     labels = [] if blamed is None else [Label(node.span, "staged here")]
-    return ScheduleError("E0323", message, span, _outside(copies, partial), labels)
+    return ScheduleError("E0323", message, span, OUTSIDE, labels)
 
 
 def interleaved(copies: Copies, partial: int, opened: Opened) -> ScheduleError:
@@ -30,7 +31,7 @@ def interleaved(copies: Copies, partial: int, opened: Opened) -> ScheduleError:
         f"and that inside loop {outer} over its own reduced axis: it would count every element again"
     )
     labels = [Label(copies.node(opened.copy).span, f"has loop {inner}")]
-    return ScheduleError("E0328", message, node.span, _outside(copies, partial), labels)
+    return ScheduleError("E0328", message, node.span, OUTSIDE, labels)
 
 
 def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleError:
@@ -49,21 +50,3 @@ def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleEr
 
 def _name(copies: Copies, opened: Opened) -> str:
     return loop_text(copies.node(opened.copy), opened.loop)
-
-
-def _outside(copies: Copies, partial: int) -> str:
-    """The schedule of a reader with the digit moved before the loops over which the reduction is partial."""
-    over = copies.partial(partial)
-    for number, copy in enumerate(copies.found):
-        for read, source in copy.sources.items():
-            if source.copy != partial:
-                continue
-            node, nest = copies.node(number), copies.nest(number)
-            first = next(n for n, x in enumerate(nest.order) if copies.opened(number, x) in over)
-            sites = tuple(
-                first if other == read else site
-                for other, site in zip(node.reads, nest.sites, strict=True)
-            )
-            legal = schedule_text(node, replace(nest, sites=sites))
-            return f"stage it before that loop: `{unscheduled(node)} {legal}`"
-    raise AssertionError("a partial reduction is staged by a reader")
