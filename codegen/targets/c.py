@@ -297,7 +297,7 @@ class _Emission:
             yield f"{indent}{text.call()}"
             yield "#else"
         start = spelling.expression(s.start)
-        yield f"{inside}for (int e = 0; e < {elements}; ++e) {name}[e] = {start};"
+        yield f"{inside}for (int element = 0; element < {elements}; ++element) {name}[element] = {start};"
         for inner in s.edge:
             yield from self._statement(inner, spelling, inside, use)
         if text is not None:

@@ -75,12 +75,12 @@ def lines(
     yield f"{indent}for (int64_t start = 0; start < {end}; start += {count}) {{"
     yield f"{deeper}{c_type} block[{count}];"
     yield f"{deeper}const int64_t filled = min_i64({count}, {end} - start);"
-    yield f"{deeper}for (int64_t lane = 0; lane < filled; ++lane) {{"
-    yield f"{inside}const int64_t {name} = start + lane;"
+    yield f"{deeper}for (int64_t element = 0; element < filled; ++element) {{"
+    yield f"{inside}const int64_t {name} = start + element;"
     for s in defines:
         assert isinstance(s, Define)
         yield f"{inside}const {C_TYPES[s.dtype]} {spelling.local(s.variable)} = {spelling.value(s.value)};"
-    yield f"{inside}block[lane] = {spelling.value(store.value)};"
+    yield f"{inside}block[element] = {spelling.value(store.value)};"
     yield f"{deeper}}}"
     yield f"{deeper}const int64_t {name} = start;"
     element = spelling.element(store.buffer, store.index)

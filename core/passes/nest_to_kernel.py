@@ -20,20 +20,16 @@ dimension, given the parts in scope: right for every order of the parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Input, Read
-from ilang.core.ops import OPS
 from ilang.core.passes.packing import Copy, copy_of
-from ilang.core.passes.running import Running, Steps
-from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
-from ilang.core.passes.storage import Storage, converted, start_of, substituted
-from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
-from ilang.core.record import replace
+from ilang.core.passes.reductions import Steps
+from ilang.core.passes.running import Running
+from ilang.core.passes.scope import Block, Frame, Place, Scope
+from ilang.core.passes.storage import Storage
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
 from ilang.core.schedule.online import plan
@@ -97,20 +93,10 @@ class _Lowering(Running):
     def __init__(
         self, scheduled: Scheduled, storage: Storage, provenance: Provenance, number: int
     ) -> None:
-        self.scheduled = scheduled
-        self.shaped = scheduled.shaped
-        self.storage = storage
+        super().__init__(scheduled, storage)
         self.provenance = provenance
         self.number = number
-        self.names: list[str] = []
-        self.walked: set[str] = set()
-        self.locals: list[str] = []
-        self.taken: set[str] = set()
-        self.top = Scope(None, None, frozenset())
         self.comments: list[str] = []
-        self.parallel: Scope | None = None
-        self.kept = {}
-        self.frames = {}
 
     def run(self, value: int) -> kernel.Kernel:
         """The kernel that computes all of ``value``."""
@@ -137,74 +123,6 @@ class _Lowering(Running):
             tuple(self.locals),
             tuple(self.comments),
         )
-
-    def _node(self, value: int) -> tuple[Assignment, Nest]:
-        node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
-        assert isinstance(node, Assignment)
-        assert nest is not None
-        return node, nest
-
-    # -- loops ---------------------------------------------------------------------------------------------------------
-
-    def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
-        """Open a loop of an assignment in a scope."""
-        axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
-        name = fresh(axis, parent.names, self.storage.names, self.taken)
-        scope = Scope(parent, len(self.names), parent.names | {name})
-        self.names.append(name)
-        self.walked.add(name)
-        frame.home[loop] = scope
-        if self.parallel is None and self.parallel_loop is not None:
-            owner, first = self.parallel_loop
-            if frame is owner and loop == first and parent is self.top:
-                self.parallel = scope
-        return scope
-
-    def _leave(self, frame: Frame, loop: Loop) -> None:
-        """Close the loop opened last: it becomes a statement of the block it was opened in."""
-        scope = frame.home.pop(loop)
-        assert scope.parent is not None
-        assert scope.variable is not None
-        size, rest = self._trip(frame, loop)
-        role = frame.nest.role(frame.nest.order.index(loop))
-        role = role if role in ("u", "v") and self.storage.sizes[size].fixed is not None else ""
-        made = kernel.For(
-            scope.variable,
-            size,
-            tuple(scope.block),
-            parallel=scope is self.parallel,
-            rest=rest,
-            role=role,
-        )
-        scope.parent.block.append(made)
-
-    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, kernel.Rest | None]:
-        """How often a loop runs, given the parts of its axis that stay open around it."""
-        axis, nest = loop.axis, frame.nest
-        whole = frame.node.sizes[axis]
-        if not nest.factors[axis]:
-            return whole, None
-        size = self.storage.part(whole, nest.factors[axis], loop.part)
-        if loop in frame.constant:
-            return size, None
-        others = [part for part in nest.parts(axis) if part != loop and part in frame.home]
-        if len(others) < len(nest.factors[axis]):
-            return size, None  # another part, opened inside, stops at the end of the dimension
-        if self.storage.divides(whole, nest.factors[axis]):
-            return size, None
-        terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
-        return size, kernel.Rest(whole, Affine(terms), nest.weight(loop))
-
-    def _indexed(self, frame: Frame, index: Affine) -> Affine:
-        """An index over axes as one over loop variables."""
-        terms = tuple(
-            (c * frame.nest.weight(part), frame.variable(part))
-            for c, axis in index.terms
-            for part in frame.nest.parts(axis)
-        )
-        return Affine(terms, index.offset, index.window, index.sizes)
-
-    # -- assignments ---------------------------------------------------------------------------------------------------
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
@@ -244,31 +162,6 @@ class _Lowering(Running):
     def _comment(self, frame: Frame) -> None:
         line = f"{unscheduled(frame.node)}   {schedule_text(frame.node, frame.nest)}"
         self.comments.append(line)
-
-    def _named(self, name: str) -> str:
-        """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
-        chosen = fresh(name, self.taken, self.storage.whole_names, self.walked)
-        self.taken.add(chosen)
-        return chosen
-
-    def _local(self, name: str) -> int:
-        self.locals.append(self._named(name))
-        return len(self.locals) - 1
-
-    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
-        """A buffer for what a scope computes."""
-        private = self._is_private(scope)
-        chosen = self._named(name) if private else self.storage.unique.fresh(name)
-        while not private and (chosen in self.taken or chosen in self.walked):
-            chosen = self.storage.unique.fresh(name)
-        self.taken.add(chosen)
-        return self.storage.scratch(chosen, dtype, tuple(dims), private)
-
-    def _is_private(self, scope: Scope) -> bool:
-        """Whether what a scope computes belongs to one iteration of the parallel loop."""
-        return self.parallel is not None and scope.is_inside(self.parallel)
-
-    # -- staged producers ----------------------------------------------------------------------------------------------
 
     def _stage_outside(self, frame: Frame) -> Steps:
         """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
@@ -395,279 +288,6 @@ class _Lowering(Running):
             if leaves
         )
         return Select(within, load, Constant(0, tensor.dtype), tensor.dtype) if within else load
-
-    # -- reductions ----------------------------------------------------------------------------------------------------
-
-    def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
-        """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
-        outputs = set(frame.node.output_axes())
-        inner = [loop for loop in loops if loop.axis in outputs]
-        tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
-        if self._runs(frame):
-            yield from self._corrected(frame, scope, loops)
-        elif not inner:
-            yield from self._single(frame, scope, loops)
-        elif tile is not None and not tile.head:
-            yield from self._whole_tile(frame, scope, tile)
-        else:
-            yield from self._buffered(frame, scope, loops, inner, tile)
-
-    def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
-        """A reduction with one accumulator: a scalar variable."""
-        dtype = frame.node.acc_dtype
-        local = self._local("acc")
-        acc = Local(local, dtype)
-        scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
-
-        def step(body: Block) -> None:
-            self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
-
-        yield from self._inside(frame, scope, loops, step)
-        result = self.shaped.tensors[frame.value].dtype
-        self._write(frame, scope.block, converted(acc, result))
-
-    def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
-        """A reduction whose reduced loops are all inside its output loops: a tile has its final values."""
-        dtype = self.shaped.tensors[frame.value].dtype
-
-        def finish(body: Block, value: Scalar) -> None:
-            self._write(frame, body, converted(value, dtype))
-
-        yield from self._tile(frame, scope, tile, finish)
-
-    def _tile(
-        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
-    ) -> Steps:
-        """Fill a register tile, by constant loops where all of them stay inside, and use its elements."""
-        node, buffer = frame.node, self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
-
-        def element() -> Load:
-            at = tuple(walks(frame.variable(loop)) for loop in tile.lanes)
-            return Load(buffer, at, tile.dtype)
-
-        def step(body: Block) -> None:
-            held = element()
-            acc = self._accumulated(frame, held, tile.dtype)
-            self._count(frame, body, kernel.Store(buffer, held.index, acc))
-
-        within = full(frame, self.storage, tile.lanes)
-        bodies: list[tuple[kernel.Statement, ...]] = []
-        for constant in (True, False) if within else (True,):
-            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
-            frame.constant = frozenset(tile.lanes) if constant else frozenset()
-            yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
-            frame.constant, frame.staged = frozenset(), staged
-            bodies.append(tuple(inside.block))
-        start = replace(start_of(node), dtype=tile.dtype)
-        scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
-        self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
-
-    def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
-        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
-        node, nest = frame.node, frame.nest
-        kept: list[Loop | int] = []
-        dims: list[int] = []
-        for loop in inner:
-            if not set(nest.parts(loop.axis)) <= set(inner):
-                kept.append(loop)
-                factors = nest.factors[loop.axis]
-                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
-            elif loop.axis not in kept:
-                kept.append(loop.axis)
-                dims.append(node.sizes[loop.axis])
-        return kept, dims
-
-    def _stranded(
-        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
-    ) -> Steps:
-        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
-        for loop in strand.head:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        within = full(frame, self.storage, strand.core)
-        bodies: list[tuple[kernel.Statement, ...]] = []
-        for constant in (True, False) if within else (True,):
-            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
-            frame.constant = frozenset(strand.core) if constant else frozenset()
-            inside = top
-            for loop in strand.outputs:
-                inside = self._enter(frame, loop, inside)
-                yield from self._stage_inside(frame, loop)
-            local = self._local("part")
-            start = replace(start_of(frame.node), dtype=strand.dtype)
-            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
-            held = Local(local, strand.dtype)
-
-            def step(body: Block, held: Local = held) -> None:
-                value = self._accumulated(frame, held, strand.dtype)
-                self._count(frame, body, kernel.Change(held.variable, value))
-
-            yield from self._inside(frame, inside, list(strand.core), step)
-            use(inside.block, held)
-            for loop in reversed(strand.outputs):
-                self._leave(frame, loop)
-            frame.constant, frame.staged = frozenset(), staged
-            bodies.append(tuple(top.block))
-        if within:
-            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
-        else:
-            scope.block.extend(bodies[0])
-        for loop in reversed(strand.head):
-            self._leave(frame, loop)
-
-    def _buffered(
-        self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
-    ) -> Steps:
-        """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
-        dtype, node = frame.node.acc_dtype, frame.node
-        kept, dims = self._accumulators(frame, inner)
-        name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
-        buffer = self._scratch(name, dtype, dims, scope)
-
-        def at() -> tuple[Affine, ...]:
-            return tuple(
-                walks(frame.variable(entry))
-                if isinstance(entry, Loop)
-                else self._indexed(frame, walks(entry))
-                for entry in kept
-            )
-
-        def start(body: Block) -> None:
-            body.append(kernel.Store(buffer, at(), start_of(node)))
-
-        def step(body: Block) -> None:
-            acc = self._accumulated(frame, Load(buffer, at(), dtype))
-            self._count(frame, body, kernel.Store(buffer, at(), acc))
-
-        def finish(body: Block) -> None:
-            result = self.shaped.tensors[frame.value].dtype
-            self._write(frame, body, converted(Load(buffer, at(), dtype), result))
-
-        def merge(body: Block, value: Scalar) -> None:
-            held = Load(buffer, at(), dtype)
-            merged = self._combined(node, held, converted(value, dtype))
-            body.append(kernel.Store(buffer, held.index, merged))
-
-        self._over(frame, scope, inner, start)
-        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
-        if tile is None and strand is not None:
-            yield from self._stranded(frame, scope, strand, merge)
-        elif tile is None:
-            yield from self._inside(frame, scope, loops, step)
-        else:
-            yield from self._tiled(frame, scope, tile, merge)
-        self._over(frame, scope, inner, finish)
-
-    def _tiled(
-        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
-    ) -> Steps:
-        """The loops around a register tile, and the tile."""
-        for loop in tile.head:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        yield from self._tile(frame, scope, tile, use)
-        for loop in reversed(tile.head):
-            self._leave(frame, loop)
-
-    def _inside(
-        self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
-    ) -> Steps:
-        """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
-        for loop in loops:
-            scope = self._enter(frame, loop, scope)
-            yield from self._stage_inside(frame, loop)
-        step(scope.block)
-        for loop in reversed(loops):
-            self._leave(frame, loop)
-
-    def _over(
-        self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
-    ) -> None:
-        """A loop nest of its own over ``loops`` in a scope; ``make`` fills it."""
-        for loop in loops:
-            scope = self._enter(frame, loop, scope)
-        make(scope.block)
-        for loop in reversed(loops):
-            self._leave(frame, loop)
-
-    def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None:
-        """Add a step of a reduction, under a condition where an iteration may not count."""
-        within = tuple(
-            condition
-            for read in frame.node.reads
-            if read.outside == "skip"
-            for condition in self._inside_of(frame, read)
-        )
-        body.append(kernel.If(within, (step,)) if within else step)
-
-    def _inside_of(self, frame: Frame, read: Read) -> tuple[Within, ...]:
-        """That the affine indices of a read are inside its dimensions."""
-        dims = self.shaped.tensors[read.value].dims
-        return tuple(
-            Within(self._indexed(frame, index), size)
-            for index, size in zip(read.index, dims, strict=True)
-            if index.terms and not index.is_whole()
-        )
-
-    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
-        """The accumulator, of its own type unless another is given, after one more iteration."""
-        value = converted(self._value(frame), dtype or frame.node.acc_dtype)
-        return self._combined(frame.node, acc, value)
-
-    @staticmethod
-    def _combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
-        """Two partial results of a reduction as one."""
-        assert node.acc is not None
-        primitive = OPS[node.acc].binary
-        assert primitive is not None
-        return Apply(primitive, (one, other), other.dtype)
-
-    # -- elements ------------------------------------------------------------------------------------------------------
-
-    def _write(self, frame: Frame, block: Block, value: Scalar) -> None:
-        """Put the finished value of one element where it is kept."""
-        place = frame.place
-        if place.local is not None:
-            block.append(kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value))
-            return
-        assert place.buffer is not None
-        block.append(kernel.Store(place.buffer, self._at(frame, place, frame.node.target), value))
-
-    def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
-        """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
-        found = []
-        for entry in place.dims:
-            if isinstance(entry, Walk):
-                found.append(frame.walked(entry))
-            elif entry[1] is None:
-                found.append(self._indexed(frame, index[entry[0]]))
-            else:
-                axis = index[entry[0]].axis()
-                assert axis is not None
-                found.append(walks(frame.variable(Loop(axis, entry[1]))))
-        return tuple(found)
-
-    def _value(self, frame: Frame) -> Scalar:
-        """The scalar of an assignment over loads and locals."""
-        delivered = [self._element(frame, read) for read in frame.node.reads]
-        return substituted(self._scalar(frame), delivered)
-
-    def _element(self, frame: Frame, read: Read) -> Scalar:
-        dtype = self.shaped.tensors[read.value].dtype
-        place = frame.staged.get(read)
-        if place is None:
-            rank = len(read.index)
-            place = Place(
-                None, self.storage.whole(read.value), tuple((d, None) for d in range(rank))
-            )
-        if place.local is not None:
-            return Local(place.local, dtype)
-        assert place.buffer is not None
-        load = Load(place.buffer, self._at(frame, place, read.index), dtype)
-        copied = any(isinstance(entry, Walk) for entry in place.dims)
-        if read.outside != "zero" or copied:
-            return load
-        return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
 
 
 def _drive(steps: Steps) -> None:

@@ -19,22 +19,20 @@ All of it starts before the outermost loop over a reduced axis and keeps an elem
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.nest import Loop, Scheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Read
+from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
 from ilang.core.passes.storage import Storage, converted, start_of
-from ilang.core.passes.tiles import Shape, Strand, strand_shape, tile_shape
+from ilang.core.passes.tiles import Strand, strand_shape, tile_shape
 from ilang.core.record import record, replace
 from ilang.core.schedule.copies import Opened
 from ilang.core.schedule.online import LEAST, Link, Plan, finite
-
-Steps = Generator["Steps", None, None]
-"""A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
 
 WIDE = "f64"
 """Corrections are computed in the type in which sums accumulate."""
@@ -52,53 +50,19 @@ class Kept:
     odd: Place | None
 
 
-class Running:
-    """The part of lowering a kernel that knows the plan; the rest of it is declared here."""
+class Running(Reductions):
+    """The part of lowering a kernel that knows the plan."""
 
-    shaped: Shaped
-    storage: Storage
-    plan: Plan
-    kept: dict[int, Kept]
-    frames: dict[int, Frame]
+    def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
+        """An empty kernel of a program."""
+        super().__init__(scheduled, storage)
+        self.plan = Plan((), {}, {})
+        self.kept: dict[int, Kept] = {}
+        self.frames: dict[int, Frame] = {}
 
     @abstractmethod
-    def _node(self, value: int) -> tuple[Assignment, Nest]: ...
-    @abstractmethod
-    def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope: ...
-    @abstractmethod
-    def _leave(self, frame: Frame, loop: Loop) -> None: ...
-    @abstractmethod
-    def _over(
-        self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
-    ) -> None: ...
-    @abstractmethod
-    def _inside(
-        self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
-    ) -> Steps: ...
-    @abstractmethod
-    def _tiled(
-        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
-    ) -> Steps: ...
-    @abstractmethod
-    def _stranded(
-        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
-    ) -> Steps: ...
-    @abstractmethod
-    def _stage_outside(self, frame: Frame) -> Steps: ...
-    @abstractmethod
-    def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]: ...
-    @abstractmethod
-    def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None: ...
-    @abstractmethod
-    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar: ...
-    @abstractmethod
-    def _value(self, frame: Frame) -> Scalar: ...
-    @abstractmethod
-    def _write(self, frame: Frame, block: Block, value: Scalar) -> None: ...
-    @abstractmethod
-    def _local(self, name: str) -> int: ...
-    @abstractmethod
-    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int: ...
+    def _stage_outside(self, frame: Frame) -> Steps:
+        """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
@@ -117,6 +81,12 @@ class Running:
     def _runs(self, frame: Frame) -> bool:
         """Whether an assignment is a running reduction."""
         return frame.copy in self.plan.running
+
+    def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
+        if self._runs(frame):
+            yield from self._corrected(frame, scope, loops)
+        else:
+            yield from super()._reduction(frame, scope, loops)
 
     def _running_place(self, copy: int | None) -> Place | None:
         """Where a reduction is that is read while it is partial; None for any other value."""

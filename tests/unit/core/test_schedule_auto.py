@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ilang.core.ir.kernel import For, Program
+from ilang.core.ir.kernel import For, Program, Tile, statements_within
 from ilang.core.ir.shaped import Assignment
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
 
 
 def program(text: str, dtypes: list[str | None] | None = None) -> Program:
@@ -16,6 +16,12 @@ def program(text: str, dtypes: list[str | None] | None = None) -> Program:
 def stored(p: Program) -> list[tuple[str, int, bool]]:
     """Name, rank and privacy of every temporary."""
     return [(b.name, len(b.dims), b.private) for b in p.buffers if b.role == "temporary"]
+
+
+def tiles(p: Program) -> list[tuple[int, ...]]:
+    """The extents, by size number, of every register tile."""
+    found = (s for kernel in p.kernels for s in statements_within(kernel.body))
+    return [p.buffers[s.buffer].dims for s in found if isinstance(s, Tile)]
 
 
 def loop_letters(p: Program, kernel: int) -> str:
@@ -36,14 +42,38 @@ def depth(loop: For) -> int:
 def test_matrix_multiply_stores_no_product() -> None:
     p = program("ik*kj~ijk >> +ijk~ij")
     assert len(p.kernels) == 1
-    assert stored(p) == [("acc", 1, True)]
-    assert loop_letters(p, 0) == "ikj"
+    assert stored(p) == [("acc", 2, True), ("in1_copy", 2, True)]
+    assert [p.sizes[n].fixed for n in tiles(p)[0]] == [8, 32]
 
 
-def test_multiply_by_a_transposed_matrix_walks_both_rows() -> None:
+def test_multiply_by_a_transposed_matrix_packs_what_runs_across() -> None:
     p = program("ik*jk~ijk >> +ijk~ij")
-    assert stored(p) == []
-    assert loop_letters(p, 0) == "ijk"
+    assert stored(p) == [("acc", 2, True), ("in1_copy", 2, True)]
+    assert len(tiles(p)) == 1
+
+
+def test_few_rows_are_not_tiled() -> None:
+    graph = graph_of(text_component("ik*kj~ijk >> +ijk~ij"), "f")
+    few = lower(infer(graph, few=[[True, False], [False, False]]))
+    assert tiles(few) == []
+    assert [size.fixed for size in few.sizes if size.fixed] == [4096, 8]
+
+
+def test_bias_and_activation_are_computed_on_the_tile() -> None:
+    p = program("ik*kj~ijk >> +ijk~ij >> ij+j~ij >> >ij~ij")
+    assert len(p.kernels) == 1
+    assert [name for name, rank, _ in stored(p) if rank > 1] == ["t2", "acc", "in1_copy"]
+
+
+def test_a_convolution_packs_its_windows_with_their_padding() -> None:
+    p = program("nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx")
+    assert len(tiles(p)) == 1
+    assert ("in0_copy", 4, True) in stored(p)
+
+
+def test_transposed_work_goes_block_by_block() -> None:
+    p = program("ij~ji")
+    assert [size.fixed for size in p.sizes if size.fixed] == [16, 32]
 
 
 @pytest.mark.parametrize("count", [2, 5, 40])
@@ -74,15 +104,25 @@ def test_an_element_read_again_in_an_outer_loop_gets_a_buffer_of_its_own_size() 
     assert stored(p) == [("t1", 1, False)]
 
 
-def test_a_value_of_two_readers_is_computed_once() -> None:
+def test_a_value_of_two_readers_is_computed_once_inside_the_loops_of_both() -> None:
     p = program("^ij~ij >> (I & +ij~i) >> ij/i~ij")
-    assert stored(p) == [("t1", 2, False)]
-    assert len(p.kernels) == 2
+    assert stored(p) == [("t1", 1, True)]
+    assert len(p.kernels) == 1
+
+
+def test_a_value_that_readers_meet_in_different_orders_is_stored() -> None:
+    p = program("^ij~ij >> (+ij~i & +ij~j)")
+    assert ("t1", 2, False) in stored(p)
 
 
 def test_column_sums_walk_memory_in_order() -> None:
     p = program("+ij~j")
-    assert loop_letters(p, 0) == "ij"
+    strip = p.kernels[0].body[0]
+    assert isinstance(strip, For)
+    assert p.kernels[0].names[strip.variable] == "j"
+    text = loops_text(p)
+    assert text.index("for i in") < text.index("part += in0[8i+i1,4096j+j1]")
+    assert "out[4096j+j1] = f32(acc[j1])" in text
 
 
 def test_outputs_are_written_in_place() -> None:
@@ -94,7 +134,8 @@ def test_outputs_are_written_in_place() -> None:
 def test_only_loops_over_output_axes_are_parallel() -> None:
     row, column = program("+ij~i"), program("+ij~j")
     assert [isinstance(s, For) and s.parallel for s in row.kernels[0].body] == [True]
-    assert not any(isinstance(s, For) and s.parallel for s in column.kernels[0].body)
+    parallel = [s for s in column.kernels[0].body if isinstance(s, For) and s.parallel]
+    assert [column.kernels[0].names[s.variable] for s in parallel] == ["j"]
 
 
 def test_every_output_is_an_assignment_of_its_own() -> None:

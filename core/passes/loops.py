@@ -1,0 +1,213 @@
+"""Loops and elements: the lowest layer of lowering a kernel (``nest_to_kernel.py`` has the whole of it).
+
+A loop is opened in a scope and becomes a statement of that scope's block when it is closed; the loop opened last of a
+split axis stops at the rest of the dimension, given the parts in scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ilang.core.ir import kernel
+from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.nest import Loop, Nest, Scheduled
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.shaped import Assignment, Read
+from ilang.core.ops import OPS
+from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
+from ilang.core.passes.storage import Storage, converted, substituted
+
+
+class Loops:
+    """One kernel under construction: its scopes, its names, its buffers, and how elements are read and written."""
+
+    def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
+        """An empty kernel of a program."""
+        self.scheduled = scheduled
+        self.shaped = scheduled.shaped
+        self.storage = storage
+        self.names: list[str] = []
+        self.walked: set[str] = set()
+        self.locals: list[str] = []
+        self.taken: set[str] = set()
+        self.top = Scope(None, None, frozenset())
+        self.parallel: Scope | None = None
+        self.parallel_loop: tuple[Frame, Loop] | None = None
+
+    def _node(self, value: int) -> tuple[Assignment, Nest]:
+        node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        return node, nest
+
+    def _enter(self, frame: Frame, loop: Loop, parent: Scope) -> Scope:
+        """Open a loop of an assignment in a scope."""
+        axis = frame.node.axes[loop.axis].name + (str(loop.part) if loop.part else "")
+        name = fresh(axis, parent.names, self.storage.names, self.taken)
+        scope = Scope(parent, len(self.names), parent.names | {name})
+        self.names.append(name)
+        self.walked.add(name)
+        frame.home[loop] = scope
+        if self.parallel is None and self.parallel_loop is not None:
+            owner, first = self.parallel_loop
+            if frame is owner and loop == first and parent is self.top:
+                self.parallel = scope
+        return scope
+
+    def _leave(self, frame: Frame, loop: Loop) -> None:
+        """Close the loop opened last: it becomes a statement of the block it was opened in."""
+        scope = frame.home.pop(loop)
+        assert scope.parent is not None
+        assert scope.variable is not None
+        size, rest = self._trip(frame, loop)
+        role = frame.nest.role(frame.nest.order.index(loop))
+        role = role if role in ("u", "v") and self.storage.sizes[size].fixed is not None else ""
+        made = kernel.For(
+            scope.variable,
+            size,
+            tuple(scope.block),
+            parallel=scope is self.parallel,
+            rest=rest,
+            role=role,
+        )
+        scope.parent.block.append(made)
+
+    def _trip(self, frame: Frame, loop: Loop) -> tuple[int, kernel.Rest | None]:
+        """How often a loop runs, given the parts of its axis that stay open around it."""
+        axis, nest = loop.axis, frame.nest
+        whole = frame.node.sizes[axis]
+        if not nest.factors[axis]:
+            return whole, None
+        size = self.storage.part(whole, nest.factors[axis], loop.part)
+        if loop in frame.constant:
+            return size, None
+        others = [part for part in nest.parts(axis) if part != loop and part in frame.home]
+        if len(others) < len(nest.factors[axis]):
+            return size, None  # another part, opened inside, stops at the end of the dimension
+        if self.storage.divides(whole, nest.factors[axis]):
+            return size, None
+        terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
+        return size, kernel.Rest(whole, Affine(terms), nest.weight(loop))
+
+    def _indexed(self, frame: Frame, index: Affine) -> Affine:
+        """An index over axes as one over loop variables."""
+        terms = tuple(
+            (c * frame.nest.weight(part), frame.variable(part))
+            for c, axis in index.terms
+            for part in frame.nest.parts(axis)
+        )
+        return Affine(terms, index.offset, index.window, index.sizes)
+
+    def _named(self, name: str) -> str:
+        """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
+        chosen = fresh(name, self.taken, self.storage.whole_names, self.walked)
+        self.taken.add(chosen)
+        return chosen
+
+    def _local(self, name: str) -> int:
+        self.locals.append(self._named(name))
+        return len(self.locals) - 1
+
+    def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
+        """A buffer for what a scope computes."""
+        private = self._is_private(scope)
+        chosen = self._named(name) if private else self.storage.unique.fresh(name)
+        while not private and (chosen in self.taken or chosen in self.walked):
+            chosen = self.storage.unique.fresh(name)
+        self.taken.add(chosen)
+        return self.storage.scratch(chosen, dtype, tuple(dims), private)
+
+    def _is_private(self, scope: Scope) -> bool:
+        """Whether what a scope computes belongs to one iteration of the parallel loop."""
+        return self.parallel is not None and scope.is_inside(self.parallel)
+
+    def _over(
+        self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]
+    ) -> None:
+        """A loop nest of its own over ``loops`` in a scope; ``make`` fills it."""
+        for loop in loops:
+            scope = self._enter(frame, loop, scope)
+        make(scope.block)
+        for loop in reversed(loops):
+            self._leave(frame, loop)
+
+    def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None:
+        """Add a step of a reduction, under a condition where an iteration may not count."""
+        within = tuple(
+            condition
+            for read in frame.node.reads
+            if read.outside == "skip"
+            for condition in self._inside_of(frame, read)
+        )
+        body.append(kernel.If(within, (step,)) if within else step)
+
+    def _inside_of(self, frame: Frame, read: Read) -> tuple[Within, ...]:
+        """That the affine indices of a read are inside its dimensions."""
+        dims = self.shaped.tensors[read.value].dims
+        return tuple(
+            Within(self._indexed(frame, index), size)
+            for index, size in zip(read.index, dims, strict=True)
+            if index.terms and not index.is_whole()
+        )
+
+    def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
+        """The accumulator, of its own type unless another is given, after one more iteration."""
+        value = converted(self._value(frame), dtype or frame.node.acc_dtype)
+        return self._combined(frame.node, acc, value)
+
+    @staticmethod
+    def _combined(node: Assignment, one: Scalar, other: Scalar) -> Scalar:
+        """Two partial results of a reduction as one."""
+        assert node.acc is not None
+        primitive = OPS[node.acc].binary
+        assert primitive is not None
+        return Apply(primitive, (one, other), other.dtype)
+
+    def _write(self, frame: Frame, block: Block, value: Scalar) -> None:
+        """Put the finished value of one element where it is kept."""
+        place = frame.place
+        if place.local is not None:
+            block.append(kernel.Define(place.local, self.shaped.tensors[frame.value].dtype, value))
+            return
+        assert place.buffer is not None
+        block.append(kernel.Store(place.buffer, self._at(frame, place, frame.node.target), value))
+
+    def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
+        """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
+        found = []
+        for entry in place.dims:
+            if isinstance(entry, Walk):
+                found.append(frame.walked(entry))
+            elif entry[1] is None:
+                found.append(self._indexed(frame, index[entry[0]]))
+            else:
+                axis = index[entry[0]].axis()
+                assert axis is not None
+                found.append(walks(frame.variable(Loop(axis, entry[1]))))
+        return tuple(found)
+
+    def _scalar(self, frame: Frame) -> Scalar:
+        """What an iteration of an assignment computes."""
+        return frame.node.scalar
+
+    def _value(self, frame: Frame) -> Scalar:
+        """The scalar of an assignment over loads and locals."""
+        delivered = [self._element(frame, read) for read in frame.node.reads]
+        return substituted(self._scalar(frame), delivered)
+
+    def _element(self, frame: Frame, read: Read) -> Scalar:
+        dtype = self.shaped.tensors[read.value].dtype
+        place = frame.staged.get(read)
+        if place is None:
+            rank = len(read.index)
+            place = Place(
+                None, self.storage.whole(read.value), tuple((d, None) for d in range(rank))
+            )
+        if place.local is not None:
+            return Local(place.local, dtype)
+        assert place.buffer is not None
+        load = Load(place.buffer, self._at(frame, place, read.index), dtype)
+        copied = any(isinstance(entry, Walk) for entry in place.dims)
+        if read.outside != "zero" or copied:
+            return load
+        return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)

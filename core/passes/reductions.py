@@ -1,0 +1,219 @@
+"""Reductions that are complete where they are read: started, accumulated and stored.
+
+Example:
+    in:   +ij~j || i j
+    out:  for j: acc[j] = 0
+          for i
+            for j: acc[j] += in0[i,j]
+          for j: out[j] = acc[j]
+
+A reduction starts before its outermost reduced loop, over the output loops inside it, and is stored after that loop:
+right for every order and every extent, 0 included. ``tiles.py`` says which of its loops keep the accumulators in
+registers, and which sum a few terms before they meet one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+
+from ilang.core.ir import kernel
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.nest import Loop
+from ilang.core.ir.scalar import Load, Local, Scalar
+from ilang.core.passes.loops import Loops
+from ilang.core.passes.scope import Block, Frame, Scope
+from ilang.core.passes.storage import converted, start_of
+from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
+from ilang.core.record import replace
+
+Steps = Generator["Steps", None, None]
+"""A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
+
+
+class Reductions(Loops):
+    """The part of lowering a kernel that knows reductions."""
+
+    @abstractmethod
+    def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
+        """Compute the producers whose site is inside a loop just opened."""
+
+    def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
+        """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
+        outputs = set(frame.node.output_axes())
+        inner = [loop for loop in loops if loop.axis in outputs]
+        tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if not inner:
+            yield from self._single(frame, scope, loops)
+        elif tile is not None and not tile.head:
+            yield from self._whole_tile(frame, scope, tile)
+        else:
+            yield from self._buffered(frame, scope, loops, inner, tile)
+
+    def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
+        """A reduction with one accumulator: a scalar variable."""
+        dtype = frame.node.acc_dtype
+        local = self._local("acc")
+        acc = Local(local, dtype)
+        scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
+
+        def step(body: Block) -> None:
+            self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
+
+        yield from self._inside(frame, scope, loops, step)
+        result = self.shaped.tensors[frame.value].dtype
+        self._write(frame, scope.block, converted(acc, result))
+
+    def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
+        """A reduction whose reduced loops are all inside its output loops: a tile has its final values."""
+        dtype = self.shaped.tensors[frame.value].dtype
+
+        def finish(body: Block, value: Scalar) -> None:
+            self._write(frame, body, converted(value, dtype))
+
+        yield from self._tile(frame, scope, tile, finish)
+
+    def _tile(
+        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Fill a register tile, by constant loops where all of them stay inside, and use its elements."""
+        node, buffer = frame.node, self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
+
+        def element() -> Load:
+            at = tuple(walks(frame.variable(loop)) for loop in tile.lanes)
+            return Load(buffer, at, tile.dtype)
+
+        def step(body: Block) -> None:
+            held = element()
+            acc = self._accumulated(frame, held, tile.dtype)
+            self._count(frame, body, kernel.Store(buffer, held.index, acc))
+
+        within = full(frame, self.storage, tile.lanes)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(tile.lanes) if constant else frozenset()
+            yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(inside.block))
+        start = replace(start_of(node), dtype=tile.dtype)
+        scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
+        self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
+
+    def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
+        """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
+        node, nest = frame.node, frame.nest
+        kept: list[Loop | int] = []
+        dims: list[int] = []
+        for loop in inner:
+            if not set(nest.parts(loop.axis)) <= set(inner):
+                kept.append(loop)
+                factors = nest.factors[loop.axis]
+                dims.append(self.storage.part(node.sizes[loop.axis], factors, loop.part))
+            elif loop.axis not in kept:
+                kept.append(loop.axis)
+                dims.append(node.sizes[loop.axis])
+        return kept, dims
+
+    def _stranded(
+        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
+        for loop in strand.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        within = full(frame, self.storage, strand.core)
+        bodies: list[tuple[kernel.Statement, ...]] = []
+        for constant in (True, False) if within else (True,):
+            staged, top = dict(frame.staged), Scope(scope, None, scope.names)
+            frame.constant = frozenset(strand.core) if constant else frozenset()
+            inside = top
+            for loop in strand.outputs:
+                inside = self._enter(frame, loop, inside)
+                yield from self._stage_inside(frame, loop)
+            local = self._local("part")
+            start = replace(start_of(frame.node), dtype=strand.dtype)
+            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
+            held = Local(local, strand.dtype)
+
+            def step(body: Block, held: Local = held) -> None:
+                value = self._accumulated(frame, held, strand.dtype)
+                self._count(frame, body, kernel.Change(held.variable, value))
+
+            yield from self._inside(frame, inside, list(strand.core), step)
+            use(inside.block, held)
+            for loop in reversed(strand.outputs):
+                self._leave(frame, loop)
+            frame.constant, frame.staged = frozenset(), staged
+            bodies.append(tuple(top.block))
+        if within:
+            scope.block.append(kernel.If(within, bodies[0], bodies[1]))
+        else:
+            scope.block.extend(bodies[0])
+        for loop in reversed(strand.head):
+            self._leave(frame, loop)
+
+    def _buffered(
+        self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
+    ) -> Steps:
+        """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
+        dtype, node = frame.node.acc_dtype, frame.node
+        kept, dims = self._accumulators(frame, inner)
+        name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
+        buffer = self._scratch(name, dtype, dims, scope)
+
+        def at() -> tuple[Affine, ...]:
+            return tuple(
+                walks(frame.variable(entry))
+                if isinstance(entry, Loop)
+                else self._indexed(frame, walks(entry))
+                for entry in kept
+            )
+
+        def start(body: Block) -> None:
+            body.append(kernel.Store(buffer, at(), start_of(node)))
+
+        def step(body: Block) -> None:
+            acc = self._accumulated(frame, Load(buffer, at(), dtype))
+            self._count(frame, body, kernel.Store(buffer, at(), acc))
+
+        def finish(body: Block) -> None:
+            result = self.shaped.tensors[frame.value].dtype
+            self._write(frame, body, converted(Load(buffer, at(), dtype), result))
+
+        def merge(body: Block, value: Scalar) -> None:
+            held = Load(buffer, at(), dtype)
+            merged = self._combined(node, held, converted(value, dtype))
+            body.append(kernel.Store(buffer, held.index, merged))
+
+        self._over(frame, scope, inner, start)
+        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if tile is None and strand is not None:
+            yield from self._stranded(frame, scope, strand, merge)
+        elif tile is None:
+            yield from self._inside(frame, scope, loops, step)
+        else:
+            yield from self._tiled(frame, scope, tile, merge)
+        self._over(frame, scope, inner, finish)
+
+    def _tiled(
+        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """The loops around a register tile, and the tile."""
+        for loop in tile.head:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        yield from self._tile(frame, scope, tile, use)
+        for loop in reversed(tile.head):
+            self._leave(frame, loop)
+
+    def _inside(
+        self, frame: Frame, scope: Scope, loops: list[Loop], step: Callable[[Block], None]
+    ) -> Steps:
+        """The reduced loops and the output loops inside them; ``step`` fills the innermost block."""
+        for loop in loops:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        step(scope.block)
+        for loop in reversed(loops):
+            self._leave(frame, loop)
