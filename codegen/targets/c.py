@@ -23,7 +23,7 @@ from ilang.codegen.targets.c_entry import (
 from ilang.codegen.targets.c_stream import HELPER, is_streamed
 from ilang.codegen.targets.c_stream import condition as stream_condition
 from ilang.codegen.targets.c_stream import lines as stream_lines
-from ilang.codegen.targets.c_tile import TileText, extremum, helpers_of
+from ilang.codegen.targets.c_tile import REGISTERS, TileText, extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     HELPERS,
@@ -146,6 +146,7 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     vectors = sorted({name for emission in emissions for name in emission.vectors()})
     if vectors:
         yield "#ifdef __GNUC__"
+        yield from REGISTERS
         for dtype, lanes, primitive in vectors:
             yield from extremum(dtype, lanes, primitive) if primitive else helpers_of(dtype, lanes)
         yield "#endif"

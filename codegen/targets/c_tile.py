@@ -49,12 +49,35 @@ def lanes_of(dtype: str, extent: int) -> int:
     return lanes
 
 
+REGISTERS = (
+    "/* bytes of a vector, and of the elements of a tile that registers hold beside their operands */",
+    "#if defined(__AVX512F__)",
+    "#define VECTOR 64",
+    "#define HELD 1792",
+    "#elif defined(__AVX__)",
+    "#define VECTOR 32",
+    "#define HELD 256",
+    "#elif defined(__aarch64__)",
+    "#define VECTOR 16",
+    "#define HELD 256",
+    "#else",
+    "#define VECTOR 16",
+    "#define HELD 128",
+    "#endif",
+    "",
+)
+HELD = (1792, 256, 128)
+"""The values of the macro of this name."""
+
+
 def helpers_of(dtype: str, lanes: int) -> Iterator[str]:
-    """The vector type of some lanes, and the functions on it."""
+    """The vector type of some lanes, fewer where the machine's vectors are shorter."""
     name, bytes_ = vector_type(dtype, lanes), BYTES[dtype]
     c_type, integer = C_TYPES[dtype], f"int{8 * bytes_}_t"
-    wide = lanes * bytes_
-    yield f"/* {lanes} lanes of {dtype}; {name}u is the same in memory, at any address */"
+    most = lanes * bytes_
+    wide = f"(VECTOR < {most} ? VECTOR : {most})"
+    yield f"/* {lanes} lanes of {dtype}, or as many as a vector has; {name}u is the same in memory, at any address */"
+    yield f"enum {{ lanes_{name} = {wide} / {bytes_} }};"
     yield f"typedef {c_type} {name} __attribute__((vector_size({wide})));"
     yield f"typedef {c_type} {name}u __attribute__((vector_size({wide}), aligned({bytes_}), may_alias));"
     yield f"typedef {integer} {name}m __attribute__((vector_size({wide})));"
@@ -89,7 +112,7 @@ class TileText:
         rows = {
             loop.variable
             for loop, rest in zip(self.loops[:-1], self.rests, strict=False)
-            if rest is not None
+            if rest is not None or len(self.dims) == 2
         }
         variable = self.loops[-1].variable if self.loops else -1
         self.spelling = VectorSpelling(program, kernel, tile.buffer, variable, self.lanes, rows)
@@ -228,7 +251,7 @@ class TileText:
     def lines(self) -> Iterator[str]:
         """The function."""
         kind = vector_type(self.dtype, self.lanes)
-        rows, vectors = prod(self.dims[:-1]), self.dims[-1] // self.lanes
+        rows = prod(self.dims[:-1])
         if self._contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT ON"
@@ -238,37 +261,23 @@ class TileText:
             yield "#endif"
         yield wrapped(f"static void {self.name}(", self._parameters()[0], ")")
         yield "{"
-        yield f"{INDENT}{kind} {ACC}[{rows}][{vectors}];"
-        start = self.spelling.expression(self.tile.start)
-        yield from self._over_tile(
-            f"{ACC}[tile_row][part] = ({kind}){{0}} + {start};"
-            if start not in ("0.0f", "0.0")
-            else f"{ACC}[tile_row][part] = ({kind}){{0}};"
-        )
-        indent = INDENT
+        yield from self._at_once()
         for loop, rest in zip(self.loops[:-1], self.rests, strict=False):
             if rest is not None:
                 stop = f"min_i64({self.plain.size(loop.size)}, {self.plain.rest(rest)}) - 1"
                 yield f"{INDENT}const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
-        for loop in self.core:
-            yield from self.spelling.opened(loop, indent, 1)
-            indent += INDENT
-        for loop, extent in zip(self.loops, self.dims, strict=True):
-            last = loop is self.loops[-1]
-            yield f"#pragma GCC unroll {vectors if last else extent}"
-            yield from self.spelling.opened(loop, indent, self.lanes if last else 1)
-            indent += INDENT
-            if loop.variable in self.spelling.rows:
-                name = self.plain.variable(loop.variable)
-                yield f"{indent}const int64_t in_{name} = min_i64({name}, last_{name});"
-        for s in self.inner:
-            yield indent + self.spelling.statement(s)
-        while len(indent) > len(INDENT):
-            indent = indent[: -len(INDENT)]
-            yield f"{indent}}}"
+        yield f"{INDENT}for (int64_t group = 0; group < {rows}; group += at_once) {{"
+        inside = INDENT + INDENT
+        yield f"{inside}{kind} {ACC}[at_once][{self.dims[-1]} / lanes_{kind}];"
+        start = self.spelling.expression(self.tile.start)
+        zero = f"({kind}){{0}}"
+        value = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
+        yield from self._over_tile(f"{ACC}[tile_row][part] = {value};")
+        yield from self._core(inside)
         name = identifier(self.program.buffers[self.tile.buffer].name)
-        place = f"{name}[tile_row * {self.dims[-1]} + part * {self.lanes}]"
+        place = f"{name}[(group + tile_row) * {self.dims[-1]} + part * lanes_{kind}]"
         yield from self._over_tile(f"*({kind}u *)&{place} = {ACC}[tile_row][part];")
+        yield f"{INDENT}}}"
         yield "}"
         if self._contracts():
             yield "#ifdef __clang__"
@@ -278,14 +287,56 @@ class TileText:
             yield "#endif"
         yield ""
 
+    def _at_once(self) -> Iterator[str]:
+        """How many rows are computed at a time: as many as registers hold, and a divisor of all."""
+        rows = prod(self.dims[:-1])
+        row = self.dims[-1] * BYTES[self.dtype]
+        for number, held in enumerate(HELD):
+            fits = [n for n in range(1, rows + 1) if rows % n == 0 and n * row <= held]
+            count = max(fits, default=1) if len(self.dims) == 2 else rows
+            test = ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(held)
+            yield test
+            yield f"{INDENT}enum {{ at_once = {count} }};"
+        yield "#endif"
+
+    def _core(self, indent: str) -> Iterator[str]:
+        """The loops that fill the rows at hand."""
+        kind, outer = vector_type(self.dtype, self.lanes), indent
+        for loop in self.core:
+            yield from self.spelling.opened(loop, indent, "1")
+            indent += INDENT
+        for loop, extent in zip(self.loops, self.dims, strict=True):
+            last = loop is self.loops[-1]
+            yield f"#pragma GCC unroll {self._most_parts() if last else extent}"
+            grouped = not last and len(self.dims) == 2
+            step = f"lanes_{kind}" if last else "1"
+            yield from self.spelling.opened(loop, indent, step, "at_once" if grouped else "")
+            indent += INDENT
+            if loop.variable in self.spelling.rows:
+                name = self.plain.variable(loop.variable)
+                at = f"group + {name}" if grouped else name
+                clamped = self.rests[self.loops.index(loop)] is not None
+                at = f"min_i64({at}, last_{name})" if clamped else at
+                yield f"{indent}const int64_t in_{name} = {at};"
+        for s in self.inner:
+            yield indent + self.spelling.statement(s)
+        while len(indent) > len(outer):
+            indent = indent[: -len(INDENT)]
+            yield f"{indent}}}"
+
+    def _most_parts(self) -> int:
+        """Vectors of a row where they are shortest."""
+        return self.dims[-1] * BYTES[self.dtype] // 16 or 1
+
     def _over_tile(self, statement: str) -> Iterator[str]:
-        """A statement for every vector of the tile."""
-        rows, vectors = prod(self.dims[:-1]), self.dims[-1] // self.lanes
-        yield f"#pragma GCC unroll {rows}"
-        yield f"{INDENT}for (int tile_row = 0; tile_row < {rows}; ++tile_row) {{"
-        yield f"#pragma GCC unroll {vectors}"
-        yield f"{INDENT}{INDENT}for (int part = 0; part < {vectors}; ++part) {statement}"
-        yield f"{INDENT}}}"
+        """A statement for every vector of the rows at hand."""
+        kind, inside = vector_type(self.dtype, self.lanes), INDENT + INDENT
+        yield f"#pragma GCC unroll {prod(self.dims[:-1])}"
+        yield f"{inside}for (int tile_row = 0; tile_row < at_once; ++tile_row) {{"
+        yield f"#pragma GCC unroll {self._most_parts()}"
+        parts = f"{self.dims[-1]} / lanes_{kind}"
+        yield f"{inside}{INDENT}for (int part = 0; part < {parts}; ++part) {statement}"
+        yield f"{inside}}}"
 
 
 ACC = "in_registers"
@@ -331,14 +382,14 @@ class VectorSpelling(Spelling):
             return None
         return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
 
-    def opened(self, loop: For, indent: str, step: int) -> Iterator[str]:
-        """The head of a loop."""
-        name, end = self.variable(loop.variable), self.size(loop.size)
+    def opened(self, loop: For, indent: str, step: str, end: str = "") -> Iterator[str]:
+        """The head of a loop; ``end`` in place of its own."""
+        name, end = self.variable(loop.variable), end or self.size(loop.size)
         first = f"int64_t {name} = 0"
         if loop.rest is not None:
             first += f", end_{name} = min_i64({end}, {self.rest(loop.rest)})"
             end = f"end_{name}"
-        more = f"++{name}" if step == 1 else f"{name} += {step}"
+        more = f"++{name}" if step == "1" else f"{name} += {step}"
         yield f"{indent}for ({first}; {name} < {end}; {more}) {{"
 
     def statement(self, s: Statement) -> str:
@@ -372,7 +423,8 @@ class VectorSpelling(Spelling):
             word = affine(part, self.variable, self.size)
             row = f"({row}) * {self.size(size)} + {word}" if row else word
         lane = affine(index[-1], self.variable, self.size)
-        return f"{ACC}[{row or '0'}][{lane} / {self.lanes}]"
+        kind = vector_type(self.program.buffers[buffer].dtype, self.lanes)
+        return f"{ACC}[{row or '0'}][{lane} / lanes_{kind}]"
 
     def expression(self, scalar: Scalar) -> str:
         """A scalar, or a vector of its lanes."""

@@ -12,8 +12,9 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.passes import nest_to_kernel, packing, shaped_to_nest
+from ilang.core.passes import nest_to_kernel, shaped_to_nest
 from ilang.core.passes.scope import Place
+from ilang.core.record import replace
 from ilang.core.schedule import fuse
 from tests.property.test_fuzz import needs_compiler
 
@@ -125,12 +126,14 @@ def test_storage_keeps_what_is_read_later(monkeypatch: Patch) -> None:
 @needs_compiler
 def test_the_padding_of_a_copy_is_not_read(monkeypatch: Patch) -> None:
     """Rule 3."""
+    plain = nest_to_kernel.copy_of  # type: ignore[attr-defined]
 
-    def unguarded(value: int, index: Any, _outside: str) -> Read:
-        return Read(value, index, "never")
+    def unguarded(*arguments: Any) -> Any:
+        copy = plain(*arguments)
+        return replace(copy, leaves=(False,) * len(copy.leaves))
 
     text = "+(i+u:3-90)~i || i u 0"  # so far out that it is another block of memory
-    assert is_wrong(text, monkeypatch, (packing, "Read", unguarded))
+    assert is_wrong(text, monkeypatch, (nest_to_kernel, "copy_of", unguarded))
 
 
 @needs_compiler
