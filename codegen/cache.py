@@ -86,7 +86,10 @@ def library_of(
 
 
 def _point(link: str, entry: str) -> None:
-    """Let a link lead to an entry beside it, in one step; without links every text is written anew."""
+    """Let a link lead to an entry beside it, in one step.
+
+    Some file systems and platforms have no links: then every text is written anew, which is slower and no error.
+    """
     mine = f"{link}-{os.getpid()}"
     with contextlib.suppress(OSError, NotImplementedError):
         if os.path.exists(os.path.join(os.path.dirname(link), entry)):
@@ -216,7 +219,10 @@ def _used(entry: str, load: Callable[[str], T]) -> T:
 
 
 def _touch(path: str) -> None:
-    """Note that an entry, or a link itself, was used just now."""
+    """Note that an entry, or a link itself, was used just now.
+
+    A cache that is read-only, or a platform that cannot touch a link, forgets sooner what was used: no error.
+    """
     with contextlib.suppress(OSError, NotImplementedError):
         os.utime(path, follow_symlinks=False)
 

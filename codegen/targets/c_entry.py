@@ -76,7 +76,6 @@ class Use:
                     written.add(s.buffer)
                     sizes |= _of_index(s.index)
             elif isinstance(s, Tile):
-                sizes |= {condition.size for condition in s.full}
                 tiles.add(s.buffer)
         written -= tiles
         buffers = (buffers | written) - tiles

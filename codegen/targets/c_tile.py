@@ -2,8 +2,9 @@
 
     static void NAME_k0_tile(int64_t n_k, const float *restrict a, ..., int64_t i, float *restrict tile)
 
-One text for every vector unit: compilers split the vectors that their machine does not have. Sums of products are
-contracted here (``fma``), and nowhere else: a product that feeds only a sum loses no digit by it.
+One text for every vector unit: macros of the compiler say how long its vectors are, and how many rows its registers
+hold at a time. Sums of products are contracted here (``fma``), and nowhere else: a product that feeds only a sum loses
+no digit by it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ VECTOR_BYTES = 64
 """Bytes of the widest vectors."""
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-MULTIPLIES = frozenset({"mul", "square"})
 SUPPORTED = INFIX.keys() | {"neg", "recip", "square", "max", "min"}
 
 

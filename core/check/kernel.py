@@ -66,7 +66,6 @@ class _Verifier:
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
                 case Tile():
-                    self._conditions(s.full)
                     self.block(s.body)
                     self.block(s.edge)
                 case Store():

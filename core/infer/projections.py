@@ -10,6 +10,7 @@ interleaving, one per operand. An operand whose part is not chosen is not read.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import assert_never
@@ -226,27 +227,27 @@ class _Maker:
         return Projection(tuple(self.loops), target, read, frozenset(), part)
 
 
-class Measure:
+class Measure(ABC):
     """What the sizes of a specification are: known numbers here, run-time sizes in ``passes/graph_to_shaped.py``.
 
     A size is an integer, and what it means is the measure's own affair.
     """
 
+    @abstractmethod
     def label(self, name: str) -> int:
         """The size of a label."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loop(self, name: str, size: int) -> Loop | None:
         """A loop over a size; None where there is one iteration, whose index is 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shift(self, size: int) -> Affine:
         """The constant index that is a size."""
-        raise NotImplementedError
 
+    @abstractmethod
     def half(self, dilation: int, size: int, span: Span) -> Affine:
         """The constant index that is half of what a window of that many steps spans, rounded down."""
-        raise NotImplementedError
 
 
 class _Solved(Measure):

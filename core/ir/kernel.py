@@ -119,13 +119,12 @@ class Tile:
     """A register tile: ``body`` fills the elements of ``buffer``, all starting from ``start``.
 
     The loops over the elements are innermost, constant, and in the order of the buffer's dimensions; a target may hold
-    the elements in registers, the last dimension in lanes. Where ``full`` does not hold, a loop over the elements
-    would leave the tensor, and ``edge`` runs instead: the same loops, each stopping at the end of its dimension.
+    the elements in registers, the last dimension in lanes. ``edge`` has the same loops, each stopping at the end of its
+    dimension, for where one of them would leave the tensor; it is right everywhere.
     """
 
     buffer: int
     start: Scalar
-    full: tuple[Within, ...]
     body: tuple[Statement, ...]
     edge: tuple[Statement, ...]
 

@@ -14,7 +14,7 @@ registers, and which sum a few terms before they meet one.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 
 from ilang.core.ir import kernel
@@ -31,7 +31,7 @@ Steps = Generator["Steps", None, None]
 """A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
 
 
-class Reductions(Loops):
+class Reductions(Loops, ABC):
     """The part of lowering a kernel that knows reductions."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Reductions(Loops):
             frame.constant, frame.staged = frozenset(), staged
             bodies.append(tuple(inside.block))
         start = replace(start_of(node), dtype=tile.dtype)
-        scope.block.append(kernel.Tile(buffer, start, within, bodies[0], bodies[-1]))
+        scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1]))
         self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:

@@ -17,11 +17,10 @@ from ilang.core.ir.nest import Loop
 from ilang.core.passes.scope import Frame
 from ilang.core.passes.storage import Storage
 from ilang.core.record import record
+from ilang.core.schedule.tile import MOST_TERMS
 
 MOST_ELEMENTS = 1024
 """Elements of a tile at most: 64 vectors of sixteen floats, more than any machine has registers for."""
-MOST_TERMS = 512
-"""Terms that a tile of f32 sums at most: their sum is within 1e-5 of the exact one, relative to the sum of sizes."""
 
 MOST_STRANDS = 16
 """Terms that are summed in one scalar variable before they meet an accumulator: as many loads at a time."""
@@ -76,17 +75,16 @@ def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) ->
 
 def _core(loops: list[Loop], fixed: list[int | None], reduced: set[int], last: int) -> int:
     """Where the core starts: reduced loops up to ``last`` that sum few terms, or all where that is not known."""
+    start = last
+    while start > 0 and loops[start - 1].axis in reduced:
+        start -= 1
     first, terms = last + 1, 1
-    while first > 0 and loops[first - 1].axis in reduced:
+    while first > start:
         terms *= fixed[first - 1] or MOST_TERMS + 1
-        if terms > MOST_TERMS and first <= last:
+        if terms > MOST_TERMS:
             break
         first -= 1
-        if terms > MOST_TERMS:
-            while first > 0 and loops[first - 1].axis in reduced:
-                first -= 1
-            break
-    return first
+    return first if first <= last else start
 
 
 @record

@@ -70,7 +70,8 @@ class _Choice:
         self.shaped = shaped
         self.written = written
         self.provenance = Provenance(shaped)
-        self.readers = sole_readers(shaped)
+        self.all_reads, self.kept = _all_reads(shaped)
+        self.readers = [self._sole_reader(value) for value in range(len(shaped.nodes))]
         self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
         self.accesses = self._accesses()
         self.tilings = [self._tiling(value) for value in range(len(shaped.nodes))]
@@ -81,7 +82,6 @@ class _Choice:
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
-        self.all_reads, self.kept = _all_reads(shaped)
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
@@ -125,9 +125,7 @@ class _Choice:
         """The outer loops of a reader that walk what it reads: where each is, and what it walks."""
         nest = self.nests[reader]
         assert nest is not None
-        back: dict[int, list[int]] = {}
-        for own, ours in mapping(made, read).items():
-            back.setdefault(ours, []).append(own)
+        back = _inverse(mapping(made, read))
         found: list[object] = []
         for loop in nest.order:
             place = self.places.get((reader, loop))
@@ -252,6 +250,15 @@ class _Choice:
         pairs = {**mapping(made, read), **axis_pairs(self.provenance, value, read, axes)}
         self.given[read.value] = _taken(nest, pairs, self._order(read.value, made))
 
+    def _sole_reader(self, value: int) -> tuple[Assignment, Read] | None:
+        """The one assignment and index that reads a value; None if it cannot be staged there (rule 1)."""
+        if len(self.all_reads[value]) != 1 or value in self.kept:
+            return None
+        reader, read = self.all_reads[value][0]
+        node = self.shaped.nodes[reader]
+        assert isinstance(node, Assignment)
+        return node, read
+
     def _is_inlined(self, value: int) -> bool:
         """Rule 2: pointwise, and its reader's index has every axis of the reader."""
         node, found = self.shaped.nodes[value], self.readers[value]
@@ -327,9 +334,7 @@ class _Choice:
         tile = self.tilings[read.value]
         if tile is not None:
             return self._tiled_site(value, read.value, tile, pairs, nest)
-        back: dict[int, list[int]] = {}
-        for axis, ours in pairs.items():
-            back.setdefault(ours, []).append(axis)
+        back = _inverse(pairs)
         if value in self.packs and self.inlined[read.value]:
             rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value])
             self.packs[read.value] = (rows, lanes)
@@ -364,9 +369,7 @@ def _taken(
     nest: Nest, pairs: dict[int, int], own: tuple[int, ...]
 ) -> tuple[Factors, tuple[Loop, ...]]:
     """The splits and the order of a producer: its reader's loops in their order, then its other loops in its own."""
-    back: dict[int, list[int]] = {}
-    for axis, ours in pairs.items():
-        back.setdefault(ours, []).append(axis)
+    back = _inverse(pairs)
     factors = tuple(nest.factors[pairs[axis]] if axis in pairs else () for axis in range(len(own)))
     outer = [Loop(axis, loop.part) for loop in nest.order for axis in back.get(loop.axis, [])]
     rest = [
@@ -392,25 +395,12 @@ def _all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
     return found, kept
 
 
-def sole_readers(shaped: Shaped) -> list[tuple[Assignment, Read] | None]:
-    """For each value the one assignment and index that reads it; None if it cannot be staged there (rule 1)."""
-    found: list[tuple[int, Assignment, Read] | None] = [None] * len(shaped.nodes)
-    shared = set(shaped.outputs)
-    for reader, node in enumerate(shaped.nodes):
-        if not isinstance(node, Assignment):
-            shared.add(reader)
-            continue
-        if node.base is not None:
-            shared |= {reader, node.base}
-        for read in node.reads:
-            known = found[read.value]
-            if known is not None and (known[0] != reader or known[2] != read):
-                shared.add(read.value)
-            found[read.value] = (reader, node, read)
-    return [
-        None if entry is None or value in shared else (entry[1], entry[2])
-        for value, entry in enumerate(found)
-    ]
+def _inverse(pairs: dict[int, int]) -> dict[int, list[int]]:
+    """The producer's axes for each axis of a reader."""
+    back: dict[int, list[int]] = {}
+    for own, ours in pairs.items():
+        back.setdefault(ours, []).append(own)
+    return back
 
 
 def _leading(order: tuple[Loop, ...], back: dict[int, list[int]]) -> int:
