@@ -72,9 +72,8 @@ def test_schedule_of_a_specification_is_followed() -> None:
     ],
 )
 def test_refused_schedule_of_a_specification(schedule: str, code: str) -> None:
-    program = i(f'einsum("ij;jk=>ik") {schedule}')
     with pytest.raises(Error) as caught:
-        program.source("c")
+        i(f'einsum("ij;jk=>ik") {schedule}').source("c")
     assert caught.value.code == code
 
 
