@@ -104,15 +104,6 @@ class _Lowering(Running):
         place = Place(None, self.storage.whole(value), tuple((d, None) for d in range(rank)))
         node, nest = self._node(value)
         frame = Frame(value, node, nest, place)
-        # Iterations of the outermost loop write disjoint elements if it alone walks a dimension.
-        outermost = nest.order[0] if nest.order else None
-        self.parallel_loop = (
-            (frame, outermost)
-            if outermost is not None
-            and outermost.axis in node.disjoint_axes()
-            and nest.role(0) not in ("q", "v", "u")
-            else None
-        )
         self.plan = plan(self.scheduled, self.provenance, value)
         self._lowers(frame, 0)
         _drive(self._assignment(frame, self.top))
