@@ -1,6 +1,6 @@
 """Parallel loops in C: each is a function of a range of its iterations, which one thread calls or several.
 
-    static void f_k0_loop_i(int64_t first, int64_t last, ...);     iterations first to last - 1 of loop i
+    static void f_k0_loop0(int64_t first, int64_t last, ...);     iterations first to last - 1 of loop i
 
 Loops with nothing between them are one loop over the product of their extents.
 Of parallel loops inside each other one at a time has several threads: the first that has enough work, and iterations
@@ -92,7 +92,7 @@ class Functions:
                     self.homes[buffer] = tuple(common)
             if isinstance(s, For) and s.parallel:
                 loops = _together(s)
-                made = Function(self._name(s), loops, loops[-1].body)
+                made = Function(f"{self.top.name}_loop{len(self.of_loop)}", loops, loops[-1].body)
                 function.calls.append(made)
                 self.of_loop[id(s)] = made
                 self._explore(made, made.body, (*path, made))
@@ -100,13 +100,6 @@ class Functions:
                 continue
             for block in _blocks(s):
                 self._explore(function, block, path)
-
-    def _name(self, loop: For) -> str:
-        """A new name for the function of a loop."""
-        variable, taken = self.spelling.variable(loop.variable), len(self.of_loop)
-        names = {function.name for function in self.of_loop.values()}
-        plain = f"{self.top.name}_loop_{variable}"
-        return f"{plain}_{taken}" if plain in names else plain
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
