@@ -100,6 +100,10 @@ class Component:
         if plan is not None and target == "c":
             if threads == 1 and threads.__class__ is int:
                 return plan.fresh(arrays) if out is None else plan.into(arrays, out)
+            if threads.__class__ is int and 1 < threads and out is not None:
+                crew = plan.crew(threads)
+                if crew is not None:
+                    return crew(arrays, out)
             return plan.call(arrays, arrays, out, threads)
         return self._call(arrays, out, threads, target)
 

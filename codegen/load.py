@@ -9,6 +9,7 @@ C declarations costs more to import than all of this module.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -54,6 +55,8 @@ _SIZE_T = backend.new_primitive_type("size_t")
 _WORK = backend.new_function_type((_VOID_POINTER,), _SIZE_T, False)
 _SET_THREADS = backend.new_function_type((_INT,), backend.new_void_type(), False)
 _GET_THREADS = backend.new_function_type((), _INT, False)
+_PAUSE = backend.new_function_type((_INT,), _INT, False)
+_PAUSE_SOFT = 1
 
 CHARS: Final = backend.new_array_type(
     backend.new_pointer_type(backend.new_primitive_type("char")), None
@@ -77,13 +80,24 @@ class Library:
             self.work = self._library.load_function(_WORK, f"{name}_work")
         except AttributeError as error:
             raise OSError(str(error)) from None
-        self.set_threads, self.get_threads = None, None
+        self.set_threads, self.get_threads, self._pause = None, None, None
         if threads:
             try:
                 self.set_threads = self._library.load_function(_SET_THREADS, "omp_set_num_threads")
                 self.get_threads = self._library.load_function(_GET_THREADS, "omp_get_max_threads")
             except AttributeError:  # compiled without OpenMP: the compiler has none
                 pass
+            with contextlib.suppress(AttributeError):  # an OpenMP before version 5
+                self._pause = self._library.load_function(_PAUSE, "omp_pause_resource_all")
+
+    def dismiss(self) -> None:
+        """End the threads that OpenMP keeps for the calling thread.
+
+        Those of several threads are more than there are processors: then all of them go to sleep at once where they
+        would wait for the next loop, and waking one takes as long as a short call.
+        """
+        if self._pause is not None:
+            self._pause(_PAUSE_SOFT)
 
 
 MOST_LIBRARIES = 256
@@ -238,6 +252,7 @@ class Plan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
     __slots__ = (
+        "_crews",
         "_kept",
         "_library",
         "_long",
@@ -270,6 +285,7 @@ class Plan:
         self.compiled = compiled
         self.fresh = self._quick()
         self.into = self._quick_into()
+        self._crews: dict[int, Callable[[Sequence[Array], Any], Any]] = {}
 
     def _quick(self) -> Callable[[Sequence[Array]], Any]:
         """``fresh``: run into new arrays; the one output, or a tuple of them.
@@ -319,8 +335,43 @@ class Plan:
         """
         if self._long or len(self.outputs) != 1:
             return self._into
-        function, sizes = self._library.function, self._sizes
-        take_space, give_back, count = self.compiled.take_space, self.compiled.give_back, self._work
+        return self._into_of(self._library.function, self._work, 1)
+
+    def crew(self, threads: int) -> Callable[[Sequence[Array], Any], Any] | None:
+        """``into`` with so many threads (2 or more, as far as there are any); None for a call that takes long.
+
+        Raises:
+            ToolError: the threaded library cannot be built.
+        """
+        known = self._crews.get(threads)
+        if known is not None or self._long or len(self.outputs) != 1 or is_forked():
+            return None if is_forked() else known
+        library = self.compiled.library(threads=True)
+        set_threads, get_threads = library.set_threads, library.get_threads
+        if set_threads is None or get_threads is None:
+            return None
+        count, function = min(threads, MOST_THREADS), library.function
+
+        def run(*arguments: Any) -> int:
+            before = get_threads()  # of the calling thread, which others may care about
+            if before == count:
+                return int(function(*arguments))
+            set_threads(count)
+            try:
+                return int(function(*arguments))
+            finally:
+                set_threads(before)
+
+        made = self._into_of(run, int(library.work(self._sizes)), threads)
+        self._crews[threads] = made
+        return made
+
+    def _into_of(
+        self, function: Callable[..., int], count: int, threads: int
+    ) -> Callable[[Sequence[Array], Any], Any]:
+        """``into`` by a compiled function that needs ``count`` bytes of workspace."""
+        sizes = self._sizes
+        take_space, give_back = self.compiled.take_space, self.compiled.give_back
         ((shape, dtype),) = self.outputs
 
         def into(arrays: Sequence[Array], out: Any) -> Any:
@@ -330,12 +381,12 @@ class Plan:
                 or out.dtype != dtype
                 or out.flags.num & WRITABLE != WRITABLE
             ):
-                return self.call(arrays, arrays, out, 1)
+                return self.call(arrays, arrays, out, threads)
             space = take_space(count) if count else NO_SPACE
             status = function(sizes, *map(argument, arrays), argument(out), space)
             if count:
                 give_back(space)
-            return self.call(arrays, arrays, out, 1) if status else out
+            return self.call(arrays, arrays, out, threads) if status else out
 
         return into
 
@@ -385,6 +436,8 @@ class Plan:
                 return self._call(library, arguments)
             finally:
                 library.set_threads(before)
+                if self._long:
+                    library.dismiss()
 
         status = interruptible(work) if self._long else work()
         if status:

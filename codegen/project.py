@@ -22,7 +22,7 @@ from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, To
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.kernel import Tile, statements_within
+from ilang.core.ir.kernel import For, Tile, statements_within
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
@@ -255,7 +255,9 @@ def _parts(function: Function) -> list[str]:
     derived = ["sizes", "work", "plan", "layout", *TEST_PARTS]
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
+        loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))
         derived += [kernel.name, *(f"{kernel.name}_tile{n}" for n in range(tiles))]
+        derived += [f"{kernel.name}_loop{n}" for n in range(loops)]
     return [f"{function.name()}_{part}" for part in derived]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.kernel import Part, Program, Window
+from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, walk
@@ -18,6 +18,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.passes.assembly import START
+from ilang.core.passes.storage import MOST_BLOCKS
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 from ilang.core.story import StoryRow, rows_text, tell
@@ -342,7 +343,8 @@ class _Total:
 
     def __init__(self, program: Program) -> None:
         self.sizes = program.sizes
-        self.parts = {part.size: part for part in program.parts}
+        self.parts = {p.size: p for p in program.parts if not isinstance(p, Blocks)}
+        self.blocks = {p.size for p in program.parts if isinstance(p, Blocks)}
         self.number = 0
         self.terms: dict[tuple[str, ...], int] = {}
 
@@ -353,6 +355,8 @@ class _Total:
             size = self.sizes[number]
             if number in self.parts:
                 names.append(self._spelled(self.parts[number]))
+            elif number in self.blocks:
+                factor *= MOST_BLOCKS
             elif size.fixed is None:
                 names.append(size.name)
             else:

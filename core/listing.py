@@ -196,6 +196,9 @@ class _Loops:
                     end = self._end(s.size)
                     if s.rest is not None:
                         end = f"min({end}, {self._rest(s.rest)})"
+                    if s.stretch is not None:
+                        block = self.kernel.names[s.stretch.block]
+                        end += f", block {block} of {self._end(s.stretch.count)}"
                     role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
                     yield f"{indent}for {name} in 0..{end}{lanes}{role}"
                     yield from self.lines(s.body, indent + "  ")

@@ -25,6 +25,7 @@ from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
 from ilang.core.passes.kernel_to_lanes import kernel_to_lanes
+from ilang.core.passes.kernel_to_threads import kernel_to_threads
 from ilang.core.passes.nest_to_kernel import nest_to_kernel
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
@@ -249,6 +250,16 @@ STEPS = (
         "core/ir/kernel.py",
         "lanes of reductions",
         kernel_to_lanes,
+        kernel_check.verify,
+        "loops",
+        loops_text,
+    ),
+    Step(
+        "core/passes/kernel_to_threads.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "loops that threads share",
+        kernel_to_threads,
         kernel_check.verify,
         "loops",
         loops_text,

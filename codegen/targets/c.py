@@ -16,14 +16,15 @@ from ilang.codegen.targets import cmath
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
-    Use,
     entry_helpers,
     wrapped,
 )
+from ilang.codegen.targets.c_parallel import Function, Functions
 from ilang.codegen.targets.c_stream import HELPER, is_streamed
 from ilang.codegen.targets.c_stream import condition as stream_condition
 from ilang.codegen.targets.c_stream import lines as stream_lines
 from ilang.codegen.targets.c_tile import REGISTERS, TileText, extremum, helpers_of
+from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     HELPERS,
@@ -48,10 +49,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, Local, walk
-
-PARALLEL_FROM = 32768
-"""Iterations below which a parallel loop runs on one thread: starting threads costs about as much."""
-
 
 INCLUDES = (
     "#include <math.h>",
@@ -160,7 +157,11 @@ class _Emission:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.name = identifier(program.name)
-        self.uses = [Use.of(program, kernel) for kernel in program.kernels]
+        self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
+        self.functions = [
+            Functions(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}")
+            for kernel in program.kernels
+        ]
         self.tiles: dict[int, TileText] = {}
         for kernel in program.kernels:
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
@@ -176,8 +177,7 @@ class _Emission:
     def helpers(self) -> set[str]:
         """The helper functions that the kernels call."""
         found = set()
-        for kernel, use in zip(self.program.kernels, self.uses, strict=True):
-            spelling = Spelling(self.program, kernel)
+        for kernel in self.program.kernels:
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
                     for part in walk(s.value):
@@ -195,8 +195,6 @@ class _Emission:
                     found.add("min_i64")
                 if isinstance(s, For) and is_streamed(self.program, s):
                     found |= {"min_i64", "stream"}
-                if isinstance(s, For) and s.parallel and any(self._parallel(s, spelling)):
-                    found |= {"threads", "thread"} if use.private else {"threads"}
         return found
 
     def lines(self) -> Iterator[str]:
@@ -206,56 +204,39 @@ class _Emission:
                 yield from text.lines()
             yield "#endif"
             yield ""
-        for kernel, use in zip(self.program.kernels, self.uses, strict=True):
-            yield from self._kernel(kernel, use)
-        yield from Entry(self.program, self.uses, signature(self.program)).lines()
+        for kernel, functions in zip(self.program.kernels, self.functions, strict=True):
+            yield from self._kernel(kernel, functions)
+        calls = [functions.entry(INDENT) for functions in self.functions]
+        yield from Entry(self.program, self.uses, calls, signature(self.program)).lines()
 
-    def _kernel(self, kernel: Kernel, use: Use) -> Iterator[str]:
-        spelling = Spelling(self.program, kernel)
-        yield "/*"
-        yield from (comment(f" * {line}") for line in kernel.comments)
-        yield " */"
-        words = [
-            f"int64_t {spelling.size(n)}" for n in use.sizes if self.program.sizes[n].fixed is None
-        ]
-        for number in use.shared:
-            buffer = self.program.buffers[number]
-            const = "" if number in use.written else "const "
-            words.append(f"{const}{C_TYPES[buffer.dtype]} *restrict {identifier(buffer.name)}")
-        if use.private:
-            words += ["char *scratch", "size_t scratch_bytes"]
-        yield wrapped(f"static void {self.name}_{kernel.name}(", words, ")")
-        yield "{"
-        if use.private and not any(isinstance(s, For) and s.parallel for s in kernel.body):
-            yield f"{INDENT}(void)scratch_bytes;"
-            yield from self._private(use, spelling, INDENT, "scratch")
-        for statement in kernel.body:
-            yield from self._statement(statement, spelling, INDENT, use)
-        yield "}"
-        yield ""
+    def _kernel(self, kernel: Kernel, functions: Functions) -> Iterator[str]:
+        for function in functions.ordered:
+            if not function.loops:
+                yield "/*"
+                yield from (comment(f" * {line}") for line in kernel.comments)
+                yield " */"
+            yield from functions.head(function)
+            if function.loops:
+                yield from self._range(function, functions)
+            else:
+                for statement in kernel.body:
+                    yield from self._statement(statement, functions, INDENT)
+            yield "}"
+            yield ""
 
-    def _private(self, use: Use, spelling: Spelling, indent: str, base: str) -> Iterator[str]:
-        """Pointers into scratch storage, one buffer after the other, each aligned."""
-        offset = base
-        for number in use.private:
-            buffer = self.program.buffers[number]
-            c_type = C_TYPES[buffer.dtype]
-            yield f"{indent}{c_type} *restrict {identifier(buffer.name)} = ({c_type} *)(void *)({offset});"
-            count = " * ".join(f"(size_t){spelling.size(size)}" for size in buffer.dims)
-            offset += f" + padded({count} * sizeof({c_type}))"
-
-    def _statement(self, s: Statement, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+    def _statement(self, s: Statement, functions: Functions, indent: str) -> Iterator[str]:
+        spelling = functions.spelling
         match s:
             case For():
-                yield from self._for(s, spelling, indent, use)
+                yield from self._for(s, functions, indent)
             case If():
                 yield f"{indent}if ({spelling.conditions(s.within)}) {{"
                 for inner in s.body:
-                    yield from self._statement(inner, spelling, indent + INDENT, use)
+                    yield from self._statement(inner, functions, indent + INDENT)
                 if s.otherwise:
                     yield f"{indent}}} else {{"
                 for inner in s.otherwise:
-                    yield from self._statement(inner, spelling, indent + INDENT, use)
+                    yield from self._statement(inner, functions, indent + INDENT)
                 yield f"{indent}}}"
             case Define() if s.lanes > 1:
                 name, lanes = (
@@ -273,13 +254,13 @@ class _Emission:
             case Change():
                 yield indent + spelling.update(spelling.local(s.variable), s.value)
             case Tile():
-                yield from self._tile(s, spelling, indent, use)
+                yield from self._tile(s, functions, indent)
             case Store():
                 yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
 
-    def _tile(self, s: Tile, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+    def _tile(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
-        buffer = self.program.buffers[s.buffer]
+        spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
         yield f"{indent}{C_TYPES[buffer.dtype]} {name}[{elements}];"
         text = self.tiles.get(id(s))
@@ -300,7 +281,7 @@ class _Emission:
         start = spelling.expression(s.start)
         yield f"{inside}for (int element = 0; element < {elements}; ++element) {name}[element] = {start};"
         for inner in s.edge:
-            yield from self._statement(inner, spelling, inside, use)
+            yield from self._statement(inner, functions, inside)
         if text is not None:
             yield f"{indent}}}" if condition else "#endif"
 
@@ -310,84 +291,91 @@ class _Emission:
             self.program.sizes[n].fixed or 0 for n in self.program.buffers[s.buffer].dims
         )
 
-    def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
+    def _for(self, loop: For, functions: Functions, indent: str) -> Iterator[str]:
+        spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         first, whole = f"int64_t {name} = 0", size
         if loop.rest is not None:
             whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
             first, size = f"{first}, end_{name} = {whole}", f"end_{name}"
-        if loop.lanes > 1:
+        start = ""
+        if loop.stretch is not None:
+            count, block = loop.stretch.count, loop.stretch.block
+            words = f"{size}, {spelling.size(count)}, {loop.stretch.multiple}, {spelling.variable(block)}"
+            start, whole, size = f"start_of({words})", f"start_of({words} + 1)", f"end_{name}"
+            first = f"int64_t {name} = {start}, end_{name} = {whole}"
+        if loop.parallel:
+            yield from functions.call(loop, indent)
+        elif loop.lanes > 1:
             yield f"{indent}{{"
+            if start:
+                yield f"{indent}{INDENT}const int64_t start_{name} = {start};"
             yield f"{indent}{INDENT}const int64_t end_{name} = {whole};"
-            yield from self._laned(loop, f"end_{name}", spelling, indent + INDENT, use)
+            yield from self._laned(loop, f"end_{name}", functions, indent + INDENT)
             yield f"{indent}}}"
-            return
+        else:
+            yield from self._plain_for(loop, (first, size), functions, indent)
+
+    def _range(self, function: Function, functions: Functions) -> Iterator[str]:
+        """What the function of a parallel loop does: some of its iterations."""
+        loop, indent = function.loops[-1], INDENT
         if is_streamed(self.program, loop):
-            pragma = list(self._parallel(loop, spelling)) if loop.parallel else []
-            yield f"{indent}if ({stream_condition(self.program, loop, spelling)}) {{"
-            yield from stream_lines(self.program, loop, spelling, indent + INDENT, pragma)
-            yield f"{indent}}} else {{"
-            yield from self._plain_for(loop, first, size, spelling, indent + INDENT, use)
-            yield f"{indent}}}"
-            return
-        yield from self._plain_for(loop, first, size, spelling, indent, use)
+            yield f"{INDENT}if ({stream_condition(self.program, loop, functions.spelling)}) {{"
+            ends = ("first", "last")
+            yield from stream_lines(self.program, loop, functions.spelling, INDENT + INDENT, ends)
+            yield f"{INDENT}}} else {{"
+            indent += INDENT
+        yield from functions.opened(function, indent)
+        for inner in loop.body:
+            yield from self._statement(inner, functions, indent + INDENT)
+        yield from functions.closed(function, indent)
+        if is_streamed(self.program, loop):
+            yield f"{INDENT}}}"
 
     def _plain_for(
-        self, loop: For, first: str, size: str, spelling: Spelling, indent: str, use: Use
+        self, loop: For, ends: tuple[str, str], functions: Functions, indent: str
     ) -> Iterator[str]:
-        """A loop one iteration after the other, or on several threads."""
-        name = spelling.variable(loop.variable)
-        if loop.parallel:
-            yield from self._parallel(loop, spelling)
+        """A loop one iteration after the other; large results are stored past the caches."""
+        if is_streamed(self.program, loop):
+            yield f"{indent}if ({stream_condition(self.program, loop, functions.spelling)}) {{"
+            bounds = ("0", ends[1])
+            yield from stream_lines(self.program, loop, functions.spelling, indent + INDENT, bounds)
+            yield f"{indent}}} else {{"
+        inside = indent + INDENT if is_streamed(self.program, loop) else indent
+        name = functions.spelling.variable(loop.variable)
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
-        yield f"{indent}for ({first}; {name} < {size}; ++{name}) {{"
-        if loop.parallel and use.private:
-            inside = indent + INDENT
-            own = " + thread() * scratch_bytes" if any(self._parallel(loop, spelling)) else ""
-            if not own:
-                yield f"{inside}(void)scratch_bytes;"
-            yield f"{inside}char *const mine = scratch{own};"
-            yield from self._private(use, spelling, inside, "mine")
+        yield f"{inside}for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
         for inner in loop.body:
-            yield from self._statement(inner, spelling, indent + INDENT, use)
-        yield f"{indent}}}"
+            yield from self._statement(inner, functions, inside + INDENT)
+        yield f"{inside}}}"
+        if inside != indent:
+            yield f"{indent}}}"
 
-    def _parallel(self, loop: For, spelling: Spelling) -> Iterator[str]:
-        """The pragma of a parallel loop, with a test of its size where that is not known here."""
-        sizes = deepest(loop)
-        fixed = [size.fixed for n in sizes if (size := self.program.sizes[n]).fixed is not None]
-        known = math.prod(fixed)
-        if len(fixed) == len(sizes) and known < PARALLEL_FROM:
-            return
-        words = [
-            f"(double){spelling.size(n)}" for n in sizes if self.program.sizes[n].fixed is None
-        ]
-        words += [str(known)] if known != 1 and words else []
-        test = f" if ({' * '.join(words)} >= {PARALLEL_FROM})" if words else ""
-        yield "#ifdef _OPENMP"
-        yield f"#pragma omp parallel for schedule(static) num_threads(threads()){test}"
-        yield "#endif"
-
-    def _laned(
-        self, loop: For, size: str, spelling: Spelling, indent: str, use: Use
-    ) -> Iterator[str]:
+    def _laned(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
+        spelling = functions.spelling
         name, lanes = spelling.variable(loop.variable), loop.lanes
-        whole = f"{size} / {lanes} * {lanes}"
+        start, whole = (
+            "0",
+            f"{size} / {lanes} * {lanes}",
+        )  # a block starts at a multiple of the lanes
+        if loop.stretch is not None:
+            start = f"start_{name}"
+            whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         deeper, inside = indent + INDENT, indent + INDENT + INDENT
-        yield f"{indent}for (int64_t {name}_block = 0; {name}_block < {whole}; {name}_block += {lanes}) {{"
+        yield f"{indent}for (int64_t {name}_block = {start}; {name}_block < {whole}; {name}_block += {lanes}) {{"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
         spelling.lane = "lane"
         for inner in loop.body:
-            yield from self._statement(inner, spelling, inside, use)
+            yield from self._statement(inner, functions, inside)
         yield f"{deeper}}}"
         yield f"{indent}}}"
         yield f"{indent}for (int64_t {name} = {whole}; {name} < {size}; ++{name}) {{"
         spelling.lane = f"{name} % {lanes}"
         for inner in loop.body:
-            yield from self._statement(inner, spelling, deeper, use)
+            yield from self._statement(inner, functions, deeper)
         spelling.lane = "0"
         yield f"{indent}}}"
 
@@ -407,18 +395,6 @@ def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
     yield f"{indent}}}"
 
 
-def deepest(loop: For) -> list[int]:
-    """The sizes of the deepest nest that starts with a loop, itself included."""
-    best: list[int] = []
-    stack: list[tuple[For, list[int]]] = [(loop, [])]
-    while stack:
-        top, above = stack.pop()
-        here = [*above, top.size]
-        best = here if len(here) > len(best) else best
-        stack.extend((s, here) for s in top.body if isinstance(s, For))
-    return best
-
-
 def _called(scalar: Apply) -> set[str]:
     """The function that a primitive is a call of, if its definition is ours to write."""
     assert scalar.dtype is not None
@@ -432,9 +408,6 @@ def _helper(name: str) -> Iterator[str]:
     """The definition of a helper function."""
     if name == "stream":
         yield from HELPER
-        return
-    if name in THREADS:
-        yield from THREADS[name]
         return
     kind, _, dtype = name.rpartition("_")
     c_type = C_TYPES[dtype]
@@ -458,30 +431,3 @@ def _helper(name: str) -> Iterator[str]:
         yield "/* towards zero; what does not fit gives the smallest value */"
         yield f"static inline {C_TYPES[target]} {name}({c_type} a)"
     yield from ("{", f"{INDENT}return {body};", "}", "")
-
-
-THREADS = {
-    "threads": (
-        "#ifdef _OPENMP",
-        "/* threads of a parallel loop: what OpenMP would take, as far as there is workspace */",
-        "static inline int threads(void)",
-        "{",
-        f"{INDENT}const int most = omp_get_max_threads();",
-        f"{INDENT}return most < MOST_THREADS ? most : MOST_THREADS;",
-        "}",
-        "#endif",
-        "",
-    ),
-    "thread": (
-        "/* the number of the calling thread in its parallel loop */",
-        "static inline size_t thread(void)",
-        "{",
-        "#ifdef _OPENMP",
-        f"{INDENT}return (size_t)omp_get_thread_num();",
-        "#else",
-        f"{INDENT}return 0;",
-        "#endif",
-        "}",
-        "",
-    ),
-}

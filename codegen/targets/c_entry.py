@@ -5,25 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_stream import is_streamed
+from ilang.codegen.targets.c_uses import Use
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, identifier
-from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import (
-    Change,
-    Define,
-    For,
-    If,
-    Kernel,
-    Part,
-    Program,
-    Store,
-    Tile,
-    Window,
-    statements_within,
-)
-from ilang.core.ir.scalar import Load, Select, walk
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.shaped import Derivation
-from ilang.core.record import record
+from ilang.core.passes.storage import BLOCK_WORK, MOST_BLOCKS
 
 STATUS = {
     0: "done",
@@ -35,66 +22,13 @@ STATUS = {
 """What a generated function returns."""
 
 MOST_THREADS = 64
-"""Threads of a parallel loop at most: each has its own part of the workspace."""
+"""Threads of a parallel loop at most: each has its own part of the scratch storage."""
+MOST_SCRATCH = 64 << 20
+"""Bytes of scratch storage beyond which there is room for one thread only."""
+ENOUGH = 65536
+"""Work that is worth several threads, in elements that one thread adds: some microseconds."""
 
 WIDEST = 100
-
-
-@record
-class Use:
-    """What a kernel touches: whole buffers and private ones by number, those it writes, and the sizes it needs."""
-
-    shared: tuple[int, ...]
-    private: tuple[int, ...]
-    written: frozenset[int]
-    sizes: tuple[int, ...]
-
-    @staticmethod
-    def of(program: Program, kernel: Kernel) -> Use:
-        """Read off a kernel."""
-        buffers: set[int] = set()
-        written: set[int] = set()
-        sizes: set[int] = set()
-        tiles: set[int] = set()
-        for s in statements_within(kernel.body):
-            if isinstance(s, For):
-                sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
-                if is_streamed(program, s):
-                    store = s.body[-1]
-                    assert isinstance(store, Store)
-                    sizes |= set(program.buffers[store.buffer].dims)
-            elif isinstance(s, If):
-                sizes |= _of_conditions(s.within)
-            elif isinstance(s, (Define, Change, Store)):
-                for part in walk(s.value):
-                    if isinstance(part, Load):
-                        buffers.add(part.buffer)
-                        sizes |= _of_index(part.index)
-                    elif isinstance(part, Select):
-                        sizes |= _of_conditions(part.within)
-                if isinstance(s, Store):
-                    written.add(s.buffer)
-                    sizes |= _of_index(s.index)
-            elif isinstance(s, Tile):
-                tiles.add(s.buffer)
-        written -= tiles
-        buffers = (buffers | written) - tiles
-        for number in buffers:
-            buffer = program.buffers[number]
-            sizes |= set(buffer.dims if buffer.private else buffer.dims[1:])
-        private = tuple(n for n in sorted(buffers) if program.buffers[n].private)
-        shared = tuple(n for n in sorted(buffers) if not program.buffers[n].private)
-        return Use(shared, private, frozenset(written), tuple(sorted(sizes)))
-
-
-def _of_index(index: Sequence[Affine]) -> set[int]:
-    """The sizes in an index."""
-    return {size for part in index for _, size in part.sizes}
-
-
-def _of_conditions(within: Sequence[Within]) -> set[int]:
-    """The sizes that conditions compare with."""
-    return _of_index([each.index for each in within]) | {each.size for each in within}
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:
@@ -106,13 +40,27 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
     return head + "\n" + ",\n".join(indent + word for word in words) + tail
 
 
+def _follows(part: Part | Window | Blocks) -> set[int]:
+    """The sizes that a size follows from."""
+    match part:
+        case Part():
+            return {part.whole}
+        case Window():
+            return {n for _, n in part.reach}
+        case Blocks():
+            return set(part.loops)
+
+
 class Entry:
     """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``."""
 
-    def __init__(self, program: Program, uses: Sequence[Use], signature: str) -> None:
-        """For a program, what each of its kernels touches, and the declaration of its function."""
+    def __init__(
+        self, program: Program, uses: Sequence[Use], calls: Sequence[str], signature: str
+    ) -> None:
+        """For a program, what each kernel touches, its call, and the declaration of the program's function."""
         self.program = program
         self.uses = uses
+        self.calls = calls
         self.signature = signature
         self.name = identifier(program.name)
         self.spelling = Spelling(program, None)
@@ -174,7 +122,7 @@ class Entry:
                 for number in use.private:
                     yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&scratch, bytes)) return 0;"
                 yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
-        yield f"{INDENT}for (int t = 0; t < MOST_THREADS; ++t) {{"
+        yield f"{INDENT}for (int t = 0; t < scratches(plan->scratch_bytes); ++t) {{"
         yield f"{INDENT}{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
         yield f"{INDENT}}}"
 
@@ -216,7 +164,7 @@ class Entry:
         }
         for part in reversed(self.program.parts):
             if part.size in measured:
-                measured |= {part.whole} if isinstance(part, Part) else {n for _, n in part.reach}
+                measured |= _follows(part)
         yield from self._parts(measured)
 
     def _parts(self, needed: set[int]) -> Iterator[str]:
@@ -231,6 +179,9 @@ class Entry:
                 name, whole = self.spelling.size(part.size), self.spelling.size(part.whole)
                 value = f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
                 yield f"{INDENT}const int64_t {name} = {value};"
+            elif part.size in needed and isinstance(part, Blocks):
+                work = " * ".join(f"(double){self.spelling.size(n)}" for n in part.loops)
+                yield f"{INDENT}const int64_t {self.spelling.size(part.size)} = blocks({work});"
 
     def _derive(self, derived: Derivation, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
@@ -255,7 +206,7 @@ class Entry:
         needed = {n for use in self.uses for n in use.sizes}
         for part in reversed(self.program.parts):
             if part.size in needed:
-                needed |= {part.whole} if isinstance(part, Part) else {n for _, n in part.reach}
+                needed |= _follows(part)
         for derived in reversed(self.program.derived):
             if derived.size in needed and not self._is_given(derived.size):
                 needed |= {size for _, size in derived.terms}
@@ -290,18 +241,10 @@ class Entry:
             buffer = program.buffers[number]
             c_type, name = C_TYPES[buffer.dtype], identifier(buffer.name)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
-        for kernel, use in zip(program.kernels, self.uses, strict=True):
-            yield self._call(kernel, use)
+        yield from self.calls
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
-
-    def _call(self, kernel: Kernel, use: Use) -> str:
-        words = [self.spelling.size(n) for n in use.sizes if self.program.sizes[n].fixed is None]
-        words += [identifier(self.program.buffers[n].name) for n in use.shared]
-        if use.private:
-            words += ["base + plan.scratch", "plan.scratch_bytes"]
-        return wrapped(f"{INDENT}{self.name}_{kernel.name}(", words, ");")
 
 
 ENTRY_HELPERS = tuple(
@@ -311,6 +254,56 @@ ENTRY_HELPERS = tuple(
 #else
 #define MOST_THREADS 1
 #endif
+#define MOST_SCRATCH ((size_t){MOST_SCRATCH >> 20} << 20)
+
+/* how many threads have so many bytes of scratch storage each */
+static inline int scratches(size_t scratch_bytes)
+{{
+    if (scratch_bytes <= MOST_SCRATCH / MOST_THREADS) return MOST_THREADS;
+    return scratch_bytes <= MOST_SCRATCH ? (int)(MOST_SCRATCH / scratch_bytes) : 1;
+}}
+
+/* the threads that there are: what OpenMP would take, as far as there is scratch storage */
+static inline int threads(size_t scratch_bytes)
+{{
+#ifdef _OPENMP
+    const int most = omp_get_max_threads();
+    return most < scratches(scratch_bytes) ? most : scratches(scratch_bytes);
+#else
+    (void)scratch_bytes;
+    return 1;
+#endif
+}}
+
+/* the number of the calling thread among those that share a loop */
+static inline int thread(void)
+{{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}}
+
+/* how many of a team share a loop: one, where there is little work or a loop inside has more iterations to share */
+static inline int shares(int team, int64_t iterations, double work, int inside)
+{{
+    if (team < 2 || iterations < 2 || work < {ENOUGH}) return 1;
+    if (inside && iterations < 4 * (int64_t)team && iterations % team != 0) return 1;
+    return iterations < team ? (int)iterations : team;
+}}
+
+/* the first iteration of a thread's part; of many iterations, parts are multiples of 16 */
+static inline int64_t share(int64_t iterations, int number)
+{{
+#ifdef _OPENMP
+    const int64_t count = omp_get_num_threads();
+#else
+    const int64_t count = 1;
+#endif
+    const int64_t more = iterations % count, at = iterations / count * number + (number < more ? number : more);
+    return iterations < 1024 * count || number == count ? at : at / 16 * 16;
+}}
 
 /* a number of bytes rounded up to whole cache lines */
 static inline size_t padded(size_t bytes)
@@ -354,6 +347,20 @@ static int derive(
     *size = total / divisor - (total % divisor < 0);
     if (*size < least || *size > INT64_MAX / 8) return 0;
     return !exact || total % divisor == 0;
+}}
+
+/* how many blocks a reduction is computed in, from the number of its terms */
+static inline int64_t blocks(double terms)
+{{
+    return terms < {MOST_BLOCKS * BLOCK_WORK} ? (int64_t)(terms / {BLOCK_WORK}) + 1 : {MOST_BLOCKS};
+}}
+
+/* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
+static inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
+{{
+    const int64_t length = (iterations + count * multiple - 1) / (count * multiple) * multiple;
+    if (length == 0) return 0;
+    return block <= iterations / length ? block * length : iterations;
 }}
 
 /* the first cache line that starts at or after an address */

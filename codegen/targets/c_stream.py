@@ -23,7 +23,13 @@ BLOCK_BYTES = 16 << 10
 
 def is_streamed(program: Program, loop: For) -> bool:
     """Whether a loop does nothing but compute and store elements of an output one after the other."""
-    if loop.rest is not None or loop.role or loop.lanes > 1 or not loop.body:
+    if (
+        loop.rest is not None
+        or loop.stretch is not None
+        or loop.role in ("u", "v")
+        or loop.lanes > 1
+        or not loop.body
+    ):
         return False
     *defines, store = loop.body
     if not isinstance(store, Store) or not store.index:
@@ -61,20 +67,19 @@ def condition(program: Program, loop: For, spelling: Spelling) -> str:
 
 
 def lines(
-    program: Program, loop: For, spelling: Spelling, indent: str, pragma: list[str]
+    program: Program, loop: For, spelling: Spelling, indent: str, ends: tuple[str, str]
 ) -> Iterator[str]:
-    """The loop block by block; ``pragma`` makes the loop over blocks parallel."""
+    """The loop block by block, from its first iteration to the end."""
     *defines, store = loop.body
     assert isinstance(store, Store)
     buffer = program.buffers[store.buffer]
     c_type = C_TYPES[buffer.dtype]
     count = BLOCK_BYTES // BYTES[buffer.dtype]
-    name, end = spelling.variable(loop.variable), spelling.size(loop.size)
+    name = spelling.variable(loop.variable)
     deeper, inside = indent + INDENT, indent + INDENT + INDENT
-    yield from pragma
-    yield f"{indent}for (int64_t start = 0; start < {end}; start += {count}) {{"
+    yield f"{indent}for (int64_t start = {ends[0]}; start < {ends[1]}; start += {count}) {{"
     yield f"{deeper}{c_type} block[{count}];"
-    yield f"{deeper}const int64_t filled = min_i64({count}, {end} - start);"
+    yield f"{deeper}const int64_t filled = min_i64({count}, {ends[1]} - start);"
     yield f"{deeper}for (int64_t element = 0; element < filled; ++element) {{"
     yield f"{inside}const int64_t {name} = start + element;"
     for s in defines:

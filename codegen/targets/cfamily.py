@@ -26,9 +26,10 @@ RESERVED = frozenset(
     reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
-    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS INLINED
+    NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
     lane half stream block start filled element quad quad_anywhere in_registers tile_row part group at_once VECTOR HELD
-    sizes work plan bytes scratch scratch_bytes mine arrays lengths status total padded thread threads add array
+    sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
+    team sharing share shares scratches iterations first last at blocks start_of
     arguments aligned overlap measure check base derive
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered

@@ -41,6 +41,8 @@ class _Verifier:
             match s:
                 case For():
                     self._demand(s.variable not in self.sizes, "a loop variable is opened once")
+                    opened = s.stretch is None or s.stretch.block in self.sizes
+                    self._demand(opened, "a block is one of an open loop")
                     names = [self.kernel.names[v] for v in self.sizes]
                     self._demand(
                         self.kernel.names[s.variable] not in names, "names in scope are distinct"

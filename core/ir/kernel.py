@@ -1,15 +1,17 @@
 """Kernels: buffers, loops and scalar statements; what a target consumes.
 
-Produced by ``passes/nest_to_kernel.py`` and ``passes/kernel_to_lanes.py``, consumed by ``codegen/targets``.
+Produced by ``passes/nest_to_kernel.py``, ``passes/kernel_to_lanes.py`` and ``passes/kernel_to_threads.py``, consumed by
+``codegen/targets``.
 
 Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
     - An index is affine in the open loop variables, one entry per dimension of the buffer, and in range wherever the
       statement runs.
-    - A temporary is written before it is read; ``private`` ones belong to one iteration of the kernel's parallel loop.
+    - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
+      that has all its uses inside.
     - A laned variable changes only in a laned loop, and is read elsewhere only after its ``Fold``.
-    - Only a loop with nothing shared between its iterations is ``parallel``: distinct iterations write disjoint
-      elements.
+    - Only a loop with nothing shared between its iterations is ``parallel``: none touches an element that another one
+      writes. Parallel loops may be inside each other; one of them at a time has several threads.
 """
 
 from __future__ import annotations
@@ -51,11 +53,24 @@ class Rest:
 
 
 @record
+class Stretch:
+    """The iterations of one of ``count`` blocks of a loop: number ``block``, a loop variable; ``count`` is a size.
+
+    A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long.
+    """
+
+    block: int
+    count: int
+    multiple: int
+
+
+@record
 class For:
     """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
 
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
-    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant, else "".
+    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "".
+    Of a loop with a ``stretch``, the iterations of one block run, each with its own number.
     """
 
     variable: int
@@ -65,6 +80,7 @@ class For:
     lanes: int = 1
     rest: Rest | None = None
     role: str = ""
+    stretch: Stretch | None = None
 
 
 @record
@@ -150,6 +166,14 @@ class Window:
 
 
 @record
+class Blocks:
+    """How many blocks a reduction is computed in: ``size`` follows from the product of the extents of its loops."""
+
+    size: int
+    loops: tuple[int, ...]
+
+
+@record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
@@ -176,7 +200,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    parts: tuple[Part | Window, ...] = ()
+    parts: tuple[Part | Window | Blocks, ...] = ()
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:

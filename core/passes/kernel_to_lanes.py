@@ -16,7 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.kernel import Change, Define, Fold, For, If, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import (
+    Blocks,
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+)
 from ilang.core.ir.scalar import Apply, Load, Local, Select, walk
 from ilang.core.record import replace
 
@@ -29,6 +40,7 @@ def kernel_to_lanes(program: Program) -> Program:
     short = {
         n for n, size in enumerate(program.sizes) if size.fixed is not None and size.fixed < LANES
     }
+    short |= {part.size for part in program.parts if isinstance(part, Blocks)}
     kernels = tuple(_kernel(kernel, short) for kernel in program.kernels)
     return replace(program, kernels=kernels)
 

@@ -32,8 +32,6 @@ class Loops:
         self.locals: list[str] = []
         self.taken: set[str] = set()
         self.top = Scope(None, None, frozenset())
-        self.parallel: Scope | None = None
-        self.parallel_loop: tuple[Frame, Loop] | None = None
 
     def _node(self, value: int) -> tuple[Assignment, Nest]:
         node, nest = self.shaped.nodes[value], self.scheduled.nests[value]
@@ -49,10 +47,6 @@ class Loops:
         self.names.append(name)
         self.walked.add(name)
         frame.home[loop] = scope
-        if self.parallel is None and self.parallel_loop is not None:
-            owner, first = self.parallel_loop
-            if frame is owner and loop == first and parent is self.top:
-                self.parallel = scope
         return scope
 
     def _leave(self, frame: Frame, loop: Loop) -> None:
@@ -62,16 +56,17 @@ class Loops:
         assert scope.variable is not None
         size, rest = self._trip(frame, loop)
         role = frame.nest.role(frame.nest.order.index(loop))
-        role = role if role in ("u", "v") and self.storage.sizes[size].fixed is not None else ""
+        if role in ("u", "v") and self.storage.sizes[size].fixed is None:
+            role = ""
         inside = self._inside_of_dimension(frame, loop, scope.variable)
         body = tuple(scope.block)
         made = kernel.For(
             scope.variable,
             size,
             (kernel.If(inside, body),) if inside else body,
-            parallel=scope is self.parallel,
             rest=rest,
             role=role,
+            stretch=frame.stretches.get(loop),
         )
         scope.parent.block.append(made)
 
@@ -143,8 +138,8 @@ class Loops:
         return self.storage.scratch(chosen, dtype, tuple(dims), private)
 
     def _is_private(self, scope: Scope) -> bool:
-        """Whether what a scope computes belongs to one iteration of the parallel loop."""
-        return self.parallel is not None and scope.is_inside(self.parallel)
+        """Whether what a scope computes belongs to one iteration of a loop."""
+        return scope is not self.top
 
     def _over(
         self, frame: Frame, scope: Scope, loops: list[Loop], make: Callable[[Block], None]

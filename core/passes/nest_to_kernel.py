@@ -94,15 +94,6 @@ class _Lowering(Running):
         """The kernel that computes all of some values: the loops that they share, and inside them each in turn."""
         frames = {root.value: self._frame(root.value) for root in roots}
         first = frames[roots[0].value]
-        # Iterations of the outermost loop write disjoint elements if it alone walks a dimension.
-        outermost = first.nest.order[0] if first.nest.order else None
-        self.parallel_loop = (
-            (first, outermost)
-            if outermost is not None
-            and outermost.axis in first.node.disjoint_axes()
-            and first.nest.role(0) not in ("q", "v", "u")
-            else None
-        )
         self.plan = plan(self.scheduled, self.provenance, first.value)
         self._lowers(first, 0)
         self._roots(roots, frames, roots[0], [self.top])

@@ -21,9 +21,10 @@ from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.nest import Loop
 from ilang.core.ir.scalar import Load, Local, Scalar
+from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops
-from ilang.core.passes.scope import Block, Frame, Scope
-from ilang.core.passes.storage import converted, start_of
+from ilang.core.passes.scope import Block, Frame, Scope, fresh
+from ilang.core.passes.storage import BLOCK_MULTIPLE, converted, start_of
 from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 
@@ -53,6 +54,10 @@ class Reductions(Loops, ABC):
     def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A reduction with one accumulator: a scalar variable."""
         dtype = frame.node.acc_dtype
+        blocks = self._blocks(frame, loops) if scope is self.top else None
+        if blocks is not None:
+            yield from self._in_blocks(frame, scope, loops, blocks)
+            return
         local = self._local("acc")
         acc = Local(local, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
@@ -63,6 +68,58 @@ class Reductions(Loops, ABC):
         yield from self._inside(frame, scope, loops, step)
         result = self.shaped.tensors[frame.value].dtype
         self._write(frame, scope.block, converted(acc, result))
+
+    def _blocks(self, frame: Frame, loops: list[Loop]) -> int | None:
+        """The number of blocks of a reduction over some loops, None where it has no use for any."""
+        sizes = [self._trip(frame, loop) for loop in loops]
+        if any(rest is not None for _, rest in sizes[:1]):
+            return None
+        return self.storage.blocks([size for size, _ in sizes], self._tensor(frame).name)
+
+    def _in_blocks(self, frame: Frame, scope: Scope, loops: list[Loop], blocks: int) -> Steps:
+        """A reduction outside all loops: each block of its outermost loop by itself, then all of them in order.
+
+        How many there are depends on extents alone, and so does the result. Threads share the blocks.
+        """
+        dtype, name = frame.node.acc_dtype, self._tensor(frame).name
+        parts = self._scratch(f"{name}_parts", dtype, [blocks], scope)
+        inside = self._counting(scope)
+        local = self._local("part")
+        part = Local(local, dtype)
+        start = start_of(frame.node)
+        inside.block.append(kernel.Define(local, dtype, start, mutable=True))
+
+        def step(body: Block) -> None:
+            self._count(frame, body, kernel.Change(local, self._accumulated(frame, part)))
+
+        assert inside.variable is not None
+        multiple = BLOCK_MULTIPLE if len(loops) == 1 else 1
+        frame.stretches[loops[0]] = kernel.Stretch(inside.variable, blocks, multiple)
+        yield from self._inside(frame, inside, loops, step)
+        del frame.stretches[loops[0]]
+        inside.block.append(kernel.Store(parts, (walks(inside.variable),), part))
+        scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
+        local = self._local("acc")
+        scope.block.append(kernel.Define(local, dtype, start, mutable=True))
+        after = self._counting(scope)
+        assert after.variable is not None
+        one = Load(parts, (walks(after.variable),), dtype)
+        both = self._combined(frame.node, Local(local, dtype), one)
+        scope.block.append(kernel.For(after.variable, blocks, (kernel.Change(local, both),)))
+        result = self._tensor(frame).dtype
+        self._write(frame, scope.block, converted(Local(local, dtype), result))
+
+    def _tensor(self, frame: Frame) -> Tensor:
+        """What an assignment computes."""
+        return self.shaped.tensors[frame.value]
+
+    def _counting(self, parent: Scope) -> Scope:
+        """A loop over blocks."""
+        name = fresh("b", parent.names, self.storage.names, self.taken)
+        scope = Scope(parent, len(self.names), parent.names | {name})
+        self.names.append(name)
+        self.walked.add(name)
+        return scope
 
     def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
         """A reduction whose reduced loops are all inside its output loops: a tile has its final values."""

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Stretch
 from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record, replace
@@ -88,7 +89,18 @@ class Scope:
 class Frame:
     """An assignment being lowered: the scope of each open loop, its own or shared, and its staged operands."""
 
-    __slots__ = ("constant", "copy", "home", "nest", "node", "origin", "place", "staged", "value")
+    __slots__ = (
+        "constant",
+        "copy",
+        "home",
+        "nest",
+        "node",
+        "origin",
+        "place",
+        "staged",
+        "stretches",
+        "value",
+    )
 
     def __init__(self, value: int, node: Assignment, nest: Nest, place: Place) -> None:
         """The assignment that makes ``value``, kept at ``place``."""
@@ -102,6 +114,8 @@ class Frame:
         """Its number in the plan of the kernel (``schedule/online.py``), if there is one."""
         self.origin: dict[int, Origin] = {}
         """Where the loops of an axis begin that walk an interval of the dimension only."""
+        self.stretches: dict[Loop, Stretch] = {}
+        """Loops of which a block of the iterations runs."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 

@@ -13,6 +13,11 @@ from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.names import Names
 from ilang.core.ops import OPS
 
+MOST_BLOCKS, BLOCK_WORK = 64, 131072
+"""Blocks of a reduction at most, and the iterations of each at least: enough for a thread to start for."""
+BLOCK_MULTIPLE = 32
+"""Where the innermost loop is in blocks, they start at multiples of this: of the lanes of any reduction."""
+
 
 class Storage:
     """The buffers of a program: inputs and outputs first, temporaries as kernels ask for them; and its extents."""
@@ -22,7 +27,7 @@ class Storage:
         self.shaped = shaped
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
-        self.parted: list[kernel.Part | kernel.Window] = []
+        self.parted: list[kernel.Part | kernel.Window | kernel.Blocks] = []
         self.windows: dict[tuple[tuple[int, int], ...], int] = {}
         self.of_value: dict[int, int] = {}
         self.inputs = frozenset(shaped.inputs)
@@ -60,7 +65,7 @@ class Storage:
         return self.of_value[value]
 
     def scratch(self, name: str, dtype: str, dims: tuple[int, ...], private: bool) -> int:
-        """A buffer of one iteration of the parallel loop (``private``), or one that stands beside that loop.
+        """A buffer of one iteration of a loop (``private``), or one that stands beside all loops.
 
         A private name is the kernel's own affair; any other is one that ``unique`` gave.
         """
@@ -105,6 +110,15 @@ class Storage:
             self.sizes.append(Size(self.size_names.fresh(f"{name}_window"), None, ()))
             self.parted.append(kernel.Window(self.windows[key], key))
         return self.windows[key]
+
+    def blocks(self, loops: Sequence[int], name: str) -> int | None:
+        """The size number of the blocks of a reduction over loops of these sizes; None where there is one only."""
+        extents = [self.sizes[size].fixed for size in loops]
+        if None not in extents and prod(extent or 0 for extent in extents) < BLOCK_WORK:
+            return None
+        self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
+        self.parted.append(kernel.Blocks(len(self.sizes) - 1, tuple(loops)))
+        return len(self.sizes) - 1
 
     def constant(self, extent: int) -> int:
         """The size number of a constant extent."""

@@ -20,8 +20,8 @@ from ilang.core.record import record
 
 ROWS, LANES = 8, 32
 """Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
-STRIP, TERMS = 4096, 8
-"""Accumulators of a strip, 32 KB of f64, and the terms that are summed before they meet one."""
+STRIP, TERMS = 2048, 8
+"""Accumulators of a strip, 16 KB of f64, and the terms that are summed before they meet one."""
 BLOCK = (32, 16)
 """Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and one, of f32."""
 MOST_TERMS = 512

@@ -18,7 +18,8 @@ FOLDER = Path(__file__).parent
 SOURCE = re.compile(r"^# source\n+```\w*\n(?P<program>.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"c": "c", "cuda": "cuda"}
 KERNEL = re.compile(
-    r"^/\*\n(?: \*(?!/)[^\n]*\n)+ \*/\nstatic void program_k\d+\(.*?^\}\n", re.DOTALL | re.MULTILINE
+    r"^/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\nstatic void program_k\d+(?:_loop\d+)?\(.*?^\}\n",
+    re.DOTALL | re.MULTILINE,
 )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.codegen import toolchain
-from ilang.codegen.targets import c
+from ilang.codegen.targets import c, c_entry
 from ilang.codegen.targets.cfamily import identifier
 from ilang.core.ir.kernel import Program
 from tests.property.meaning import TYPES
@@ -84,7 +84,7 @@ def source(batch: Sequence[Program], mode: str) -> str:
     """Every program of a batch and a main function, as one C text."""
     text = c.emit_source(batch, "batch")
     if mode == "threads":
-        text = text.replace(f">= {c.PARALLEL_FROM})", ">= 2)")
+        text = text.replace(f"work < {c_entry.ENOUGH}", "work < 2")
     return text + DRIVER.replace("ENTRIES", "\n".join(_entries(batch)))
 
 

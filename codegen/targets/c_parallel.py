@@ -1,0 +1,332 @@
+"""Parallel loops in C: each is a function of a range of its iterations, which one thread calls or several.
+
+    static void f_k0_loop0(int64_t first, int64_t last, ...);     iterations first to last - 1 of loop i
+
+Loops with nothing between them are one loop over the product of their extents.
+Of parallel loops inside each other one at a time has several threads: the first that has enough work, and iterations
+for all of them. Private buffers stand at the start of a thread's part of the scratch storage, those of a loop behind
+those of the loops around it; the first thread of a loop goes on in the part of the thread that came to the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ilang.codegen.targets.c_entry import WIDEST, wrapped
+from ilang.codegen.targets.c_stream import SLOW
+from ilang.codegen.targets.c_uses import use_of
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, identifier
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    For,
+    If,
+    Kernel,
+    Part,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Load, walk
+
+COSTS = {**dict.fromkeys(SLOW, 8), "div": 2, "recip": 2, "sqrt": 2}
+"""Work of primitives beside which an addition is nothing."""
+TILED = 16
+"""Elements that a register tile takes in the time of one that is read from memory and added."""
+USUAL = 1000.0
+"""An extent, where a choice between nests rests on which has more work."""
+
+Parameter = tuple[str, str]
+"""A declaration, and the argument."""
+
+
+class Function:
+    """What one function of a kernel computes: parallel loops with nothing between them, or (no loops) the kernel."""
+
+    def __init__(self, name: str, loops: Sequence[For], body: Sequence[Statement]) -> None:
+        """A function that has nothing yet."""
+        self.name = name
+        self.loops = tuple(loops)
+        self.body = body
+        self.calls: list[Function] = []
+        self.private: tuple[int, ...] = ()
+
+    def has_scratch(self) -> bool:
+        """Whether it, or what it calls, keeps anything in scratch storage."""
+        return bool(self.private) or any(inner.has_scratch() for inner in self.calls)
+
+
+class Functions:
+    """The functions of one kernel, and the text of their parameters and calls."""
+
+    def __init__(self, program: Program, kernel: Kernel, spelling: Spelling, name: str) -> None:
+        """For a kernel whose function is called ``name``."""
+        self.program = program
+        self.kernel = kernel
+        self.spelling = spelling
+        self.top = Function(name, (), kernel.body)
+        self.of_loop: dict[int, Function] = {}
+        self.ordered: list[Function] = []
+        self.homes: dict[int, tuple[Function, ...]] = {}
+        self._explore(self.top, kernel.body, (self.top,))
+        self.ordered.append(self.top)
+        for buffer, path in self.homes.items():
+            path[-1].private = tuple(sorted((*path[-1].private, buffer)))
+        self.defined = {
+            s.variable: s for s in statements_within(kernel.body) if isinstance(s, Define)
+        }
+
+    def _explore(
+        self, function: Function, body: Sequence[Statement], path: tuple[Function, ...]
+    ) -> None:
+        """Find the functions inside a function, inner ones first, and where private buffers are used."""
+        for s in body:
+            for buffer in _touched(s):
+                described = self.program.buffers[buffer]
+                if described.private and described.role != "tile":
+                    known = self.homes.get(buffer, path)
+                    common = [a for a, b in zip(known, path, strict=False) if a is b]
+                    self.homes[buffer] = tuple(common)
+            if isinstance(s, For) and s.parallel:
+                loops = _together(s)
+                made = Function(f"{self.top.name}_loop{len(self.of_loop)}", loops, loops[-1].body)
+                function.calls.append(made)
+                self.of_loop[id(s)] = made
+                self._explore(made, made.body, (*path, made))
+                self.ordered.append(made)
+                continue
+            for block in _blocks(s):
+                self._explore(function, block, path)
+
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    def parameters(self, function: Function) -> list[Parameter]:
+        """What a function takes, but for the range of its loop and the scratch storage."""
+        inside = {buffer for f in self._all(function) for buffer in f.private}
+        use = use_of(self.program, function.body, function.loops, frozenset(inside))
+        sizes = [n for n in use.sizes if self.program.sizes[n].fixed is None]
+        names = [self.spelling.size(n) for n in sizes]
+        names += [self.spelling.variable(n) for n in use.variables]
+        found = [(f"int64_t {name}", name) for name in names]
+        for variable in use.locals:
+            s, name = self.defined[variable], self.spelling.name(variable)
+            kind = f"const {C_TYPES[s.dtype]} *" if s.lanes > 1 else f"{C_TYPES[s.dtype]} "
+            found.append((f"{kind}{name}", name))
+        for number in use.shared:
+            buffer = self.program.buffers[number]
+            const, name = "" if number in use.written else "const ", identifier(buffer.name)
+            found.append((f"{const}{C_TYPES[buffer.dtype]} *restrict {name}", name))
+        return found
+
+    def _all(self, function: Function) -> Iterator[Function]:
+        """A function, and all that it calls."""
+        yield function
+        for inner in function.calls:
+            yield from self._all(inner)
+
+    def extra(self, function: Function) -> list[Parameter]:
+        """The scratch storage of a function, and what it needs to give work to threads."""
+        found = []
+        if function.has_scratch():
+            found.append(("char *scratch", "scratch"))
+        if any(inner.has_scratch() for inner in function.calls):
+            found.append(("size_t scratch_bytes", "scratch_bytes"))
+        if function.calls and function.loops:
+            found.append(("int team", "team"))
+        return found
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def head(self, function: Function) -> Iterator[str]:
+        """The head of a function and its private buffers, as far as its loop or its first statement."""
+        words = [declared for declared, _ in self.parameters(function)]
+        words += [declared for declared, _ in self.extra(function)]
+        if function.loops:
+            names = [self.spelling.variable(loop.variable) for loop in function.loops]
+            told = (
+                f"loop {names[0]}" if len(names) == 1 else f"the loops {', '.join(names)} together"
+            )
+            yield f"/* iterations first to last - 1 of {told} */"
+            words = ["int64_t first", "int64_t last", *words]
+        yield wrapped(f"static void {function.name}(", words, ")")
+        yield "{"
+        shared = any(inner.has_scratch() for inner in function.calls)
+        for number in function.private:
+            buffer = self.program.buffers[number]
+            kind, name = C_TYPES[buffer.dtype], identifier(buffer.name)
+            yield f"{INDENT}{kind} *restrict {name} = ({kind} *)(void *)scratch;"
+            if shared or number != function.private[-1]:
+                count = " * ".join(f"(size_t){self.spelling.size(size)}" for size in buffer.dims)
+                yield f"{INDENT}scratch += padded({count} * sizeof({kind}));"
+        if function.calls and not function.loops:
+            yield f"{INDENT}const int team = threads({'scratch_bytes' if shared else '0'});"
+
+    def entry(self, indent: str) -> str:
+        """The call of the kernel by the program's own function."""
+        given = {"scratch": "base + plan.scratch", "scratch_bytes": "plan.scratch_bytes"}
+        words = [argument for _, argument in self.parameters(self.top)]
+        words += [given[argument] for _, argument in self.extra(self.top)]
+        return wrapped(f"{indent}{self.top.name}(", words, ");")
+
+    def call(self, loop: For, indent: str) -> Iterator[str]:
+        """A parallel loop where it stands: by one thread, or by several."""
+        function, inside = self.of_loop[id(loop)], indent + INDENT
+        words = [argument for _, argument in self.parameters(function)]
+        extra = [argument for _, argument in self.extra(function)]
+        alone = ["0", "iterations", *words, *extra]
+        parts = ["share(iterations, thread())", "share(iterations, thread() + 1)", *words, *extra]
+        own = {"scratch": "scratch + (size_t)thread() * scratch_bytes", "team": "1"}
+        parts = [own.get(word, word) for word in parts]
+        yield f"{indent}{{"
+        yield f"{inside}const int64_t iterations = {self._whole(function)};"
+        yield f"{inside}const int sharing = {self._sharing(function)};"
+        yield f"{inside}if (sharing < 2) {{"
+        yield filled(f"{inside}{INDENT}{function.name}(", alone, ");")
+        yield f"{inside}}} else {{"
+        yield "#ifdef _OPENMP"
+        yield "#pragma omp parallel num_threads(sharing)"
+        yield "#endif"
+        yield filled(f"{inside}{INDENT}{function.name}(", parts, ");")
+        yield f"{inside}}}"
+        yield f"{indent}}}"
+
+    def opened(self, function: Function, indent: str) -> Iterator[str]:
+        """The head of the loops of a function."""
+        names = [self.spelling.variable(loop.variable) for loop in function.loops]
+        if len(names) == 1:
+            yield f"{indent}for (int64_t {names[0]} = first; {names[0]} < last; ++{names[0]}) {{"
+            return
+        yield f"{indent}if (last <= first) return;"
+        sizes = [self.spelling.size(loop.size) for loop in function.loops]
+        for n, name in enumerate(names):
+            inner = " * ".join(sizes[n + 1 :])
+            value = "first" + (
+                f" / ({inner})" if len(sizes[n + 1 :]) > 1 else f" / {inner}" if inner else ""
+            )
+            yield f"{indent}int64_t {name} = {value}{f' % {sizes[n]}' if n else ''};"
+        yield f"{indent}for (int64_t at = first; at < last; ++at) {{"
+
+    def closed(self, function: Function, indent: str) -> Iterator[str]:
+        """The end of the loops of a function: of several, the next iteration."""
+        *outer, last = [
+            (self.spelling.variable(loop.variable), self.spelling.size(loop.size))
+            for loop in function.loops
+        ]
+        if outer:
+            text = f"++{outer[0][0]};"
+            for name, size in (*outer[1:], last):
+                text = f"if (++{name} == {size}) {{ {name} = 0; {text} }}"
+            yield f"{indent}{INDENT}{text}"
+        yield f"{indent}}}"
+
+    def _whole(self, function: Function) -> str:
+        """How many iterations the loops of a function have."""
+        first = function.loops[0]
+        words = [self.spelling.size(loop.size) for loop in function.loops]
+        if first.rest is not None:
+            words[0] = f"min_i64({words[0]}, {self.spelling.rest(first.rest)})"
+        return " * ".join(words)
+
+    def _sharing(self, function: Function, whole: str = "iterations") -> str:
+        """How many threads are to share a loop: a test of its work, and of the largest loop inside."""
+        better = "0"
+        if function.calls:
+            best = max(function.calls, key=lambda inner: self._work(inner)[0])
+            sizes = " * ".join(self.spelling.size(loop.size) for loop in best.loops)
+            better = f"1 < {self._sharing(best, sizes)}"
+        return f"shares(team, {whole}, {self._work(function)[1]}, {better})"
+
+    def _work(self, function: Function) -> tuple[float, str]:
+        """The work of all iterations of a loop, in its largest nest: how to compare it, and how to compute it."""
+        steps = {part.size: part.step for part in self.program.parts if isinstance(part, Part)}
+        sizes = self.program.sizes
+        best: tuple[float, float, list[int]] = (0.0, 0.0, [])
+        for nest, weight in _nests(function.loops[0]):
+            known = weight * prod(extent for n in nest if (extent := sizes[n].fixed) is not None)
+            unknown = [n for n in nest if sizes[n].fixed is None]
+            usual = known * prod(max(1.0, USUAL / steps.get(n, 1)) for n in unknown)
+            best = max(best, (usual, known, unknown), key=lambda each: each[0])
+        usual, known, unknown = best
+        words = [f"(double){self.spelling.size(n)}" for n in unknown]
+        words += [f"{known:.15g}"] if known != 1 or not words else []
+        return usual, " * ".join(words)
+
+
+def filled(head: str, words: Sequence[str], tail: str) -> str:
+    """A list in parentheses, as many words a line as fit."""
+    indent = " " * (len(head) - len(head.lstrip())) + INDENT
+    lines = [head]
+    for n, word in enumerate(words):
+        text = word + ("," if n < len(words) - 1 else tail)
+        if len(lines[-1]) + 1 + len(text) <= WIDEST:
+            lines[-1] += (" " if n and len(lines[-1]) > len(indent) else "") + text
+        else:
+            lines.append(indent + text)
+    return "\n".join(lines)
+
+
+def _together(loop: For) -> list[For]:
+    """A parallel loop and those inside it that are all that it does, but for the innermost loop of a nest."""
+    found = [loop]
+    while len(found[-1].body) == 1:
+        inner = found[-1].body[0]
+        if not isinstance(inner, For) or not inner.parallel or inner.rest is not None:
+            break
+        if not any(isinstance(s, (For, Tile)) for s in inner.body):
+            break
+        found.append(inner)
+    return found
+
+
+def _nests(loop: For) -> Iterator[tuple[list[int], float]]:
+    """The nests of a loop: what each counts up to, loop by loop, and the work of an iteration of the innermost one."""
+    stack: list[tuple[Statement, list[tuple[int, int]], float]] = [(loop, [], 1.0)]
+    while stack:
+        s, around, scale = stack.pop()
+        if isinstance(s, For):
+            outer = set() if s.rest is None else {v for _, v in s.rest.start.terms}
+            around = [(v, n) for v, n in around if s.stretch is None or v != s.stretch.block]
+            whole = s.rest is not None and s.rest.step == 1 and outer & {v for v, _ in around}
+            size = s.rest.size if whole and s.rest is not None else s.size
+            around = [(v, n) for v, n in around if not whole or v not in outer]
+            around.append((s.variable, size))
+            if not any(isinstance(inner, (For, If, Tile)) for inner in s.body):
+                yield [n for _, n in around], scale * _weight(s.body)
+        elif isinstance(s, Tile):
+            stack += [(inner, around, scale / TILED) for inner in s.edge]
+            continue
+        stack += [(inner, around, scale) for block in _blocks(s) for inner in block]
+
+
+def _weight(body: Sequence[Statement]) -> float:
+    """The work of the statements of a block, but for loops."""
+    total = 1.0
+    for s in body:
+        if isinstance(s, (Define, Change, Store)):
+            applied = (part for part in walk(s.value) if isinstance(part, Apply))
+            total += sum(COSTS.get(part.primitive, 0) for part in applied)
+    return total
+
+
+def _blocks(s: Statement) -> tuple[Sequence[Statement], ...]:
+    """The blocks of a statement."""
+    match s:
+        case For():
+            return (s.body,)
+        case If():
+            return s.body, s.otherwise
+        case Tile():
+            return s.body, s.edge
+        case _:
+            return ()
+
+
+def _touched(s: Statement) -> Iterator[int]:
+    """The buffers that a statement itself reads or writes."""
+    if isinstance(s, (Define, Change, Store)):
+        yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
+    if isinstance(s, Store):
+        yield s.buffer

@@ -1,0 +1,143 @@
+"""What statements touch: what the function that they become has to be given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.codegen.targets.c_stream import is_streamed
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
+from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
+from ilang.core.record import record
+
+
+@record
+class Use:
+    """Whole buffers and private ones by number, those that are written, and the sizes that are needed.
+
+    ``variables`` and ``locals`` are the loop variables and scalar variables of whatever is around.
+    """
+
+    shared: tuple[int, ...]
+    private: tuple[int, ...]
+    written: frozenset[int]
+    sizes: tuple[int, ...]
+    variables: tuple[int, ...]
+    locals: tuple[int, ...]
+
+
+def use_of(
+    program: Program,
+    body: Sequence[Statement],
+    loops: Sequence[For] = (),
+    inside: frozenset[int] | None = None,
+) -> Use:
+    """What the statements of a kernel touch, or of ``loops`` of one with nothing between them.
+
+    ``inside`` are the private buffers that have their place there, None for all; others count as shared.
+    """
+    found = _Mentions(program)
+    found.sizes |= {loop.size for loop in loops[1:]}
+    if loops and is_streamed(program, loops[-1]):
+        found.stream(loops[-1])
+    for s in statements_within(body):
+        found.statement(s)
+    opened = {loop.variable for loop in loops}
+    buffers = (found.buffers | found.written) - found.tiles
+    private = {n for n in buffers if program.buffers[n].private and (inside is None or n in inside)}
+    for number in buffers:
+        dims = program.buffers[number].dims
+        found.sizes |= set(dims if number in private else dims[1:])
+    return Use(
+        tuple(sorted(buffers - private)),
+        tuple(sorted(private)),
+        frozenset(found.written - found.tiles),
+        tuple(sorted(found.sizes)),
+        tuple(sorted(found.variables - found.opened - opened)),
+        tuple(sorted(found.locals - found.defined)),
+    )
+
+
+class _Mentions:
+    """Everything that statements mention."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers: set[int] = set()
+        self.written: set[int] = set()
+        self.tiles: set[int] = set()
+        self.sizes: set[int] = set()
+        self.variables: set[int] = set()
+        self.opened: set[int] = set()
+        self.locals: set[int] = set()
+        self.defined: set[int] = set()
+
+    def statement(self, s: Statement) -> None:
+        """What a statement mentions, less the blocks in it."""
+        match s:
+            case For():
+                self._loop(s)
+            case If():
+                self._conditions(s.within)
+            case Tile():
+                self.tiles.add(s.buffer)
+                self._scalar(s.start)
+            case Define():
+                self.defined.add(s.variable)
+                self._scalar(s.value)
+            case Change():
+                self.locals.add(s.variable)
+                self._scalar(s.value)
+            case Fold():
+                self.locals.add(s.variable)
+            case Store():
+                self.written.add(s.buffer)
+                self._index(s.index)
+                self._scalar(s.value)
+
+    def stream(self, loop: For) -> None:
+        """The sizes that decide whether a loop stores past the caches."""
+        store = loop.body[-1]
+        assert isinstance(store, Store)
+        self.sizes |= {loop.size, *self.program.buffers[store.buffer].dims}
+
+    def _loop(self, loop: For) -> None:
+        self.opened.add(loop.variable)
+        self.sizes.add(loop.size)
+        if loop.rest is not None:
+            self.sizes.add(loop.rest.size)
+            self._index((loop.rest.start,))
+        if loop.stretch is not None:
+            self.sizes.add(loop.stretch.count)
+            self.variables.add(loop.stretch.block)
+        if is_streamed(self.program, loop):
+            self.stream(loop)
+
+    def _scalar(self, scalar: Scalar) -> None:
+        for part in walk(scalar):
+            if isinstance(part, Load):
+                self.buffers.add(part.buffer)
+                self._index(part.index)
+            elif isinstance(part, Select):
+                self._conditions(part.within)
+            elif isinstance(part, Local):
+                self.locals.add(part.variable)
+
+    def _index(self, index: Sequence[Affine]) -> None:
+        self.variables |= {variable for part in index for _, variable in part.terms}
+        self.sizes |= {size for part in index for _, size in part.sizes}
+
+    def _conditions(self, within: Sequence[Within]) -> None:
+        self._index([each.index for each in within])
+        self.sizes |= {each.size for each in within}

@@ -1,0 +1,142 @@
+"""Which loops threads share, and sums in blocks: never which result comes out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ilang import i
+from ilang.codegen.targets.c import emit
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
+from ilang.core.ir.scalar import Constant
+from ilang.core.ir.shaped import Size
+from ilang.core.passes.kernel_to_threads import kernel_to_threads
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+ATTENTION = """hid*hjd~hijd >> +hijd~hij >> (I & >hij~hi) >> hij-hi~hij >> ^hij~hij
+    >> (I & +hij~hi) >> hij/hi~hij >> hij*hjd~hijd >> +hijd~hid"""
+CONVOLUTION = "nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx"
+
+
+def program(text: str, **known: object) -> Program:
+    return lower(infer(graph_of(text_component(text), "f"), **known))  # type: ignore[arg-type]
+
+
+def shared(p: Program) -> list[str]:
+    """The variables of the parallel loops of all kernels, outermost first."""
+    return [
+        kernel.names[s.variable]
+        for kernel in p.kernels
+        for s in statements_within(kernel.body)
+        if isinstance(s, For) and s.parallel
+    ]
+
+
+def marked(size: int, extent: int | None, *terms: tuple[int, int], inner: int | None = 8) -> bool:
+    """Whether a loop over v0, with one over v1 inside, is parallel that writes at this index of a buffer."""
+    sizes = (Size("n", None, ()), Size("outer", extent, ()), Size("inner", inner, ()))
+    store = Store(0, (Affine(terms),), Constant(0, "f32"))
+    nest = For(0, 1, (For(1, 2, (store,)),))
+    kernel = Kernel("k0", (nest,), ("a", "b"), (), ())
+    buffers = (Buffer("out", "f32", (size,), "output"),)
+    (made,) = kernel_to_threads(Program("f", sizes, buffers, (), (0,), (kernel,))).kernels
+    return any(isinstance(s, For) and s.parallel for s in made.body)
+
+
+def test_indices_that_tell_iterations_apart() -> None:
+    assert marked(0, None, (8, 0), (1, 1))
+    assert marked(0, 99999, (1, 0), (99999, 1), inner=None)
+    assert marked(0, None, (1, 0), inner=99999)
+
+
+def test_indices_that_do_not() -> None:
+    assert not marked(0, None, (7, 0), (1, 1))
+    assert not marked(0, None, (8, 0), (1, 1), inner=None)
+    assert not marked(0, None, (1, 0), (99999, 1), inner=None)
+    assert not marked(0, 100000, (1, 0), (99999, 1), inner=None)
+    assert not marked(0, None, (1, 1), inner=99999)
+    assert not marked(0, 99999, (-1, 0), (99999, 1))
+
+
+def test_every_loop_around_a_convolution_is_shared() -> None:
+    assert [name[0] for name in shared(program(CONVOLUTION))[:3]] == ["n", "y", "x"]
+    assert "together" in emit(program(CONVOLUTION))
+
+
+def test_loops_inside_one_iteration_are_shared() -> None:
+    names = shared(program(ATTENTION))
+    assert "h" in names
+    assert len(names) > len(program(ATTENTION).kernels)
+
+
+def test_rows_are_not_shared_inside_rows() -> None:
+    assert shared(program("(I & +ij~i) >> ij/i~ij")) == ["i"]
+
+
+def test_a_role_chooses_the_loop() -> None:
+    assert shared(program("ij~ij || i j | j:p")) == ["j"]
+    assert shared(program("ij~ij || i j | i:p")) == ["i"]
+    assert shared(program("ij~ij || i j | i:q")) == []
+
+
+def test_a_short_nest_is_not_shared() -> None:
+    assert shared(program("-ij~ij", shapes=[(16, 16)])) == []
+    assert shared(program("+ij~.", shapes=[(16, 16)])) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["+ij~.", ">ij~.", "*ij~.", "+ii~.", "(I & I) >> ij*ij~ij >> +ij~."]
+)
+def test_a_sum_outside_all_loops_is_in_blocks(text: str) -> None:
+    p = program(text)
+    assert [name[:1] for name in shared(p)] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (3, 0), (1, 1), (7, 5), (1, 300_000), (300_000, 1), (700, 900)]
+)
+def test_blocks_give_the_same_with_any_number_of_threads(shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    found = [i("+ij~.")(x, threads=threads) for threads in (1, 2, 3, 7)]
+    assert all(np.array_equal(found[0], other) for other in found)
+    np.testing.assert_allclose(found[0], x.sum(dtype=np.float64), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("extent", [0, 1, 31, 131_072, 262_145, 9_000_001])
+def test_blocks_of_one_loop(extent: int) -> None:
+    x = np.random.default_rng(4).integers(-9, 9, extent).astype(np.int32)
+    for threads in (1, 3):
+        assert i("+i~.")(x, threads=threads) == x.sum()
+        if extent:
+            assert i(">i~.")(x, threads=threads) == x.max()
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_attention_with_any_number_of_threads(heads: int) -> None:
+    random = np.random.default_rng(5)
+    q, k, v = (random.standard_normal((heads, 130, 16)).astype(np.float32) for _ in range(3))
+    found = [i(ATTENTION)(q, k, v, threads=threads) for threads in (1, 2, 5)]
+    assert all(np.array_equal(found[0], other) for other in found)
+    expected = i(ATTENTION)(q, k, v, target="numpy")
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("images", [0, 1, 2])
+def test_a_convolution_with_any_number_of_threads(images: int) -> None:
+    random = np.random.default_rng(6)
+    x = random.standard_normal((images, 9, 33, 35)).astype(np.float32)
+    w = random.standard_normal((17, 9, 3, 3)).astype(np.float32)
+    found = [i(CONVOLUTION)(x, w, threads=threads) for threads in (1, 2, 5)]
+    assert all(np.array_equal(found[0], other) for other in found)
+    expected = i(CONVOLUTION)(x, w, target="numpy")
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-3)
+
+
+def test_short_calls_with_threads_write_where_they_are_told() -> None:
+    double = i("i+i~i")
+    x, out = np.arange(100_000, dtype=np.float32), np.empty(100_000, np.float32)
+    for threads in (2, 3, 2, 1):
+        out[...] = 0
+        assert double(x, x, out=out, threads=threads) is out
+        assert np.array_equal(out, x + x)
