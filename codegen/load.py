@@ -35,6 +35,8 @@ Names = tuple[Sequence[str], Sequence[str]]
 
 LONG = 2**26
 """Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once."""
+LONG_SHARED = 8
+"""So many times as long where several threads share it: OpenMP has to start threads for that thread, too."""
 
 MOST_THREADS = min(64, os.cpu_count() or 1)
 MOST_SPACES = 4
@@ -253,6 +255,7 @@ class Plan:
 
     __slots__ = (
         "_crews",
+        "_iterations",
         "_kept",
         "_library",
         "_long",
@@ -279,7 +282,8 @@ class Plan:
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace")
-        self._long = LONG <= compiled.iterations(extents)
+        self._iterations = compiled.iterations(extents)
+        self._long = LONG <= self._iterations
         self.outputs = tuple(outputs)
         self.names = names
         self.compiled = compiled
@@ -344,7 +348,7 @@ class Plan:
             ToolError: the threaded library cannot be built.
         """
         known = self._crews.get(threads)
-        if known is not None or self._long or len(self.outputs) != 1 or is_forked():
+        if known is not None or self._is_long(threads) or len(self.outputs) != 1 or is_forked():
             return None if is_forked() else known
         library = self.compiled.library(threads=True)
         set_threads, get_threads = library.set_threads, library.get_threads
@@ -365,6 +369,10 @@ class Plan:
         made = self._into_of(run, int(library.work(self._sizes)), threads)
         self._crews[threads] = made
         return made
+
+    def _is_long(self, threads: int) -> bool:
+        """Whether a call on so many threads runs in a thread of its own."""
+        return LONG * LONG_SHARED <= self._iterations if 1 < threads else self._long
 
     def _into_of(
         self, function: Callable[..., int], count: int, threads: int
@@ -436,10 +444,10 @@ class Plan:
                 return self._call(library, arguments)
             finally:
                 library.set_threads(before)
-                if self._long:
+                if self._is_long(threads):
                     library.dismiss()
 
-        status = interruptible(work) if self._long else work()
+        status = interruptible(work) if self._is_long(threads) else work()
         if status:
             raise failure(status)
 
