@@ -88,17 +88,23 @@ class Reductions(Loops, ABC):
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within = full(frame, self.storage, tile.lanes)
+        within, around = full(frame, self.storage, tile.lanes), scope
+        for loop in tile.blocks:
+            around = self._enter(frame, loop, around)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
-            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+            staged, inside = dict(frame.staged), Scope(around, None, around.names)
             frame.constant = frozenset(tile.lanes) if constant else frozenset()
             yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
             frame.constant, frame.staged = frozenset(), staged
             bodies.append(tuple(inside.block))
         start = replace(start_of(node), dtype=tile.dtype)
-        scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1]))
-        self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
+        trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
+        for loop in tile.blocks:
+            frame.home.pop(loop)
+        blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
+        scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks))
+        self._over_lanes(frame, scope, tile.lanes, lambda body: use(body, element()))
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
