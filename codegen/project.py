@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
 from ilang.codegen.targets.c import emit_header, emit_source
+from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment, identifier
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
@@ -256,7 +257,8 @@ def _parts(function: Function) -> list[str]:
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
         loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))
-        derived += [kernel.name, *(f"{kernel.name}_tile{n}" for n in range(tiles))]
+        derived.append(kernel.name)
+        derived += [f"{kernel.name}_tile{n}{part}" for n in range(tiles) for part in TILE_PARTS]
         derived += [f"{kernel.name}_loop{n}" for n in range(loops)]
     return [f"{function.name()}_{part}" for part in derived]
 

@@ -192,15 +192,8 @@ class _Loops:
             match s:
                 case For():
                     lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
-                    name = self.kernel.names[s.variable]
-                    end = self._end(s.size)
-                    if s.rest is not None:
-                        end = f"min({end}, {self._rest(s.rest)})"
-                    if s.stretch is not None:
-                        block = self.kernel.names[s.stretch.block]
-                        end += f", block {block} of {self._end(s.stretch.count)}"
                     role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
-                    yield f"{indent}for {name} in 0..{end}{lanes}{role}"
+                    yield f"{indent}{self._head(s)}{lanes}{role}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"
@@ -218,9 +211,23 @@ class _Loops:
                 case Tile():
                     name = self.program.buffers[s.buffer].name
                     yield f"{indent}tile {name} = {self._scalar(s.start)}"
-                    yield from self.lines(s.edge, indent + "  ")
+                    inside = indent + "  "
+                    for loop in s.blocks:
+                        yield f"{inside}{self._head(loop)} added in f64"
+                        inside += "  "
+                    yield from self.lines(s.edge, inside)
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _head(self, loop: For) -> str:
+        """The loop and how often it runs."""
+        end = self._end(loop.size)
+        if loop.rest is not None:
+            end = f"min({end}, {self._rest(loop.rest)})"
+        if loop.stretch is not None:
+            block = self.kernel.names[loop.stretch.block]
+            end += f", block {block} of {self._end(loop.stretch.count)}"
+        return f"for {self.kernel.names[loop.variable]} in 0..{end}"
 
     def _rest(self, rest: Rest) -> str:
         """The iterations that are left of a split dimension."""

@@ -260,30 +260,50 @@ class _Emission:
 
     def _tile(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
-        spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
+        buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
         yield f"{indent}{C_TYPES[buffer.dtype]} {name}[{elements}];"
         text = self.tiles.get(id(s))
-        inside = indent
-        condition = "" if text is None else text.condition()
-        if text is not None and condition:
-            yield "#ifdef __GNUC__"
-            yield f"{indent}if ({condition}) {{"
-            yield f"{indent}{INDENT}{text.call()}"
-            yield f"{indent}}} else"
-            yield "#endif"
-            yield f"{indent}{{"
-            inside = indent + INDENT
-        elif text is not None:
-            yield "#ifdef __GNUC__"
+        if text is None:
+            yield from self._tile_by_element(s, functions, indent)
+            return
+        condition = text.condition()
+        yield "#ifdef __GNUC__"
+        if not condition:
             yield f"{indent}{text.call()}"
             yield "#else"
-        start = spelling.expression(s.start)
-        yield f"{inside}for (int element = 0; element < {elements}; ++element) {name}[element] = {start};"
+            yield from self._tile_by_element(s, functions, indent)
+            yield "#endif"
+            return
+        yield f"{indent}if ({condition}) {{"
+        yield f"{indent}{INDENT}{text.call()}"
+        yield f"{indent}}} else"
+        yield "#endif"
+        yield f"{indent}{{"
+        yield from self._tile_by_element(s, functions, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _tile_by_element(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
+        """A tile in memory, its blocks added in f64."""
+        spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
+        name, outer = identifier(buffer.name), indent
+        each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
+        if s.blocks:
+            yield f"{indent}double sums[{self._elements(s)}];"
+            yield f"{indent}{each} sums[element] = 0.0;"
+        for loop in s.blocks:
+            yield spelling.opened(loop, indent)
+            indent += INDENT
+        yield f"{indent}{each} {name}[element] = {spelling.expression(s.start)};"
         for inner in s.edge:
-            yield from self._statement(inner, functions, inside)
-        if text is not None:
-            yield f"{indent}}}" if condition else "#endif"
+            yield from self._statement(inner, functions, indent)
+        if s.blocks:
+            yield f"{indent}{each} sums[element] += {name}[element];"
+        while indent != outer:
+            indent = indent[: -len(INDENT)]
+            yield f"{indent}}}"
+        if s.blocks:
+            yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
 
     def _elements(self, s: Tile) -> int:
         """How many elements a tile has."""

@@ -296,6 +296,7 @@ def _nests(loop: For) -> Iterator[tuple[list[int], float]]:
             if not any(isinstance(inner, (For, If, Tile)) for inner in s.body):
                 yield [n for _, n in around], scale * _weight(s.body)
         elif isinstance(s, Tile):
+            around = [*around, *((loop.variable, loop.size) for loop in s.blocks)]
             stack += [(inner, around, scale / TILED) for inner in s.edge]
             continue
         stack += [(inner, around, scale) for block in _blocks(s) for inner in block]

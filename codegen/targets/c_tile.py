@@ -41,6 +41,10 @@ def vector_type(dtype: str, lanes: int) -> str:
     return f"{dtype}x{lanes}"
 
 
+TILE_PARTS = ("", "_part", "_lanes", "_most", "_some", "_few")
+"""What the names of a tile's functions and constants end in."""
+
+
 def lanes_of(dtype: str, extent: int) -> int:
     """The lanes of the vectors that a loop of this extent divides into; 1 where it does not."""
     lanes = VECTOR_BYTES // BYTES[dtype]
@@ -53,21 +57,21 @@ REGISTERS = (
     "/* bytes of a vector, and of the elements of a tile that registers hold beside their operands */",
     "#if defined(__AVX512F__)",
     "#define VECTOR 64",
-    "#define HELD 1792",
+    "#define HELD 1536",
     "#elif defined(__AVX__)",
     "#define VECTOR 32",
-    "#define HELD 256",
+    "#define HELD 384",
     "#elif defined(__aarch64__)",
     "#define VECTOR 16",
-    "#define HELD 256",
+    "#define HELD 384",
     "#else",
     "#define VECTOR 16",
-    "#define HELD 128",
+    "#define HELD 192",
     "#endif",
     "",
 )
-HELD = (1792, 256, 128)
-"""The values of the macro of this name."""
+HELD = ((1536, 64), (384, 32), (192, 16))
+"""The values of the macro of this name, and bytes of a vector beside each."""
 
 
 def helpers_of(dtype: str, lanes: int) -> Iterator[str]:
@@ -109,13 +113,13 @@ class TileText:
         self.core, self.loops, self.inner = self._taken_apart()
         self.lanes = lanes_of(self.dtype, self.dims[-1]) if self.dtype in ("f32", "f64") else 1
         self.rests = self._rests()
-        rows = {
+        variable = self.loops[-1].variable if self.loops else -1
+        moved = {variable}.union(
             loop.variable
             for loop, rest in zip(self.loops[:-1], self.rests, strict=False)
             if rest is not None or len(self.dims) == 2
-        }
-        variable = self.loops[-1].variable if self.loops else -1
-        self.spelling = VectorSpelling(program, kernel, tile.buffer, variable, self.lanes, rows)
+        )
+        self.spelling = VectorSpelling(program, kernel, tile.buffer, variable, self.lanes, moved)
         self.plain = Spelling(program, kernel)
         self.holds = (
             self.lanes > 1
@@ -147,15 +151,18 @@ class TileText:
     def condition(self) -> str:
         """When the function may run: there is a row, and no lane reads past the end of memory; "" for always.
 
+        The parts of an axis that is split once start inside it.
         Rows past the end read the last row again, and lanes past the end read what a packed copy has there: both are
         computed, and never used.
         """
-        words = [f"{self.plain.rest(rest)} > 0" for rest in self.rests[:-1] if rest is not None]
-        rest = self.rests[-1]
-        if rest is not None and self._is_padded():
-            words.append(f"{self.plain.rest(rest)} > 0")
-        elif rest is not None:
-            words.append(f"{self.plain.rest(rest)} >= {self.dims[-1]}")
+        words = []
+        for rest, extent in zip(self.rests, self.dims, strict=True):
+            if rest is None:
+                continue
+            if rest is self.rests[-1] and not self._is_padded():
+                words.append(f"{self.plain.rest(rest)} >= {extent}")
+            elif [c for c, _ in rest.start.terms] != [extent] or rest.step != 1:
+                words.append(f"{self.plain.rest(rest)} > 0")
         return " && ".join(words)
 
     def _is_padded(self) -> bool:
@@ -208,8 +215,8 @@ class TileText:
         stores = [s.value for s in self.inner if isinstance(s, Store)]
         return sums == stores and all(s.primitive == "add" for s in sums)
 
-    def _parameters(self) -> tuple[list[str], list[str]]:
-        """The parameters of the function, and the arguments it is called with."""
+    def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
+        """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
         sizes: set[int] = set()
         buffers: set[int] = set()
         used: set[int] = set()
@@ -225,10 +232,14 @@ class TileText:
                         for index in part.index:
                             used |= {v for _, v in index.terms}
                             sizes |= {n for _, n in index.sizes}
-        for rest in self.rests[:-1]:
+        for rest in self.rests[:-1] if some else self.rests:
             used |= set() if rest is None else {v for _, v in rest.start.terms}
             sizes |= set() if rest is None else {rest.size}
         own = {loop.variable for loop in (*self.core, *self.loops)}
+        for loop in () if some else self.tile.blocks:
+            own.add(loop.variable)
+            sizes |= {loop.size} if loop.rest is None else {loop.size, loop.rest.size}
+            used |= set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
         parameters, arguments = [], []
         for n in sorted(n for n in sizes if self.program.sizes[n].fixed is None):
             parameters.append(f"int64_t {self.spelling.size(n)}")
@@ -249,9 +260,7 @@ class TileText:
         return f"{self.name}({', '.join(self._parameters()[1])});"
 
     def lines(self) -> Iterator[str]:
-        """The function."""
-        kind = vector_type(self.dtype, self.lanes)
-        rows = prod(self.dims[:-1])
+        """Two functions: some rows and lanes of the tile in registers, and all of it."""
         if self._contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT ON"
@@ -259,26 +268,9 @@ class TileText:
             yield "#pragma GCC push_options"
             yield '#pragma GCC optimize ("fp-contract=fast")'
             yield "#endif"
-        yield wrapped(f"static void {self.name}(", self._parameters()[0], ")")
-        yield "{"
         yield from self._at_once()
-        for loop, rest in zip(self.loops[:-1], self.rests, strict=False):
-            if rest is not None:
-                stop = f"min_i64({self.plain.size(loop.size)}, {self.plain.rest(rest)}) - 1"
-                yield f"{INDENT}const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
-        yield f"{INDENT}for (int64_t group = 0; group < {rows}; group += at_once) {{"
-        inside = INDENT + INDENT
-        yield f"{inside}{kind} {ACC}[at_once][{self.dims[-1]} / lanes_{kind}];"
-        start = self.spelling.expression(self.tile.start)
-        zero = f"({kind}){{0}}"
-        value = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
-        yield from self._over_tile(f"{ACC}[tile_row][part] = {value};")
-        yield from self._core(inside)
-        name = identifier(self.program.buffers[self.tile.buffer].name)
-        place = f"{name}[(group + tile_row) * {self.dims[-1]} + part * lanes_{kind}]"
-        yield from self._over_tile(f"*({kind}u *)&{place} = {ACC}[tile_row][part];")
-        yield f"{INDENT}}}"
-        yield "}"
+        yield from self._some()
+        yield from self._all()
         if self._contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT OFF"
@@ -288,34 +280,79 @@ class TileText:
         yield ""
 
     def _at_once(self) -> Iterator[str]:
-        """How many rows are computed at a time: as many as registers hold, and a divisor of all."""
-        rows = prod(self.dims[:-1])
-        row = self.dims[-1] * BYTES[self.dtype]
-        for number, held in enumerate(HELD):
-            fits = [n for n in range(1, rows + 1) if rows % n == 0 and n * row <= held]
-            count = max(fits, default=1) if len(self.dims) == 2 else rows
-            test = ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(held)
-            yield test
-            yield f"{INDENT}enum {{ at_once = {count} }};"
+        """How many rows and lanes are computed at a time: as many as registers hold, and divisors of all.
+
+        Few rows that are left at the end of a dimension are computed by themselves.
+        """
+        for number, (held, vector) in enumerate(HELD):
+            rows, lanes = self._fitting(held, vector)
+            heights = (
+                (rows, -(-2 * rows // 3), -(-rows // 3)) if len(self.dims) == 2 else (rows,) * 3
+            )
+            yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(held)
+            words = zip(("lanes", "most", "some", "few"), (lanes, *heights), strict=True)
+            yield f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in words)} }};"
         yield "#endif"
+
+    def _fitting(self, held: int, vector: int) -> tuple[int, int]:
+        """The rows and the lanes of a part of the tile that some bytes hold; one vector of each row at least."""
+        rows, lanes, size = prod(self.dims[:-1]), self.dims[-1], BYTES[self.dtype]
+        unit = min(vector // size, self.lanes)
+        fits = [
+            n for n in range(unit, lanes + 1, unit) if lanes % n == 0 and rows * n * size <= held
+        ]
+        if fits or len(self.dims) != 2:
+            return rows, max(fits, default=unit)
+        return max(n for n in range(1, rows + 1) if rows % n == 0 and n * unit * size <= held), unit
+
+    def _some(self) -> Iterator[str]:
+        """The function of a part of the tile; how much that is, is constant where it is called."""
+        kind = vector_type(self.dtype, self.lanes)
+        own = ["const int rows_at_once", "const int parts_at_once"]
+        own += ["int64_t first_row", "int64_t first_lane"]
+        head = f"static inline __attribute__((always_inline)) void {self.name}_part("
+        yield wrapped(head, [*own, *self._parameters(some=True)[0]], ")")
+        yield "{"
+        for loop, rest in zip(self.loops[:-1], self.rests, strict=False):
+            if rest is not None:
+                stop = f"min_i64({self.plain.size(loop.size)}, {self.plain.rest(rest)}) - 1"
+                yield f"{INDENT}const int64_t last_{self.plain.variable(loop.variable)} = {stop};"
+        rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
+        yield f"{INDENT}{kind} {ACC}[{rows}][{self.name}_lanes / lanes_{kind}];"
+        start = self.spelling.expression(self.tile.start)
+        zero = f"({kind}){{0}}"
+        value = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
+        yield from self._over_part(f"{ACC}[tile_row][part] = {value};")
+        yield from self._core(INDENT)
+        name = identifier(self.program.buffers[self.tile.buffer].name)
+        place = (
+            f"{name}[(first_row + tile_row) * {self.dims[-1]} + first_lane + part * lanes_{kind}]"
+        )
+        yield from self._over_part(f"*({kind}u *)&{place} = {ACC}[tile_row][part];")
+        yield "}"
+        yield ""
 
     def _core(self, indent: str) -> Iterator[str]:
         """The loops that fill the rows at hand."""
         kind, outer = vector_type(self.dtype, self.lanes), indent
         for loop in self.core:
-            yield from self.spelling.opened(loop, indent, "1")
+            yield self.plain.opened(loop, indent)
             indent += INDENT
         for loop, extent in zip(self.loops, self.dims, strict=True):
             last = loop is self.loops[-1]
-            yield f"#pragma GCC unroll {self._most_parts() if last else extent}"
+            name = self.plain.variable(loop.variable)
             grouped = not last and len(self.dims) == 2
-            step = f"lanes_{kind}" if last else "1"
-            yield from self.spelling.opened(loop, indent, step, "at_once" if grouped else "")
+            yield f"#pragma GCC unroll {self._most_parts() if last else extent}"
+            if last:
+                lanes = f"parts_at_once * lanes_{kind}"
+                yield self.plain.opened(loop, indent, f"lanes_{kind}", lanes)
+            else:
+                yield self.plain.opened(loop, indent, end="rows_at_once" if grouped else "")
             indent += INDENT
-            if loop.variable in self.spelling.rows:
-                name = self.plain.variable(loop.variable)
-                at = f"group + {name}" if grouped else name
-                clamped = self.rests[self.loops.index(loop)] is not None
+            if loop.variable in self.spelling.moved:
+                at = f"first_lane + {name}" if last else name
+                at = f"first_row + {name}" if grouped else at
+                clamped = not last and self.rests[self.loops.index(loop)] is not None
                 at = f"min_i64({at}, last_{name})" if clamped else at
                 yield f"{indent}const int64_t in_{name} = {at};"
         for s in self.inner:
@@ -324,19 +361,84 @@ class TileText:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
 
+    def _all(self) -> Iterator[str]:
+        """The function of the tile: block by block, its rows and lanes that are inside, part by part."""
+        name = identifier(self.program.buffers[self.tile.buffer].name)
+        head = f"static __attribute__((noinline)) void {self.name}("
+        yield wrapped(head, self._parameters()[0], ")")
+        yield "{"
+        rest = self.rests[0] if len(self.dims) == 2 else None
+        yield f"{INDENT}const int64_t tile_rows = {self._inside(prod(self.dims[:-1]), rest)};"
+        yield f"{INDENT}const int64_t tile_lanes = {self._inside(self.dims[-1], self.rests[-1])};"
+        indent, elements = INDENT, prod(self.dims)
+        each = f"for (int element = 0; element < {elements}; ++element)"
+        if self.tile.blocks:
+            count = " * ".join(self._trips(loop) for loop in self.tile.blocks)
+            yield f"{INDENT}const int64_t blocks = {count};"
+            yield f"{INDENT}double sums[{elements}];"
+            yield f"{INDENT}if (blocks != 1) {each} sums[element] = {name}[element] = 0;"
+        for loop in self.tile.blocks:
+            yield self.plain.opened(loop, indent)
+            indent += INDENT
+        yield from self._parts(indent)
+        if self.tile.blocks:
+            more = f"for (int64_t element = 0; element < tile_rows * {self.dims[-1]}; ++element)"
+            yield f"{indent}if (blocks != 1) {more} sums[element] += {name}[element];"
+        while len(indent) > len(INDENT):
+            indent = indent[: -len(INDENT)]
+            yield f"{indent}}}"
+        if self.tile.blocks:
+            value = f"({C_TYPES[self.dtype]})sums[element]"
+            yield f"{INDENT}if (blocks != 1) {each} {name}[element] = {value};"
+        yield "}"
+
+    def _parts(self, indent: str) -> Iterator[str]:
+        """The calls that compute the rows and lanes of a block."""
+        kind, deeper = vector_type(self.dtype, self.lanes), indent + INDENT
+        inside = deeper + INDENT
+        step = f"{self.name}_most" if len(self.dims) == 2 else "tile_rows"
+        yield f"{indent}for (int64_t row = 0; row < tile_rows; row += {step}) {{"
+        yield f"{deeper}int64_t lane = 0;"
+        wide = f"{self.name}_lanes"
+        yield f"{deeper}for (; tile_lanes - lane > {wide} / 2; lane += {wide}) {{"
+        parts = f"{wide} / lanes_{kind}"
+        if len(self.dims) == 2:
+            for number, height in enumerate(("few", "some")):
+                test = f"{'else ' * (number > 0)}if (tile_rows - row <= {self.name}_{height})"
+                yield f"{inside}{test}"
+                yield f"{inside}{INDENT}{self._call_of_part(f'{self.name}_{height}', parts)}"
+            yield f"{inside}else"
+        yield f"{inside}{INDENT}{self._call_of_part(f'{self.name}_most', parts)}"
+        yield f"{deeper}}}"
+        yield f"{deeper}for (; lane < tile_lanes; lane += lanes_{kind})"
+        yield f"{inside}{self._call_of_part(f'{self.name}_most', '1')}"
+        yield f"{indent}}}"
+
+    def _trips(self, loop: For) -> str:
+        """How often a loop runs."""
+        size = self.plain.size(loop.size)
+        return size if loop.rest is None else f"min_i64({size}, {self.plain.rest(loop.rest)})"
+
+    def _inside(self, extent: int, rest: Rest | None) -> str:
+        """How many rows or lanes are inside their dimension."""
+        return str(extent) if rest is None else f"min_i64({extent}, {self.plain.rest(rest)})"
+
+    def _call_of_part(self, rows: str, parts: str) -> str:
+        """The call that computes some rows and vectors."""
+        arguments = ", ".join([rows, parts, "row", "lane", *self._parameters(some=True)[1]])
+        return f"{self.name}_part({arguments});"
+
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""
         return self.dims[-1] * BYTES[self.dtype] // 16 or 1
 
-    def _over_tile(self, statement: str) -> Iterator[str]:
+    def _over_part(self, statement: str) -> Iterator[str]:
         """A statement for every vector of the rows at hand."""
-        kind, inside = vector_type(self.dtype, self.lanes), INDENT + INDENT
         yield f"#pragma GCC unroll {prod(self.dims[:-1])}"
-        yield f"{inside}for (int tile_row = 0; tile_row < at_once; ++tile_row) {{"
+        yield f"{INDENT}for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {{"
         yield f"#pragma GCC unroll {self._most_parts()}"
-        parts = f"{self.dims[-1]} / lanes_{kind}"
-        yield f"{inside}{INDENT}for (int part = 0; part < {parts}; ++part) {statement}"
-        yield f"{inside}}}"
+        yield f"{INDENT}{INDENT}for (int part = 0; part < parts_at_once; ++part) {statement}"
+        yield f"{INDENT}}}"
 
 
 ACC = "in_registers"
@@ -353,15 +455,15 @@ class VectorSpelling(Spelling):
         tile: int,
         lane_variable: int,
         lanes: int,
-        rows: set[int],
+        moved: set[int],
     ) -> None:
         """Names for a kernel.
 
-        ``lane_variable`` walks the lanes, ``tile`` is the buffer in registers; where ``rows`` leave their dimension,
-        reads stay at its last element.
+        ``lane_variable`` walks the lanes, ``tile`` is the buffer in registers; variables that are ``moved`` count
+        within a part of the tile, and reads use where that is in the tensor.
         """
         super().__init__(program, kernel)
-        self.rows = rows
+        self.moved = moved
         self.tile = tile
         self.lane_variable = lane_variable
         self.lanes = lanes
@@ -369,9 +471,9 @@ class VectorSpelling(Spelling):
         self.reading = False
 
     def variable(self, number: int) -> str:
-        """A loop variable; in a read, that of a row stays inside its dimension."""
+        """A loop variable; in a read, where it is in the tensor: a row stays inside its dimension."""
         name = super().variable(number)
-        return f"in_{name}" if self.reading and number in self.rows else name
+        return f"in_{name}" if self.reading and number in self.moved else name
 
     def step(self, index: Sequence[Affine], buffer: int) -> int | None:
         """How far apart two lanes read: 0 or 1 elements; None for anything else."""
@@ -381,16 +483,6 @@ class VectorSpelling(Spelling):
         if any(steps[:-1]):
             return None
         return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
-
-    def opened(self, loop: For, indent: str, step: str, end: str = "") -> Iterator[str]:
-        """The head of a loop; ``end`` in place of its own."""
-        name, end = self.variable(loop.variable), end or self.size(loop.size)
-        first = f"int64_t {name} = 0"
-        if loop.rest is not None:
-            first += f", end_{name} = min_i64({end}, {self.rest(loop.rest)})"
-            end = f"end_{name}"
-        more = f"++{name}" if step == "1" else f"{name} += {step}"
-        yield f"{indent}for ({first}; {name} < {end}; {more}) {{"
 
     def statement(self, s: Statement) -> str:
         """A definition or an update of the tile."""

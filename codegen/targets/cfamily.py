@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ilang.codegen.targets import cmath
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Define, Kernel, Program, Rest, statements_within
+from ilang.core.ir.kernel import Define, For, Kernel, Program, Rest, statements_within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -27,9 +27,10 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
-    lane half stream block start filled element quad quad_anywhere in_registers tile_row part group at_once VECTOR HELD
+    lane half stream block start filled element quad quad_anywhere in_registers
+    tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once sums blocks VECTOR HELD
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
-    team sharing share shares scratches iterations first last at blocks start_of
+    team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
@@ -216,6 +217,16 @@ class Spelling:
                 return self._apply(scalar)
             case _:
                 raise AssertionError(f"no operand reaches a target: {scalar}")
+
+    def opened(self, loop: For, indent: str, step: str = "1", end: str = "") -> str:
+        """The head of a loop; ``end`` in place of its own."""
+        name, end = self.variable(loop.variable), end or self.size(loop.size)
+        first = f"int64_t {name} = 0"
+        if loop.rest is not None:
+            first += f", end_{name} = min_i64({end}, {self.rest(loop.rest)})"
+            end = f"end_{name}"
+        more = f"++{name}" if step == "1" else f"{name} += {step}"
+        return f"{indent}for ({first}; {name} < {end}; {more}) {{"
 
     def conditions(self, within: Sequence[Within]) -> str:
         """That indices are inside their dimensions."""

@@ -68,8 +68,7 @@ class _Verifier:
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
                 case Tile():
-                    self.block(s.body)
-                    self.block(s.edge)
+                    self._opened(s.blocks, (s.body, s.edge))
                 case Store():
                     self._scalar(s.value)
                     self._index(s.buffer, s.index)
@@ -77,6 +76,17 @@ class _Verifier:
                     self._demand(buffer.role != "input", "inputs are not written")
                     self._demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
         self.defined = before
+
+    def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
+        """Check blocks inside loops that have no bodies of their own."""
+        if loops:
+            self._demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
+            self.sizes[loops[0].variable] = loops[0].size
+            self._opened(loops[1:], bodies)
+            del self.sizes[loops[0].variable]
+            return
+        for body in bodies:
+            self.block(body)
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):

@@ -136,13 +136,16 @@ class Tile:
 
     The loops over the elements are innermost, constant, and in the order of the buffer's dimensions; a target may hold
     the elements in registers, the last dimension in lanes. ``edge`` has the same loops, each stopping at the end of its
-    dimension, for where one of them would leave the tensor; it is right everywhere.
+    dimension, for where one of them would leave the tensor; it is right everywhere. The loops ``blocks``, outermost
+    first and without bodies, stand around both: each iteration starts anew, and the elements are the sums, in f64, of
+    what the iterations give.
     """
 
     buffer: int
     start: Scalar
     body: tuple[Statement, ...]
     edge: tuple[Statement, ...]
+    blocks: tuple[For, ...] = ()
 
 
 Statement = For | If | Define | Change | Store | Fold | Tile
@@ -210,7 +213,7 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
         s = stack.pop()
         yield s
         if isinstance(s, Tile):
-            stack.extend(reversed(s.edge))
+            stack.extend((*s.blocks, *reversed(s.edge)))
         if isinstance(s, If):
             stack.extend(reversed(s.otherwise))
         if isinstance(s, (For, If, Tile)):

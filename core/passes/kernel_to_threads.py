@@ -107,7 +107,8 @@ class _Marking:
         stack: list[tuple[Statement, list[int | None]]] = [(loop, [])]
         while stack:
             s, around = stack.pop()
-            here = [*around, self.extents[s.variable]] if isinstance(s, For) else around
+            opened = (s,) if isinstance(s, For) else s.blocks if isinstance(s, Tile) else ()
+            here = [*around, *(self.extents[inner.variable] for inner in opened)]
             inside = s.body if isinstance(s, (For, If, Tile)) else ()
             yield here
             stack.extend((inner, here) for inner in inside)

@@ -16,6 +16,7 @@ from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, substituted
+from ilang.core.passes.tiles import full
 from ilang.core.record import replace
 
 
@@ -150,6 +151,24 @@ class Loops:
         make(scope.block)
         for loop in reversed(loops):
             self._leave(frame, loop)
+
+    def _over_lanes(
+        self, frame: Frame, scope: Scope, loops: tuple[Loop, ...], make: Callable[[Block], None]
+    ) -> None:
+        """The same, where the innermost loop is constant wherever all of it is inside its dimension."""
+        again = any(loop.axis == loops[-1].axis for loop in loops[:-1])
+        within = () if again else full(frame, self.storage, loops[-1:])
+        if not within:
+            self._over(frame, scope, list(loops), make)
+            return
+        bodies = []
+        for constant in (loops[-1:], ()):
+            inside = Scope(scope, None, scope.names)
+            frame.constant = frozenset(constant)
+            self._over(frame, inside, list(loops), make)
+            frame.constant = frozenset()
+            bodies.append(tuple(inside.block))
+        scope.block.append(kernel.If(within, bodies[0], bodies[1]))
 
     def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None:
         """Add a step of a reduction, under a condition where an iteration may not count."""

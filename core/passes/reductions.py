@@ -23,7 +23,7 @@ from ilang.core.ir.nest import Loop
 from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops
-from ilang.core.passes.scope import Block, Frame, Scope, fresh
+from ilang.core.passes.scope import Block, Frame, Scope, Walk, fresh
 from ilang.core.passes.storage import BLOCK_MULTIPLE, converted, start_of
 from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
@@ -122,19 +122,54 @@ class Reductions(Loops, ABC):
         return scope
 
     def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
-        """A reduction whose reduced loops are all inside its output loops: a tile has its final values."""
+        """A reduction whose reduced loops are all inside its output loops: a tile has its final values.
+
+        Storage of a staged value that is no more than the tile is the tile itself.
+        """
         dtype = self.shaped.tensors[frame.value].dtype
+        if self._is_tile(frame, tile):
+            assert frame.place.buffer is not None
+            self.storage.into_tile(frame.place.buffer)
+            yield from self._tile(frame, scope, tile, None)
+            return
 
         def finish(body: Block, value: Scalar) -> None:
             self._write(frame, body, converted(value, dtype))
 
         yield from self._tile(frame, scope, tile, finish)
 
+    def _is_tile(self, frame: Frame, tile: Shape) -> bool:
+        """Whether a reduction is kept in a buffer of the scope at hand that has the elements of a tile."""
+        place, kept = frame.place, []
+        if place.buffer is None:
+            return False
+        for entry in place.dims:
+            axis = None if isinstance(entry, Walk) else frame.node.target[entry[0]].axis()
+            if (
+                isinstance(entry, Walk)
+                or axis is None
+                or (entry[1] is None and frame.nest.factors[axis])
+            ):
+                return False
+            kept.append(Loop(axis, entry[1] or 0))
+        buffer = self.storage.buffers[place.buffer]
+        same = buffer.private and buffer.role == "temporary" and buffer.dtype == tile.dtype
+        return same and tuple(kept) == tile.lanes and buffer.dims == tile.dims
+
     def _tile(
-        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+        self,
+        frame: Frame,
+        scope: Scope,
+        tile: Shape,
+        use: Callable[[Block, Scalar], None] | None,
     ) -> Steps:
-        """Fill a register tile, by constant loops where all of them stay inside, and use its elements."""
-        node, buffer = frame.node, self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
+        """Fill a register tile, by constant loops where all of them stay inside, and use its elements.
+
+        Without a ``use``, it is where the reduction is kept.
+        """
+        node, buffer = frame.node, frame.place.buffer
+        if use is not None or buffer is None:
+            buffer = self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
 
         def element() -> Load:
             at = tuple(walks(frame.variable(loop)) for loop in tile.lanes)
@@ -145,17 +180,24 @@ class Reductions(Loops, ABC):
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within = full(frame, self.storage, tile.lanes)
+        within, around = full(frame, self.storage, tile.lanes), scope
+        for loop in tile.blocks:
+            around = self._enter(frame, loop, around)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
-            staged, inside = dict(frame.staged), Scope(scope, None, scope.names)
+            staged, inside = dict(frame.staged), Scope(around, None, around.names)
             frame.constant = frozenset(tile.lanes) if constant else frozenset()
             yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
             frame.constant, frame.staged = frozenset(), staged
             bodies.append(tuple(inside.block))
         start = replace(start_of(node), dtype=tile.dtype)
-        scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1]))
-        self._over(frame, scope, list(tile.lanes), lambda body: use(body, element()))
+        trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
+        for loop in tile.blocks:
+            frame.home.pop(loop)
+        blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
+        scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks))
+        if use is not None:
+            self._over_lanes(frame, scope, tile.lanes, lambda body: use(body, element()))
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""

@@ -285,7 +285,7 @@ class Running(Reductions):
         tile = tile_shape(frame, self.storage, loops, result)
         strand = self._strand(copy, strand_shape(frame, self.storage, loops, result))
         if tile is not None and self._is_still(copy, (*tile.core, *tile.lanes)):
-            yield from self._tiled(frame, scope, tile, merge)
+            yield from self._tiled(frame, scope, tile.with_head(), merge)
         elif strand is not None:
             yield from self._stranded(frame, scope, strand, merge)
         else:

@@ -12,6 +12,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.names import Names
 from ilang.core.ops import OPS
+from ilang.core.record import replace
 
 MOST_BLOCKS, BLOCK_WORK = 64, 131072
 """Blocks of a reduction at most, and the iterations of each at least: enough for a thread to start for."""
@@ -75,6 +76,10 @@ class Storage:
     def tile(self, name: str, dtype: str, dims: Sequence[int]) -> int:
         """The elements of a register tile."""
         return self._add(kernel.Buffer(name, dtype, tuple(dims), "tile", private=True))
+
+    def into_tile(self, number: int) -> None:
+        """Make a register tile of a private buffer."""
+        self.buffers[number] = replace(self.buffers[number], role="tile", padded=False)
 
     def _add(self, buffer: kernel.Buffer) -> int:
         self.buffers.append(buffer)

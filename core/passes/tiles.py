@@ -16,7 +16,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.nest import Loop
 from ilang.core.passes.scope import Frame
 from ilang.core.passes.storage import Storage
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.schedule.tile import MOST_TERMS
 
 MOST_ELEMENTS = 1024
@@ -28,13 +28,21 @@ MOST_STRANDS = 16
 
 @record
 class Shape:
-    """The loops of a tiled reduction, outermost first: those outside, the reduced core, and those of the tile."""
+    """The loops of a tiled reduction, outermost first: those outside, the reduced core, and those of the tile.
+
+    Where all outside are reduced, and nothing is computed between them, they are ``blocks`` of the tile instead.
+    """
 
     head: tuple[Loop, ...]
+    blocks: tuple[Loop, ...]
     core: tuple[Loop, ...]
     lanes: tuple[Loop, ...]
     dims: tuple[int, ...]
     dtype: str
+
+    def with_head(self) -> Shape:
+        """The same without blocks."""
+        return replace(self, head=self.head + self.blocks, blocks=())
 
 
 def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) -> Shape | None:
@@ -66,8 +74,12 @@ def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) ->
         return None  # where the inner part ends depends on the outer one, which the tile has no name for outside
     terms = prod(extent or MOST_TERMS + 1 for extent in fixed[first : last + 1])
     exact = terms > MOST_TERMS or dtype not in FLOATS
+    head = tuple(loops[:first])
+    staged = {nest.order.index(loop) + 1 for loop in head} & set(nest.sites)
+    added = node.acc == "+" and not exact and not staged and all(x.axis in reduced for x in head)
     return Shape(
-        tuple(loops[:first]),
+        () if added else head,
+        head if added else (),
         core,
         lanes,
         tuple(sizes[last + 1 :]),

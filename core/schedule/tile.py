@@ -18,8 +18,11 @@ from ilang.core.ir.nest import Loop
 from ilang.core.ir.shaped import Assignment, Size
 from ilang.core.record import record
 
-ROWS, LANES = 8, 32
-"""Rows and lanes of a tile: sixteen vectors of sixteen floats, half of what AVX-512 has registers for."""
+ROWS, LANES = 6, 64
+"""Rows and lanes of a tile: 24 vectors of sixteen floats, three quarters of what AVX-512 has registers for. Elsewhere
+the text of a target computes some of the lanes at a time."""
+VECTOR = 16
+"""Lanes that a row of a tile has a multiple of: a line of 64 bytes of f32."""
 STRIP, TERMS = 2048, 8
 """Accumulators of a strip, 16 KB of f64, and the terms that are summed before they meet one."""
 BLOCK = (32, 16)
@@ -126,12 +129,21 @@ def blocked(
     return tuple(factors), tuple(loops)
 
 
+def _balanced(extent: int | None) -> int:
+    """The rows of a tile: as many in each as there can be."""
+    return -(-extent // -(-extent // ROWS)) if extent else ROWS
+
+
+def _narrowed(extent: int | None) -> int:
+    """The lanes of a tile: no more vectors than a short row has."""
+    return min(LANES, -(-extent // VECTOR) * VECTOR) if extent else LANES
+
+
 def _tiling(node: Assignment, sizes: Sequence[Size], rows: int, lanes: int) -> Tiling:
     reduced = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    extent = sizes[node.sizes[lanes]].fixed
-    narrow = extent is not None and extent <= LANES // 2
-    factors[rows], factors[lanes] = (ROWS,), (LANES // 2 if narrow else LANES,)
+    height, width = (sizes[node.sizes[axis]].fixed for axis in (rows, lanes))
+    factors[rows], factors[lanes] = (_balanced(height),), (_narrowed(width),)
     terms = prod(sizes[node.sizes[axis]].fixed or MOST_TERMS + 1 for axis in reduced)
     for axis, factor in zip(reduced, REDUCED[len(reduced)], strict=True):
         factors[axis] = (factor,) if terms > MOST_TERMS else ()

@@ -1,0 +1,57 @@
+"""Register tiles compiled for several vector units: every extent, ragged or short, gives the sum that it means."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ilang.codegen import toolchain
+from ilang.codegen.targets import c
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+X86 = platform.machine() in ("x86_64", "AMD64")
+UNITS = {
+    "machine": ("-O2", "-march=native"),
+    "plain": ("-O2",),
+    "avx2": ("-O2", "-mavx2", "-mfma"),
+    "sanitized": ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"),
+}
+EXTENTS = [
+    *((1, 1, 1), (6, 512, 64), (7, 513, 65), (9, 33, 8), (13, 1, 48), (128, 128, 128)),
+    *((3, 0, 70), (0, 4, 9), (9, 4, 0), (10, 1500, 33), (17, 40, 129), (8, 2, 63), (23, 1024, 10)),
+]
+
+
+def function(text: str, flags: tuple[str, ...], place: Path) -> ctypes.CDLL:
+    """A program compiled with some flags."""
+    program = lower(infer(graph_of(text_component(text), "f")))
+    source, library = place / "f.c", place / "f.so"
+    source.write_text(c.emit(program))
+    command = [*toolchain.find_compiler().command, *toolchain.STANDARD, *flags]
+    subprocess.run([*command, str(source), "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
+    if unit == "avx2" and not (X86 and "avx2" in Path("/proc/cpuinfo").read_text()):
+        pytest.skip("the machine has no AVX2")
+    library = function("ik*kj~ijk >> +ijk~ij", UNITS[unit], tmp_path)
+    library.f_work.restype = ctypes.c_size_t
+    random = np.random.default_rng(0)
+    for m, k, n in EXTENTS:
+        a = random.standard_normal((m, k), dtype=np.float32)
+        b = random.standard_normal((k, n), dtype=np.float32)
+        out = np.full((m, n), np.nan, np.float32)
+        sizes = (ctypes.c_int64 * 3)(m, k, n)
+        work = np.full(library.f_work(sizes) // 4 + 16, np.nan, np.float32)
+        pointers = (ctypes.c_void_p(array.ctypes.data) for array in (a, b, out, work))
+        assert library.f(sizes, *pointers) == 0
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        bound = 1e-5 * (np.abs(a).astype(np.float64) @ np.abs(b)) + 1e-30
+        assert (np.abs(out - exact) <= bound).all(), (m, k, n)
