@@ -1,0 +1,98 @@
+"""Work that runs along one axis in an operand and along another in the result, in every way that it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang.core.ir.shaped import Shaped
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+from tests.property import native
+from tests.property.meaning import TYPES
+from tests.property.test_fuzz import needs_compiler
+
+Array = npt.NDArray[Any]
+
+EXTENTS = (0, 1, 7, 8, 15, 16, 17, 33, 64, 67, 100, 129)
+CASES: dict[str, tuple[int, Callable[..., Array]]] = {
+    "ij~ji": (2, lambda x: x.T),
+    "-ij~ji": (2, lambda x: -x.T),
+    "-ij~ij >> +ij~ij >> ij~ji": (2, lambda x: -x.T),
+    "ijk~kji": (3, lambda x: x.transpose(2, 1, 0)),
+    "ijk~kij": (3, lambda x: x.transpose(2, 0, 1)),
+    "ijk~ikj": (3, lambda x: x.transpose(0, 2, 1)),
+}
+
+
+def _run(shaped: Shaped, run: Sequence[Array], shape: tuple[int, ...]) -> native.Call:
+    """A call of the first program of a batch."""
+    sizes = [size for size in shaped.sizes if size.is_argument()]
+    extents = tuple(run[size.places[0].number].shape[size.places[0].dim] for size in sizes)
+    return native.Call(0, extents, tuple(run), (shape,))
+
+
+def _is_right(
+    text: str, dtype: str, mode: str, runs: Sequence[Sequence[Array]], wanted: Sequence[Array]
+) -> None:
+    """One program on several inputs."""
+    dtypes: list[str | None] = [dtype] * len(runs[0])
+    shaped = infer(graph_of(text_component(text), "f"), dtypes)
+    calls = [_run(shaped, run, want.shape) for run, want in zip(runs, wanted, strict=True)]
+    for answer, want in zip(native.run([lower(shaped)], calls, mode), wanted, strict=True):
+        assert not answer.trouble
+        np.testing.assert_array_equal(answer.outputs[0], want)
+
+
+def _shapes(rank: int) -> list[tuple[int, ...]]:
+    """Every extent meets others, ragged and whole."""
+    count = len(EXTENTS)
+    pairs = [
+        (EXTENTS[n], EXTENTS[(n * step + step) % count]) for step in (1, 5, 7) for n in range(count)
+    ]
+    return [(m, 3, n) if rank == 3 else (m, n) for m, n in pairs]
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline", "threads"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "bool"])
+def test_transposed(mode: str, dtype: str) -> None:
+    numbers = np.random.default_rng(0)
+    for text, (rank, meaning) in CASES.items():
+        if dtype == "bool" and "-" in text:
+            continue
+        runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in _shapes(rank)]
+        _is_right(text, dtype, mode, runs, [meaning(*run) for run in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["fast", "baseline", "threads"])
+def test_beside_an_operand_that_runs_along(mode: str) -> None:
+    numbers = np.random.default_rng(0)
+    runs = [[numbers.normal(size=(n, n)).astype(np.float32)] * 2 for n in EXTENTS]
+    _is_right("ij+ji~ij", "f32", mode, runs, [x + y.T for x, y in runs])
+    _is_right("ij*ji~ij >> ij~ji", "f32", mode, runs, [(x * y.T).T for x, y in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["fast", "avx2", "baseline"])
+def test_past_the_caches(mode: str) -> None:
+    numbers = np.random.default_rng(0)
+    for dtype in ("f32", "f64"):
+        shapes = [(4096, 2100), (2051, 4112), (4100, 2117)]
+        runs = [[numbers.integers(0, 1 << 20, shape).astype(TYPES[dtype])] for shape in shapes]
+        _is_right("ij~ji", dtype, mode, runs, [x.T for (x,) in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+def test_packed_across(mode: str) -> None:
+    """A contraction whose lanes run across what it reads packs them transposed."""
+    numbers = np.random.default_rng(0)
+    runs = []
+    for n, k in zip(EXTENTS, reversed(EXTENTS), strict=True):
+        runs.append([numbers.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (n, n + 3)])
+    _is_right("ik*jk~ijk >> +ijk~ij", "f32", mode, runs, [x @ y.T for x, y in runs])
