@@ -187,8 +187,8 @@ class _Emission:
     def _copies(self) -> list[c_transpose.Transposing]:
         """The loops that copy, transposing."""
         inside = [s for kernel in self.program.kernels for s in statements_within(kernel.body)]
-        found = [c_transpose.transposing(self.program, s) for s in inside if isinstance(s, For)]
-        return [copy for copy in found if copy is not None]
+        loops = [s for s in inside if isinstance(s, For)]
+        return [copy for loop in loops for copy in c_transpose.transposing(self.program, loop)]
 
     def helpers(self) -> set[str]:
         """The helper functions that the kernels call."""
@@ -330,10 +330,11 @@ class _Emission:
         )
 
     def _for(self, loop: For, spelling: Spelling, indent: str, use: Use) -> Iterator[str]:
-        copy = c_transpose.transposing(self.program, loop)
-        if copy is not None:
+        copies = c_transpose.transposing(self.program, loop)
+        for copy in copies:
             function, *arguments = c_transpose.call(self.program, copy, spelling)
             yield f"{indent}{function}({', '.join(arguments)});"
+        if copies:
             return
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         first, whole = f"int64_t {name} = 0", size

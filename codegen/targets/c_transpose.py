@@ -28,7 +28,7 @@ MOVED = frozenset({"f32", "f64", "i32", "i64"})
 
 @record
 class Transposing:
-    """Two loops that only copy: ``outer`` runs along what ``load`` reads, ``inner`` along what ``store`` writes."""
+    """Two loops that copy: ``outer`` runs along what ``load`` reads, ``inner`` along what ``store`` writes."""
 
     outer: For
     inner: For
@@ -36,27 +36,35 @@ class Transposing:
     load: Load
 
 
-def transposing(program: Program, loop: For) -> Transposing | None:
-    """The copy that a loop and the one inside it are, if they are one that transposes."""
-    if len(loop.body) != 1 or not isinstance(loop.body[0], For):
-        return None
-    inner = loop.body[0]
-    if any(x.parallel or x.role or x.lanes > 1 or _is_few(program, x) for x in (loop, inner)):
-        return None
-    if inner.rest is not None and loop.variable in {v for _, v in inner.rest.start.terms}:
-        return None
-    if len(inner.body) != 1 or not isinstance(inner.body[0], Store):
-        return None
-    store = inner.body[0]
-    load = store.value
-    if not isinstance(load, Load) or load.buffer == store.buffer or load.dtype not in MOVED:
-        return None
-    found = Transposing(loop, inner, store, load)
+def transposing(program: Program, loop: For) -> list[Transposing]:
+    """The copies that a loop and those inside it are, if they only copy, each transposing; else none."""
+    copies: list[Transposing] = []
+    for inner in loop.body:
+        if not isinstance(inner, For):
+            return []
+        for s in inner.body:
+            if not isinstance(s, Store) or not isinstance(s.value, Load):
+                return []
+            copies.append(Transposing(loop, inner, s, s.value))
+    written = {copy.store.buffer for copy in copies}
+    if any(copy.load.buffer in written or not _transposes(program, copy) for copy in copies):
+        return []
+    return copies
+
+
+def _transposes(program: Program, copy: Transposing) -> bool:
+    """Whether it is a copy of many elements that vectors hold, along one dimension and along another."""
+    loops, load = (copy.outer, copy.inner), copy.load
+    if any(x.parallel or x.role or x.lanes > 1 or _is_few(program, x) for x in loops):
+        return False
+    rest = copy.inner.rest
+    if rest is not None and copy.outer.variable in {v for _, v in rest.start.terms}:
+        return False
     written, read = (
-        [_step(index[-1], x.variable) for x in (inner, loop)] if index else []
-        for index in (store.index, load.index)
+        [_step(index[-1], x.variable) for x in (copy.inner, copy.outer)] if index else []
+        for index in (copy.store.index, load.index)
     )
-    return found if written == [1, 0] and read == [0, 1] else None
+    return load.dtype in MOVED and written == [1, 0] and read == [0, 1]
 
 
 def _is_few(program: Program, loop: For) -> bool:

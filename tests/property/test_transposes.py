@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ilang.codegen.targets import c_transpose
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from tests.property import native
@@ -28,23 +29,28 @@ CASES: dict[str, tuple[int, Callable[..., Array]]] = {
 }
 
 
-def _run(shaped: Shaped, run: Sequence[Array], shape: tuple[int, ...]) -> native.Call:
+def _run(shaped: Shaped, run: Sequence[Array], wanted: Sequence[Array]) -> native.Call:
     """A call of the first program of a batch."""
     sizes = [size for size in shaped.sizes if size.is_argument()]
     extents = tuple(run[size.places[0].number].shape[size.places[0].dim] for size in sizes)
-    return native.Call(0, extents, tuple(run), (shape,))
+    return native.Call(0, extents, tuple(run), tuple(want.shape for want in wanted))
 
 
 def _is_right(
-    text: str, dtype: str, mode: str, runs: Sequence[Sequence[Array]], wanted: Sequence[Array]
+    text: str,
+    dtype: str,
+    mode: str,
+    runs: Sequence[Sequence[Array]],
+    wanted: Sequence[Sequence[Array]],
 ) -> None:
-    """One program on several inputs."""
+    """One program on several inputs gives all that is wanted."""
     dtypes: list[str | None] = [dtype] * len(runs[0])
     shaped = infer(graph_of(text_component(text), "f"), dtypes)
-    calls = [_run(shaped, run, want.shape) for run, want in zip(runs, wanted, strict=True)]
+    calls = [_run(shaped, run, want) for run, want in zip(runs, wanted, strict=True)]
     for answer, want in zip(native.run([lower(shaped)], calls, mode), wanted, strict=True):
         assert not answer.trouble
-        np.testing.assert_array_equal(answer.outputs[0], want)
+        for output, array in zip(answer.outputs, want, strict=True):
+            np.testing.assert_array_equal(output, array)
 
 
 def _shapes(rank: int) -> list[tuple[int, ...]]:
@@ -65,7 +71,7 @@ def test_transposed(mode: str, dtype: str) -> None:
         if dtype == "bool" and "-" in text:
             continue
         runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in _shapes(rank)]
-        _is_right(text, dtype, mode, runs, [meaning(*run) for run in runs])
+        _is_right(text, dtype, mode, runs, [[meaning(*run)] for run in runs])
 
 
 @needs_compiler
@@ -73,18 +79,30 @@ def test_transposed(mode: str, dtype: str) -> None:
 def test_beside_an_operand_that_runs_along(mode: str) -> None:
     numbers = np.random.default_rng(0)
     runs = [[numbers.normal(size=(n, n)).astype(np.float32)] * 2 for n in EXTENTS]
-    _is_right("ij+ji~ij", "f32", mode, runs, [x + y.T for x, y in runs])
-    _is_right("ij*ji~ij >> ij~ji", "f32", mode, runs, [(x * y.T).T for x, y in runs])
+    _is_right("ij+ji~ij", "f32", mode, runs, [[x + y.T] for x, y in runs])
+    _is_right("ij*ji~ij >> ij~ji", "f32", mode, runs, [[(x * y.T).T] for x, y in runs])
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["fast", "avx2", "baseline"])
-def test_past_the_caches(mode: str) -> None:
+@pytest.mark.parametrize("text", ["ij~ji & ij~ji", "ij~ji & -ij~ji", "ijk~kij & ijk~kji"])
+def test_two_results_of_one_operand(text: str) -> None:
     numbers = np.random.default_rng(0)
-    for dtype in ("f32", "f64"):
-        shapes = [(4096, 2100), (2051, 4112), (4100, 2117)]
-        runs = [[numbers.integers(0, 1 << 20, shape).astype(TYPES[dtype])] for shape in shapes]
-        _is_right("ij~ji", dtype, mode, runs, [x.T for (x,) in runs])
+    meanings = [CASES[part][1] for part in text.split(" & ")]
+    rank = 3 if "k" in text else 2
+    runs = [[numbers.integers(0, 100, shape).astype(np.float32)] for shape in _shapes(rank)]
+    _is_right(text, "f32", "fast", runs, [[of(x) for of in meanings] for (x,) in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_past_the_caches(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole lines, wherever an array begins; where rows of the result begin elsewhere in a line, as usual."""
+    monkeypatch.setattr(c_transpose, "STREAM_FROM", 1)
+    numbers = np.random.default_rng(0)
+    shapes = [*_shapes(2), (96, 33), (160, 160), (32, 7), (48, 64)]
+    runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
+    _is_right("ij~ji", dtype, mode, runs, [[x.T] for (x,) in runs])
 
 
 @needs_compiler
@@ -95,4 +113,4 @@ def test_packed_across(mode: str) -> None:
     runs = []
     for n, k in zip(EXTENTS, reversed(EXTENTS), strict=True):
         runs.append([numbers.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (n, n + 3)])
-    _is_right("ik*jk~ijk >> +ijk~ij", "f32", mode, runs, [x @ y.T for x, y in runs])
+    _is_right("ik*jk~ijk >> +ijk~ij", "f32", mode, runs, [[x @ y.T] for x, y in runs])
