@@ -60,11 +60,22 @@ def _transposes(program: Program, copy: Transposing) -> bool:
     rest = copy.inner.rest
     if rest is not None and copy.outer.variable in {v for _, v in rest.start.terms}:
         return False
-    written, read = (
-        [_step(index[-1], x.variable) for x in (copy.inner, copy.outer)] if index else []
-        for index in (copy.store.index, load.index)
+    return (
+        load.dtype in MOVED
+        and _runs_along(copy.store.index, copy.inner, copy.outer)
+        and _runs_along(load.index, copy.outer, copy.inner)
     )
-    return load.dtype in MOVED and written == [1, 0] and read == [0, 1]
+
+
+def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:
+    """Whether a loop walks the last dimension, element by element, and nothing else; the other not that one."""
+    steps = [_step(part, loop.variable) for part in index]
+    return (
+        bool(steps)
+        and steps[-1] == 1
+        and not any(steps[:-1])
+        and not _step(index[-1], other.variable)
+    )
 
 
 def _is_few(program: Program, loop: For) -> bool:
@@ -167,7 +178,7 @@ def _square(dtype: str) -> Iterator[str]:
     most, quad = lanes_in(dtype), 16 // BYTES[dtype]
     text = f"""\
 /* a square in registers: to[c * step + r] = from[r * stride + c] */
-static inline void square_{dtype}(
+static inline void transpose_square_{dtype}(
     {c_type} *restrict to, int64_t step, const {c_type} *restrict from, int64_t stride, int past)
 {{
     {kind} square[lanes_{kind}], next[lanes_{kind}];
@@ -222,8 +233,8 @@ static void transpose_{dtype}(
                 for (int part = 0; part < {line}; part += lanes_{kind}) {{
                     {c_type} *const target = to + first + c * step + r + part;
                     const {c_type} *const source = from + origin + (r + part) * stride + c;
-                    if (lines && r == row) square_{dtype}(target, step, source, stride, 1);
-                    else square_{dtype}(target, step, source, stride, 0);
+                    if (lines && r == row) transpose_square_{dtype}(target, step, source, stride, 1);
+                    else transpose_square_{dtype}(target, step, source, stride, 0);
                 }}
             }}
         }}

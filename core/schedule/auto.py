@@ -352,7 +352,7 @@ class _Choice:
             other, last = self.across[value]
             walked = {axis for index in read.index[:-1] for _, axis in index.terms}
             blocks = nest.order[-1].part == 1
-            is_across = last in walked and read.index[-1].axis() == other
+            is_across = last in walked and other not in walked and read.index[-1].axis() == other
             return len(nest.order) - 2 if blocks and is_across else None
         rows, lanes = self.packs.get(value, (-1, -1))
         terms = [term for index in read.index for term in index.terms]

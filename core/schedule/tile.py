@@ -101,8 +101,10 @@ def transposed(
     if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
         return None
     last = outputs[-1] if outputs else -1
-    lasts = [index[-1].axis() for index in accesses if len(index) > 1 and _walks(index, last)]
-    other = next((axis for axis in lasts if axis is not None and axis != last), None)
+    runs = [(index, index[-1].axis()) for index in accesses if _walks(index, last)]
+    other = next(
+        (axis for index, axis in runs if axis is not None and not _walks(index, axis)), None
+    )
     if other is None or any(sizes[node.sizes[axis]].is_few() for axis in (other, last)):
         return None
     factors: list[tuple[int, ...]] = [()] * len(node.axes)

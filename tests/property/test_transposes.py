@@ -23,6 +23,9 @@ CASES: dict[str, tuple[int, Callable[..., Array]]] = {
     "ij~ji": (2, lambda x: x.T),
     "-ij~ji": (2, lambda x: -x.T),
     "-ij~ij >> +ij~ij >> ij~ji": (2, lambda x: -x.T),
+    "iji~ij": (-3, lambda x: np.einsum("iji->ij", x)),
+    "ijj~ji": (-3, lambda x: np.einsum("ijj->ji", x)),
+    "jij~ji": (-3, lambda x: np.einsum("jij->ji", x)),
     "ijk~kji": (3, lambda x: x.transpose(2, 1, 0)),
     "ijk~kij": (3, lambda x: x.transpose(2, 0, 1)),
     "ijk~ikj": (3, lambda x: x.transpose(0, 2, 1)),
@@ -54,7 +57,9 @@ def _is_right(
 
 
 def _shapes(rank: int) -> list[tuple[int, ...]]:
-    """Every extent meets others, ragged and whole."""
+    """Every extent meets others, ragged and whole; of rank -3, those whose first or last two may be walked at once."""
+    if rank == -3:
+        return [(n, n, n) for n in EXTENTS]
     count = len(EXTENTS)
     pairs = [
         (EXTENTS[n], EXTENTS[(n * step + step) % count]) for step in (1, 5, 7) for n in range(count)
