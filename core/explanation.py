@@ -163,8 +163,8 @@ class _Explaining:
         return {
             read.value: (value, site)
             for value, node, nest in self._assignments()
-            for read, site in zip(node.reads, nest.sites, strict=True)
-            if site is not None
+            for number, read in enumerate(node.reads)
+            if (site := nest.staged(number)) is not None
         }
 
     def _tensor(self, value: int) -> TensorRow:

@@ -12,7 +12,7 @@ from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.nest import Loop, Nest, Scheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
-from ilang.core.ir.shaped import Assignment, Input, Read
+from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, substituted
@@ -232,9 +232,6 @@ class Loops:
             return Local(place.local, dtype)
         assert place.buffer is not None
         load = Load(place.buffer, self._at(frame, place, read.index), dtype)
-        copied = any(isinstance(entry, Walk) for entry in place.dims) and isinstance(
-            self.shaped.nodes[read.value], Input
-        )
-        if read.outside != "zero" or copied:
+        if read.outside != "zero" or place.copy:
             return load
         return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)

@@ -204,7 +204,7 @@ class _Lowering(Running):
         """Lower a staged producer in the scope of its site, or find it computed there."""
         if read in reader.staged:
             return
-        if isinstance(self.shaped.nodes[read.value], Input):
+        if self._is_copied(reader, read):
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
             above = [s for s in reader.home.values() if site.is_inside(s)]
             copied = (reader.value, read, below, tuple(id(s) for s in above))
@@ -239,6 +239,11 @@ class _Lowering(Running):
             yield self._assignment(frame, site)
             site.places[key] = frame.place
         reader.staged[read] = seen(site.places[key], windows)
+
+    def _is_copied(self, reader: Frame, read: Read) -> bool:
+        """Whether a staged read copies what is there already: an input, or what is computed whole."""
+        made = self.shaped.nodes[read.value]
+        return isinstance(made, Input) or reader.nest.staged(reader.node.reads.index(read)) is None
 
     def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
         """Registers hold constant extents only."""
@@ -276,9 +281,9 @@ class _Lowering(Running):
         copy = copy_of(self.storage, tensor, reader, read, home)
         name = f"{tensor.name}_copy"
         if copy.kept:
-            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept)
+            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept, True)
         else:
-            place = Place(self._local(name), None, ())
+            place = Place(self._local(name), None, (), True)
         frame = Frame(read.value, copy.node, copy.nest, place)
         frame.home.update(home)
 

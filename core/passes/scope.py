@@ -26,12 +26,14 @@ class Place:
     """Where a value is: a scalar variable, or a buffer and what indexes its dimensions.
 
     An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
-    in a copy of what a reader reads, how the loops of the reader walk a dimension.
+    in a copy of what a reader reads, or in an interval of it, how the loops of the reader walk a dimension. A ``copy``
+    has 0 where the reader is outside the dimension.
     """
 
     local: int | None
     buffer: int | None
     dims: tuple[tuple[int, int | None] | Walk, ...]
+    copy: bool = False
 
 
 @record

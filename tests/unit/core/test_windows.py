@@ -50,9 +50,18 @@ def test_backwards_all_is_computed() -> None:
     assert "for i2 in 0..n_i\n" in loops("-i~i >> +(5i:2-u:3+2)~i || i 0 u")
 
 
+def test_computed_whole_and_its_tile_copied() -> None:
+    text = loops("+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c")
+    assert "for i in 0..n_i\n  acc = 0" in text
+    assert "t1_copy[t1_0] = (t1[16i+t1_0-1] if 0 <= 16i+t1_0-1 < n_i else 0)" in text
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c",
+        "-ij~ij >> ij*kj~ijk || i j 0 k | 0:c >> +ijk~ik || i j k 0",
+        "-ij~ij || i j >> ij-ij~ij || j 0 1 i | 0:c",
         "-ij~ij >> +(i+u:3)j~ij | i:4 | i 0 j i' u",
         "-ij~ij >> +(i+u:3-1)j~ij | i:4,j:3 | j i 0 j' i' u",
         "-ij~ij | i:2 | j i i' >> +(2i+3u:2)j~ij | i:4 | j i 0 i' u",
