@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets import cmath
+from ilang.codegen.targets import c_transpose, cmath
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
@@ -20,7 +20,7 @@ from ilang.codegen.targets.c_entry import (
     wrapped,
 )
 from ilang.codegen.targets.c_parallel import Function, Functions
-from ilang.codegen.targets.c_stream import HELPER, is_streamed
+from ilang.codegen.targets.c_stream import HELPER, PAST, is_streamed
 from ilang.codegen.targets.c_stream import condition as stream_condition
 from ilang.codegen.targets.c_stream import lines as stream_lines
 from ilang.codegen.targets.c_tile import REGISTERS, TileText, extremum, helpers_of
@@ -49,6 +49,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, Local, walk
+from ilang.core.passes.transposing import Transposing, transposing
 
 INCLUDES = (
     "#include <math.h>",
@@ -140,14 +141,21 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     yield from cmath.definitions(helpers & cmath.NAMES)
     for helper in sorted(helpers - cmath.NAMES):
         yield from _helper(helper)
-    vectors = sorted({name for emission in emissions for name in emission.vectors()})
+    moved = sorted({dtype for emission in emissions for dtype in emission.transposed()})
+    vectors = sorted(
+        {name for emission in emissions for name in emission.vectors()}
+        | {(dtype, c_transpose.lanes_in(dtype), "") for dtype in moved}
+    )
     if vectors:
         yield "#ifdef __GNUC__"
         yield from REGISTERS
         for dtype, lanes, primitive in vectors:
             yield from extremum(dtype, lanes, primitive) if primitive else helpers_of(dtype, lanes)
+        yield from c_transpose.SHUFFLED if moved else ()
         yield "#endif"
         yield ""
+    for dtype in moved:
+        yield from c_transpose.helper(dtype)
     yield from body
 
 
@@ -174,9 +182,21 @@ class _Emission:
         """The vector types that tiles use, and the functions on them."""
         return {helper for text in self.tiles.values() for helper in text.helpers()}
 
+    def transposed(self) -> set[str]:
+        """The element types of what is copied transposing."""
+        return {copy.load.dtype for copy in self._copies()}
+
+    def _copies(self) -> list[Transposing]:
+        """The loops that copy, transposing."""
+        inside = [s for kernel in self.program.kernels for s in statements_within(kernel.body)]
+        loops = [s for s in inside if isinstance(s, For)]
+        return [copy for loop in loops for copy in transposing(self.program, loop)]
+
     def helpers(self) -> set[str]:
         """The helper functions that the kernels call."""
-        found = set()
+        copies = self._copies()
+        found = {"min_i64", "past"} if copies else set()
+        moved = {id(copy.inner) for copy in copies}
         for kernel in self.program.kernels:
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
@@ -193,8 +213,8 @@ class _Emission:
                     found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For) and s.rest is not None:
                     found.add("min_i64")
-                if isinstance(s, For) and is_streamed(self.program, s):
-                    found |= {"min_i64", "stream"}
+                if isinstance(s, For) and id(s) not in moved and is_streamed(self.program, s):
+                    found |= {"min_i64", "past", "stream"}
         return found
 
     def lines(self) -> Iterator[str]:
@@ -313,6 +333,12 @@ class _Emission:
 
     def _for(self, loop: For, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
+        copies = transposing(self.program, loop)
+        for copy in copies:
+            function, *arguments = c_transpose.call(self.program, copy, spelling)
+            yield f"{indent}{function}({', '.join(arguments)});"
+        if copies:
+            return
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         first, whole = f"int64_t {name} = 0", size
         if loop.rest is not None:
@@ -426,8 +452,8 @@ def _called(scalar: Apply) -> set[str]:
 
 def _helper(name: str) -> Iterator[str]:
     """The definition of a helper function."""
-    if name == "stream":
-        yield from HELPER
+    if name in ("past", "stream"):
+        yield from PAST if name == "past" else HELPER
         return
     kind, _, dtype = name.rpartition("_")
     c_type = C_TYPES[dtype]

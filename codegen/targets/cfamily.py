@@ -27,7 +27,7 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
-    lane half stream block start filled element quad quad_anywhere in_registers
+    lane half stream block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once sums blocks VECTOR HELD
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
@@ -67,6 +67,7 @@ PATTERNS = re.compile(
     r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
     r"|(bits_of|power|quarters|wave)_f(32|64)|f(32|64)_of_bits"
     r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
+    r"|transpose(_square)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
     r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
 )
 
@@ -169,7 +170,12 @@ class Spelling:
         return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
 
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
-        """An element of a buffer, its index made linear by Horner's rule."""
+        """An element of a buffer."""
+        name = identifier(self.program.buffers[buffer].name)
+        return f"{name}[{self.position(buffer, index)}]"
+
+    def position(self, buffer: int, index: Sequence[Affine]) -> str:
+        """The number of an element in a buffer: its index made linear by Horner's rule."""
         described = self.program.buffers[buffer]
         text = ""
         for size, part in zip(described.dims, index, strict=True):
@@ -179,7 +185,7 @@ class Spelling:
                 continue
             left = text if text.isidentifier() or text.isdigit() else f"({text})"
             text = f"{left} * {self.size(size)}" + ("" if word == "0" else f" + {word}")
-        return f"{identifier(described.name)}[{text or '0'}]"
+        return text or "0"
 
     def value(self, scalar: Scalar) -> str:
         """A scalar as an expression that may stand alone on the right of an assignment to its type."""

@@ -35,6 +35,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Load, walk
+from ilang.core.passes.transposing import transposing
 from ilang.core.record import replace
 
 MOST_LEVELS = 3
@@ -85,6 +86,7 @@ class _Marking:
             wanted
             and not once
             and loop.stretch is None
+            and not transposing(self.program, loop)
             and self._pays(loop, alone)
             and self._is_independent(loop)
         )

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
@@ -36,6 +38,8 @@ WIDE_STRIDE = 8.0
 """Cost of stepping along a dimension other than the last: a cache line a step; each further dimension adds one."""
 DEPENDENT_SUM = 0.5
 """An innermost reduced loop is a chain of dependent additions: between equals an output loop is innermost."""
+MOVED = 4
+"""Bytes of the smallest elements that vectors transpose."""
 WRITE_WEIGHT = 1.25
 """A strided write costs more than a strided read: the line is read first."""
 
@@ -83,6 +87,7 @@ class _Choice:
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
+        self.across: dict[int, tuple[int, int]] = {}
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
         self.kernels = Kernels(shaped, self.provenance)
         self.takers = readers_of(shaped)
@@ -174,12 +179,11 @@ class _Choice:
         if nest is None:
             axes = self._order(value, node)
             plain = ((),) * len(axes), tuple(map(Loop, axes))
-            chosen = (
-                transposed(node, self.shaped.sizes)
-                or blocked(node, self.shaped.sizes, axes)
-                or plain
-            )
+            across = self._transposed(value, node)
+            chosen = across or blocked(node, self.shaped.sizes, axes) or plain
             nest = Nest(*chosen, (None,) * len(node.reads))
+            if across is not None:
+                self.across[value] = (nest.order[-2].axis, nest.order[-1].axis)
         if nest.written:
             for number, read in enumerate(node.reads):
                 self._adopt(value, nest, read, nest.staged(number))
@@ -189,6 +193,15 @@ class _Choice:
             self.packs[value] = (own.rows, own.lanes)
         self._root(value, nest)
         return replace(nest, sites=self._sites(value, node, nest))
+
+    def _transposed(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
+        """The splits and loops of work that runs along one axis in an operand and along another in the result."""
+        reads = [access for access in self.accesses[value] if access != node.target]
+        copies = isinstance(node.scalar, Operand) and not any(
+            self.inlined[read.value] or BYTES[self.shaped.tensors[read.value].dtype] < MOVED
+            for read in node.reads
+        )
+        return transposed(node, self.shaped.sizes, reads, copies)
 
     def _root(self, value: int, nest: Nest) -> None:
         """Note where the loops of a value are that has loops of its own: some may be those of another root."""
@@ -331,7 +344,16 @@ class _Choice:
         return tuple(sites[read] for read in node.reads)
 
     def _packed(self, value: int, read: Read, nest: Nest) -> int | None:
-        """Inside which loop an input is packed: what the lanes of a tile read, and its rows share."""
+        """Inside which loop an input is packed: what the lanes of a tile read, and its rows share.
+
+        In a block of transposed work, what runs across is.
+        """
+        if value in self.across:
+            other, last = self.across[value]
+            walked = {axis for index in read.index[:-1] for _, axis in index.terms}
+            blocks = nest.order[-1].part == 1
+            is_across = last in walked and other not in walked and read.index[-1].axis() == other
+            return len(nest.order) - 2 if blocks and is_across else None
         rows, lanes = self.packs.get(value, (-1, -1))
         terms = [term for index in read.index for term in index.terms]
         axes = [axis for _, axis in terms]
@@ -353,6 +375,9 @@ class _Choice:
         if value in self.packs and self.inlined[read.value]:
             rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value])
             self.packs[read.value] = (rows, lanes)
+        if value in self.across and self.inlined[read.value]:
+            other, last = (back.get(axis, [-1])[0] for axis in self.across[value])
+            self.across[read.value] = (other, last)
         own = self._order(read.value, made)
         if made.acc is None or any(nest.factors):
             shared = _leading(nest.order, back)

@@ -25,8 +25,8 @@ VECTOR = 16
 """Lanes that a row of a tile has a multiple of: a line of 64 bytes of f32."""
 STRIP, TERMS = 2048, 8
 """Accumulators of a strip, 16 KB of f64, and the terms that are summed before they meet one."""
-BLOCK = (32, 16)
-"""Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and one, of f32."""
+BLOCK = (32, 64)
+"""Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and four, of f32."""
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most, before they are added in f64: the sum stays within 1e-5 of the exact one,
 relative to the sum of sizes."""
@@ -83,25 +83,45 @@ def tiling(
     return _tiling(node, sizes, rows[-1], lanes)
 
 
-def transposed(node: Assignment, sizes: Sequence[Size]) -> tuple[Factors, tuple[Loop, ...]] | None:
-    """Splits and loops of work whose result runs along another axis than one of its operands: block by block.
+def transposed(
+    node: Assignment,
+    sizes: Sequence[Size],
+    accesses: Iterable[tuple[Affine, ...]],
+    copies: bool,
+) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """Splits and loops of work whose result runs along another axis than something that it reads.
 
-    What a block reads stays in the cache until all of it is used; the result is walked in the order of memory.
-    None where every operand runs along the result, or not at all.
+    A copy goes in strips of the result, which a target transposes square by square; other work block by block, and
+    what runs across is copied before (``Loop`` 1 of the axes walks a block). None where nothing runs across.
+
+    Args:
+        node: an assignment.
+        sizes: of the program.
+        accesses: the indices, over its axes, of all that it reads.
+        copies: whether it only copies what it reads.
     """
     outputs = node.output_axes()
     if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
         return None
-    lasts = [read.index[-1].axis() for read in node.reads if len(read.index) > 1]
-    other = next((a for a in lasts if a is not None and a != outputs[-1]), None)
-    if other is None or any(sizes[node.sizes[axis]].is_few() for axis in (other, outputs[-1])):
+    last = outputs[-1] if outputs else -1
+    runs = [(index, index[-1].axis()) for index in accesses if _walks(index, last)]
+    other = next(
+        (axis for index, axis in runs if axis is not None and not _walks(index, axis)), None
+    )
+    if other is None or any(sizes[node.sizes[axis]].is_few() for axis in (other, last)):
         return None
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    factors[other], factors[outputs[-1]] = (BLOCK[0],), (BLOCK[1],)
-    last = outputs[-1]
-    rest = [axis for axis in outputs if axis not in (other, last)]
-    loops = [*map(Loop, rest), Loop(last), Loop(other), Loop(other, 1), Loop(last, 1)]
-    return tuple(factors), tuple(loops)
+    rest = [Loop(axis) for axis in outputs if axis not in (other, last)]
+    factors[other] = (BLOCK[0],)
+    if copies:
+        return tuple(factors), (*rest, Loop(other), Loop(other, 1), Loop(last))
+    factors[last] = (BLOCK[1],)
+    return tuple(factors), (*rest, Loop(other), Loop(last), Loop(other, 1), Loop(last, 1))
+
+
+def _walks(index: tuple[Affine, ...], axis: int) -> bool:
+    """Whether an axis walks another dimension than the last."""
+    return any(axis == walked for part in index[:-1] for _, walked in part.terms)
 
 
 def blocked(

@@ -34,6 +34,8 @@ SANITIZED = (
 MODES: dict[str, tuple[str, ...]] = {
     "sanitized": SANITIZED,
     "fast": ("-O3", "-march=native"),
+    "avx2": ("-O3", "-mavx2", "-mfma"),
+    "baseline": ("-O3",),
     "threads": ("-O1", "-fopenmp"),
 }
 STRICT = (

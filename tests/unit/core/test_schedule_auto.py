@@ -88,9 +88,21 @@ def test_a_convolution_packs_its_windows_with_their_padding() -> None:
     assert ("in0_copy", 4, True) in stored(p)
 
 
-def test_transposed_work_goes_block_by_block() -> None:
+def test_a_transposing_copy_goes_in_strips() -> None:
     p = program("ij~ji")
-    assert [size.fixed for size in p.sizes if size.fixed] == [16, 32]
+    assert [size.fixed for size in p.sizes if size.fixed] == [32]
+    assert stored(p) == []
+
+
+@pytest.mark.parametrize("text", ["-ij~ji", "ij+ji~ij", "-ij~ij >> ij~ji"])
+def test_transposed_work_goes_block_by_block_and_copies_what_runs_across(text: str) -> None:
+    p = program(text)
+    assert len(p.kernels) == 1
+    assert [(rank, private) for _, rank, private in stored(p)] == [(2, True)]
+    assert {p.sizes[n].fixed for b in p.buffers if b.role == "temporary" for n in b.dims} == {
+        32,
+        64,
+    }
 
 
 @pytest.mark.parametrize("count", [2, 5, 40])

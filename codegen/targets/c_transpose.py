@@ -1,0 +1,190 @@
+"""Copies that run along one dimension of what they read and along another of what they write, in squares.
+
+    static void transpose_f32(float *restrict to, int64_t first, int64_t step,
+                              const float *restrict from, int64_t origin, int64_t stride,
+                              int64_t rows, int64_t columns, int past)
+
+A square is loaded by rows, its vectors are interleaved log2(lanes) times, which transposes it, and it is stored by
+columns, a whole cache line of the result at a time. ``past`` asks for stores past the caches, for large results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.c_stream import STREAM_FROM
+from ilang.codegen.targets.c_tile import VECTOR_BYTES, vector_type
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling, identifier
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import For, Program
+from ilang.core.passes.transposing import Transposing, step_of
+from ilang.core.record import replace
+
+
+def lanes_in(dtype: str) -> int:
+    """The lanes of the longest vectors."""
+    return VECTOR_BYTES // BYTES[dtype]
+
+
+def call(program: Program, copy: Transposing, spelling: Spelling) -> tuple[str, ...]:
+    """The function and the arguments that copy: see ``helper``."""
+    variables = {copy.outer.variable, copy.inner.variable}
+    store, load = copy.store, copy.load
+    target, source = program.buffers[store.buffer], program.buffers[load.buffer]
+    return (
+        f"transpose_{load.dtype}",
+        identifier(target.name),
+        spelling.position(store.buffer, [_start(part, variables) for part in store.index]),
+        _stride(program, store.buffer, store.index, copy.outer.variable, spelling),
+        identifier(source.name),
+        spelling.position(load.buffer, [_start(part, variables) for part in load.index]),
+        _stride(program, load.buffer, load.index, copy.inner.variable, spelling),
+        _extent(copy.inner, spelling),
+        _extent(copy.outer, spelling),
+        _past(program, store.buffer, spelling),
+    )
+
+
+def _extent(loop: For, spelling: Spelling) -> str:
+    whole = spelling.size(loop.size)
+    return whole if loop.rest is None else f"min_i64({whole}, {spelling.rest(loop.rest)})"
+
+
+def _start(part: Affine, variables: set[int]) -> Affine:
+    """An index where some loops start."""
+    return replace(part, terms=tuple(term for term in part.terms if term[1] not in variables))
+
+
+def _stride(
+    program: Program, buffer: int, index: Sequence[Affine], variable: int, spelling: Spelling
+) -> str:
+    """How many elements an iteration of a loop goes on in a buffer."""
+    dims = program.buffers[buffer].dims
+    words = []
+    for d, part in enumerate(index):
+        step = step_of(part, variable)
+        if step:
+            factors = [str(step)] if step != 1 or d == len(index) - 1 else []
+            words.append(" * ".join([*factors, *(spelling.size(n) for n in dims[d + 1 :])]))
+    return " + ".join(words) or "0"
+
+
+def _past(program: Program, number: int, spelling: Spelling) -> str:
+    """Whether a result is too large to stay in the caches."""
+    buffer = program.buffers[number]
+    if buffer.role != "output":
+        return "0"
+    words = " * ".join(f"(double){spelling.size(n)}" for n in buffer.dims)
+    return f"{words} * {BYTES[buffer.dtype]} >= {STREAM_FROM}"
+
+
+SHUFFLED = (
+    "/* elements of two vectors, by constant numbers */",
+    "#ifdef __clang__",
+    "#define SHUFFLED(mask, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)",
+    "#else",
+    "#define SHUFFLED(mask, a, b, ...) __builtin_shuffle(a, b, (mask){__VA_ARGS__})",
+    "#endif",
+    "",
+)
+
+
+def _interleaved(dtype: str) -> Iterator[str]:
+    """The halves of two vectors interleaved, for vectors of every length."""
+    kind = vector_type(dtype, lanes_in(dtype))
+    yield f"/* the first and the second halves of two vectors interleaved; {kind}_stages of it transpose a square */"
+    for number, length in enumerate((64, 32, 16)):
+        yield ("#if VECTOR == 64", "#elif VECTOR == 32", "#else")[number]
+        lanes = length // BYTES[dtype]
+        pairs = [str(n) for lane in range(lanes) for n in (lane, lane + lanes)]
+        low, high = ", ".join(pairs[:lanes]), ", ".join(pairs[lanes:])
+        yield f"enum {{ {kind}_stages = {lanes.bit_length() - 1} }};"
+        yield f"#define {kind}_low(a, b) SHUFFLED({kind}m, a, b, {low})"
+        yield f"#define {kind}_high(a, b) SHUFFLED({kind}m, a, b, {high})"
+    yield "#endif"
+    yield ""
+
+
+def _square(dtype: str) -> Iterator[str]:
+    """A function that transposes a square in registers."""
+    kind, c_type = vector_type(dtype, lanes_in(dtype)), C_TYPES[dtype]
+    most, quad = lanes_in(dtype), 16 // BYTES[dtype]
+    text = f"""\
+/* a square in registers: to[c * step + r] = from[r * stride + c] */
+static inline void transpose_square_{dtype}(
+    {c_type} *restrict to, int64_t step, const {c_type} *restrict from, int64_t stride, int past)
+{{
+    {kind} square[lanes_{kind}], next[lanes_{kind}];
+#pragma GCC unroll {most}
+    for (int row = 0; row < lanes_{kind}; ++row) square[row] = *(const {kind}u *)&from[row * stride];
+#pragma GCC unroll {most.bit_length() - 1}
+    for (int stage = 0; stage < {kind}_stages; ++stage) {{
+#pragma GCC unroll {most // 2}
+        for (int row = 0; row < lanes_{kind} / 2; ++row) {{
+            next[2 * row] = {kind}_low(square[row], square[row + lanes_{kind} / 2]);
+            next[2 * row + 1] = {kind}_high(square[row], square[row + lanes_{kind} / 2]);
+        }}
+#pragma GCC unroll {most}
+        for (int row = 0; row < lanes_{kind}; ++row) square[row] = next[row];
+    }}
+#pragma GCC unroll {most}
+    for (int row = 0; row < lanes_{kind}; ++row) {{
+        if (!past) *({kind}u *)&to[row * step] = square[row];
+        for (int piece = 0; past && piece < lanes_{kind}; piece += {quad}) {{
+            quad_past(&to[row * step + piece], (const {c_type} *)&square[row] + piece);
+        }}
+    }}
+}}
+"""
+    yield from text.split("\n")
+
+
+def helper(dtype: str) -> Iterator[str]:
+    """The functions that copy elements of a type, transposing."""
+    c_type, line = C_TYPES[dtype], lanes_in(dtype)
+    kind = vector_type(dtype, line)
+    yield "#ifdef __GNUC__"
+    yield from _interleaved(dtype)
+    yield from _square(dtype)
+    yield "#endif"
+    yield ""
+    text = f"""\
+/* to[first + c * step + r] = from[origin + r * stride + c], past the caches if whole lines of all columns are */
+static void transpose_{dtype}(
+    {c_type} *restrict to, int64_t first, int64_t step,
+    const {c_type} *restrict from, int64_t origin, int64_t stride, int64_t rows, int64_t columns, int past)
+{{
+#ifdef __GNUC__
+    if (rows >= {line} && columns >= lanes_{kind}) {{
+        /* a line of the result at a time; the last lines and squares overlap those before them */
+        const int lines = past && step % {line} == 0;
+        const int64_t left = lines ? (int64_t)((64 - (uintptr_t)(to + first) % 64) % 64 / sizeof({c_type})) : 0;
+        for (int64_t row = left > 0 ? left - {line} : 0; row < rows; row += {line}) {{
+            const int64_t r = row < 0 ? 0 : min_i64(row, rows - {line});
+            for (int64_t column = 0; column < columns; column += lanes_{kind}) {{
+                const int64_t c = min_i64(column, columns - lanes_{kind});
+                for (int part = 0; part < {line}; part += lanes_{kind}) {{
+                    {c_type} *const target = to + first + c * step + r + part;
+                    const {c_type} *const source = from + origin + (r + part) * stride + c;
+                    if (lines && r == row) transpose_square_{dtype}(target, step, source, stride, 1);
+                    else transpose_square_{dtype}(target, step, source, stride, 0);
+                }}
+            }}
+        }}
+        if (lines) past_end();
+        return;
+    }}
+#else
+    (void)past;
+#endif
+    for (int64_t row = 0; row < rows; row += {line}) {{
+        for (int64_t c = 0; c < columns; ++c) {{
+            for (int64_t r = row; r < min_i64(row + {line}, rows); ++r) {{
+                to[first + c * step + r] = from[origin + r * stride + c];
+            }}
+        }}
+    }}
+}}
+"""
+    yield from text.split("\n")

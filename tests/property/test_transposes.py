@@ -1,0 +1,121 @@
+"""Work that runs along one axis in an operand and along another in the result, in every way that it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang.codegen.targets import c_transpose
+from ilang.core.ir.shaped import Shaped
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+from tests.property import native
+from tests.property.meaning import TYPES
+from tests.property.test_fuzz import needs_compiler
+
+Array = npt.NDArray[Any]
+
+EXTENTS = (0, 1, 7, 8, 15, 16, 17, 33, 64, 67, 100, 129)
+CASES: dict[str, tuple[int, Callable[..., Array]]] = {
+    "ij~ji": (2, lambda x: x.T),
+    "-ij~ji": (2, lambda x: -x.T),
+    "-ij~ij >> +ij~ij >> ij~ji": (2, lambda x: -x.T),
+    "iji~ij": (-3, lambda x: np.einsum("iji->ij", x)),
+    "ijj~ji": (-3, lambda x: np.einsum("ijj->ji", x)),
+    "jij~ji": (-3, lambda x: np.einsum("jij->ji", x)),
+    "ijk~kji": (3, lambda x: x.transpose(2, 1, 0)),
+    "ijk~kij": (3, lambda x: x.transpose(2, 0, 1)),
+    "ijk~ikj": (3, lambda x: x.transpose(0, 2, 1)),
+}
+
+
+def _run(shaped: Shaped, run: Sequence[Array], wanted: Sequence[Array]) -> native.Call:
+    """A call of the first program of a batch."""
+    sizes = [size for size in shaped.sizes if size.is_argument()]
+    extents = tuple(run[size.places[0].number].shape[size.places[0].dim] for size in sizes)
+    return native.Call(0, extents, tuple(run), tuple(want.shape for want in wanted))
+
+
+def _is_right(
+    text: str,
+    dtype: str,
+    mode: str,
+    runs: Sequence[Sequence[Array]],
+    wanted: Sequence[Sequence[Array]],
+) -> None:
+    """One program on several inputs gives all that is wanted."""
+    dtypes: list[str | None] = [dtype] * len(runs[0])
+    shaped = infer(graph_of(text_component(text), "f"), dtypes)
+    calls = [_run(shaped, run, want) for run, want in zip(runs, wanted, strict=True)]
+    for answer, want in zip(native.run([lower(shaped)], calls, mode), wanted, strict=True):
+        assert not answer.trouble
+        for output, array in zip(answer.outputs, want, strict=True):
+            np.testing.assert_array_equal(output, array)
+
+
+def _shapes(rank: int) -> list[tuple[int, ...]]:
+    """Every extent meets others, ragged and whole; of rank -3, those whose first or last two may be walked at once."""
+    if rank == -3:
+        return [(n, n, n) for n in EXTENTS]
+    count = len(EXTENTS)
+    pairs = [
+        (EXTENTS[n], EXTENTS[(n * step + step) % count]) for step in (1, 5, 7) for n in range(count)
+    ]
+    return [(m, 3, n) if rank == 3 else (m, n) for m, n in pairs]
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline", "threads"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "bool"])
+def test_transposed(mode: str, dtype: str) -> None:
+    numbers = np.random.default_rng(0)
+    for text, (rank, meaning) in CASES.items():
+        if dtype == "bool" and "-" in text:
+            continue
+        runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in _shapes(rank)]
+        _is_right(text, dtype, mode, runs, [[meaning(*run)] for run in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["fast", "baseline", "threads"])
+def test_beside_an_operand_that_runs_along(mode: str) -> None:
+    numbers = np.random.default_rng(0)
+    runs = [[numbers.normal(size=(n, n)).astype(np.float32)] * 2 for n in EXTENTS]
+    _is_right("ij+ji~ij", "f32", mode, runs, [[x + y.T] for x, y in runs])
+    _is_right("ij*ji~ij >> ij~ji", "f32", mode, runs, [[(x * y.T).T] for x, y in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", ["ij~ji & ij~ji", "ij~ji & -ij~ji", "ijk~kij & ijk~kji"])
+def test_two_results_of_one_operand(text: str) -> None:
+    numbers = np.random.default_rng(0)
+    meanings = [CASES[part][1] for part in text.split(" & ")]
+    rank = 3 if "k" in text else 2
+    runs = [[numbers.integers(0, 100, shape).astype(np.float32)] for shape in _shapes(rank)]
+    _is_right(text, "f32", "fast", runs, [[of(x) for of in meanings] for (x,) in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_past_the_caches(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole lines, wherever an array begins; where rows of the result begin elsewhere in a line, as usual."""
+    monkeypatch.setattr(c_transpose, "STREAM_FROM", 1)
+    numbers = np.random.default_rng(0)
+    shapes = [*_shapes(2), (96, 33), (160, 160), (32, 7), (48, 64)]
+    runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
+    _is_right("ij~ji", dtype, mode, runs, [[x.T] for (x,) in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+def test_packed_across(mode: str) -> None:
+    """A contraction whose lanes run across what it reads packs them transposed."""
+    numbers = np.random.default_rng(0)
+    runs = []
+    for n, k in zip(EXTENTS, reversed(EXTENTS), strict=True):
+        runs.append([numbers.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (n, n + 3)])
+    _is_right("ik*jk~ijk >> +ijk~ij", "f32", mode, runs, [[x @ y.T] for x, y in runs])
