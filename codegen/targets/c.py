@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets import cmath
+from ilang.codegen.targets import c_quotient, cmath
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
@@ -33,7 +33,7 @@ from ilang.codegen.targets.cfamily import (
     comment,
     identifier,
 )
-from ilang.core.dtype import FLOATS, INTEGERS
+from ilang.core.dtype import BYTES, FLOATS, INTEGERS
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -191,12 +191,20 @@ class _Emission:
                             found.add(f"{part.dtype}_of_{part.argument.dtype}")
                 if isinstance(s, Fold) and s.primitive in HELPERS:
                     found.add(f"{s.primitive}_{s.dtype}")
-                if isinstance(s, For) and s.rest is not None:
-                    found.add("min_i64")
-                if isinstance(s, For) and is_streamed(self.program, s):
-                    found |= {"min_i64", "stream"}
-                if isinstance(s, For) and s.parallel and any(self._parallel(s, spelling)):
-                    found |= {"threads", "thread"} if use.private else {"threads"}
+                if isinstance(s, For):
+                    found |= self._of_loop(s)
+                    if s.parallel and any(self._parallel(s, spelling)):
+                        found |= {"threads", "thread"} if use.private else {"threads"}
+        return found
+
+    def _of_loop(self, loop: For) -> set[str]:
+        """The helper functions that a loop itself calls."""
+        found = {"min_i64"} if loop.rest is not None else set()
+        found |= {"fetch"} if loop.ahead else set()
+        if c_quotient.divided(self.program, loop):
+            found |= set(c_quotient.HELPERS)
+        if is_streamed(self.program, loop):
+            found |= {"min_i64", "stream"}
         return found
 
     def lines(self) -> Iterator[str]:
@@ -327,10 +335,25 @@ class _Emission:
             yield f"{indent}if ({stream_condition(self.program, loop, spelling)}) {{"
             yield from stream_lines(self.program, loop, spelling, indent + INDENT, pragma)
             yield f"{indent}}} else {{"
-            yield from self._plain_for(loop, first, size, spelling, indent + INDENT, use)
+            yield from self._divided_for(loop, first, size, spelling, indent + INDENT, use)
             yield f"{indent}}}"
             return
-        yield from self._plain_for(loop, first, size, spelling, indent, use)
+        yield from self._divided_for(loop, first, size, spelling, indent, use)
+
+    def _divided_for(
+        self, loop: For, first: str, size: str, spelling: Spelling, indent: str, use: Use
+    ) -> Iterator[str]:
+        """A loop, and before it one that does the same without dividing where that is possible."""
+        division = c_quotient.divided(self.program, loop)
+        if division is None:
+            yield from self._plain_for(loop, first, size, spelling, indent, use)
+            return
+        name = spelling.variable(loop.variable)
+        head = f"for ({first}; {name} < {size}; ++{name}) {{"
+        yield f"{indent}{{"
+        yield from c_quotient.lines(loop, division, head, spelling, indent + INDENT)
+        yield from self._plain_for(loop, first, size, spelling, indent + INDENT, use)
+        yield f"{indent}}}"
 
     def _plain_for(
         self, loop: For, first: str, size: str, spelling: Spelling, indent: str, use: Use
@@ -377,6 +400,10 @@ class _Emission:
         whole = f"{size} / {lanes} * {lanes}"
         deeper, inside = indent + INDENT, indent + INDENT + INDENT
         yield f"{indent}for (int64_t {name}_block = 0; {name}_block < {whole}; {name}_block += {lanes}) {{"
+        for load in loop.ahead:
+            line = 64 // BYTES[load.dtype]
+            head = f"{name} = {name}_block; {name} < {name}_block + {lanes}; {name} += {line}"
+            yield f"{deeper}for (int64_t {head}) FETCH(&{spelling.element(load.buffer, load.index)});"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
         spelling.lane = "lane"
@@ -384,8 +411,8 @@ class _Emission:
             yield from self._statement(inner, spelling, inside, use)
         yield f"{deeper}}}"
         yield f"{indent}}}"
-        yield f"{indent}for (int64_t {name} = {whole}; {name} < {size}; ++{name}) {{"
-        spelling.lane = f"{name} % {lanes}"
+        yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
+        yield f"{deeper}const int64_t {name} = {whole} + lane;"
         for inner in loop.body:
             yield from self._statement(inner, spelling, deeper, use)
         spelling.lane = "0"
@@ -408,13 +435,17 @@ def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
 
 
 def deepest(loop: For) -> list[int]:
-    """The sizes of the deepest nest that starts with a loop, itself included."""
+    """The sizes of the deepest nest that starts with a loop, itself included; a split dimension counts as it is."""
     best: list[int] = []
-    stack: list[tuple[For, list[int]]] = [(loop, [])]
+    stack: list[tuple[For, dict[int, int]]] = [(loop, {})]
     while stack:
         top, above = stack.pop()
-        here = [*above, top.size]
-        best = here if len(here) > len(best) else best
+        here = {**above, top.variable: top.size}
+        if top.rest is not None and top.rest.step == 1:
+            split = {v for _, v in top.rest.start.terms}
+            here = {v: size for v, size in here.items() if v not in split}
+            here[top.variable] = top.rest.size
+        best = list(here.values()) if len(here) >= len(best) else best
         stack.extend((s, here) for s in top.body if isinstance(s, For))
     return best
 
@@ -433,6 +464,9 @@ def _helper(name: str) -> Iterator[str]:
     if name == "stream":
         yield from HELPER
         return
+    if name == "fetch":
+        yield from FETCH
+        return
     if name in THREADS:
         yield from THREADS[name]
         return
@@ -440,9 +474,9 @@ def _helper(name: str) -> Iterator[str]:
     c_type = C_TYPES[dtype]
     if kind in ("max", "min"):
         sign = ">" if kind == "max" else "<"
-        nan = " || a != a" if dtype in FLOATS else ""
-        said = f"the {'larger' if kind == 'max' else 'smaller'} of two{'; NaN if one is' if nan else ''}"
-        body = f"(a {sign} b{nan}) ? a : b"
+        nan = "; NaN if one is" if dtype in FLOATS else ""
+        said = f"the {'larger' if kind == 'max' else 'smaller'} of two{nan}"
+        body = f"(b {sign} a) ? b : a"
         yield from (f"/* {said} */", f"static inline {c_type} {name}({c_type} a, {c_type} b)")
     elif kind == "square":
         body = "a * a"
@@ -457,8 +491,22 @@ def _helper(name: str) -> Iterator[str]:
         body = f"(a >= -{end} && a < {end}) ? ({C_TYPES[target]})a : {suffix}"
         yield "/* towards zero; what does not fit gives the smallest value */"
         yield f"static inline {C_TYPES[target]} {name}({c_type} a)"
-    yield from ("{", f"{INDENT}return {body};", "}", "")
+    yield "{"
+    if kind in ("max", "min") and dtype in FLOATS:
+        yield f"{INDENT}const {c_type} one = {body};"
+        body = "b != b ? b : one"
+    yield from (f"{INDENT}return {body};", "}", "")
 
+
+FETCH = (
+    "/* move a cache line nearer; any address will do */",
+    "#ifdef __GNUC__",
+    "#define FETCH(address) __builtin_prefetch(address)",
+    "#else",
+    "#define FETCH(address) ((void)0)",
+    "#endif",
+    "",
+)
 
 THREADS = {
     "threads": (

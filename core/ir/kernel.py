@@ -1,6 +1,7 @@
 """Kernels: buffers, loops and scalar statements; what a target consumes.
 
-Produced by ``passes/nest_to_kernel.py`` and ``passes/kernel_to_lanes.py``, consumed by ``codegen/targets``.
+Produced by ``passes/nest_to_kernel.py``, ``passes/kernel_to_merged.py`` and ``passes/kernel_to_lanes.py``, consumed by
+``codegen/targets``.
 
 Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Size
 from ilang.core.record import record
 
@@ -55,7 +56,8 @@ class For:
     """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
 
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
-    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant, else "".
+    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant, else "". ``ahead``
+    are elements that the loop should fetch into the cache while it runs; they may be past the end of their buffer.
     """
 
     variable: int
@@ -65,6 +67,7 @@ class For:
     lanes: int = 1
     rest: Rest | None = None
     role: str = ""
+    ahead: tuple[Load, ...] = ()
 
 
 @record
