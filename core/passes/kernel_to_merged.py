@@ -110,6 +110,11 @@ class _Merging:
             return None
         if self._waits(first) != self._waits(second):
             return None
+        names = {
+            self.kernel.names[s.variable] for s in statements_within(body) if isinstance(s, For)
+        }
+        if self.kernel.names[first.variable] in names:
+            return None
         if not _may_meet(first.variable, first.body, body):
             return None
         written, changed = _written(first.body), _changed(first.body)
