@@ -100,5 +100,7 @@ def unscheduled(node: Assignment) -> str:
     """The text of an expression without its schedule."""
     if node.schedule is None:
         return node.text
+    if node.text.startswith("einsum("):
+        return node.text[: node.text.index('")') + 2]
     form, _, rest = node.text.partition("~")
     return f"{form}~{rest.partition('|')[0].rstrip()}"

@@ -34,7 +34,7 @@ from ilang.core.notation.reader import (
     Reader,
     is_head,
 )
-from ilang.core.notation.schedule import opens_schedule
+from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.source import Source, Span
 
 DEEPEST = 200
@@ -258,7 +258,7 @@ class _Program:
         return tree
 
     def specification(self, bracket: int) -> Tree:
-        """``einsum("ij;jk=>ik")``, and the schedule after it."""
+        """``einsum("ij;jk=>ik")``, and the schedule after it, checked where its axes are known."""
         from ilang.core.notation.einsum import parse_spec
 
         reader = self.reader
@@ -268,12 +268,8 @@ class _Program:
         spec = parse_spec(reader.source, reader.span(reader.pos, close))
         reader.take(close)
         self.unquoted(opened, close, "the quoted specification")
-        if opens_schedule(reader):
-            reader.skip()
-            message = "a schedule of an einsum specification is not in this version"
-            help_line = "leave the schedule out; to pair with what follows, write parentheses"
-            raise NotationError("E0115", message, reader.here(), help_line)
-        return Einsum(spec, None, reader.span(start))
+        schedule = parse_schedule(reader, True) if opens_schedule(reader, True) else None
+        return Einsum(spec, schedule, reader.span(start))
 
     def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:
         """Take ``("``; the bracket, and where the quote is closed again."""

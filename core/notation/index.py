@@ -16,7 +16,7 @@ from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import Axis, Expression, Fixed, Group, Index, Pattern, Schedule, Term
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
-from ilang.core.schedule.wellformed import check_schedule
+from ilang.core.schedule.wellformed import Form, check_schedule
 from ilang.core.source import Source
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
@@ -45,8 +45,15 @@ def read_expression(reader: Reader) -> Expression:
     schedule: Schedule = parse_schedule(reader)
     span = form.span.to(schedule.span)
     tree = Expression(form.op, form.left, form.right, form.output, schedule, span)
-    check_schedule(tree)
+    check_schedule(schedule, _form(tree))
     return tree
+
+
+def _form(e: Expression) -> Form:
+    """What a schedule of an expression must fit."""
+    kept, read = e.output.letters(), e.left.letters()
+    read += e.right.letters() if e.right is not None else ""
+    return Form(tuple(dict.fromkeys(kept + read)), frozenset(kept), 1 if e.right is None else 2)
 
 
 def read_form(reader: Reader) -> Expression:

@@ -7,13 +7,16 @@
 A bar after an output pattern opens a schedule iff the next token is another bar or ``letter:``; but ``|||`` followed
 by ``pattern ~`` is the combinator ``|`` and a unary ``||``. After the order a further bar opens roles iff ``loop:`` or
 ``digit:`` follows; else it is the combinator.
+
+An axis of an index expression is a letter. Those of a specification may have names of several characters, separated by
+blanks; what a word stands for is decided where the axes are known (``resolved`` in ``schedule/wellformed.py``).
 """
 
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, WORD_START, Reader
 from ilang.core.schedule.wellformed import FACTOR_DIGITS, factor_out_of_range
 from ilang.core.source import Span
 
@@ -21,8 +24,8 @@ SHAPE_HELP = "a schedule is `| splits | order | roles`, for example `+ij~i | j:8
 ROLES_HELP = "roles are like `+ij~i || i j | i:p`, and those of staged inputs like `0:s`"
 
 
-def opens_schedule(reader: Reader) -> bool:
-    """Whether a schedule begins after the blanks at the cursor; the cursor stays."""
+def opens_schedule(reader: Reader, named: bool = False) -> bool:
+    """Whether a schedule begins after the blanks at the cursor; the cursor stays. ``named``: axes may be words."""
     bar = reader.past(BLANKS, reader.pos)
     if not reader.text.startswith("|", bar, reader.end):
         return False
@@ -31,7 +34,15 @@ def opens_schedule(reader: Reader) -> bool:
         return False
     if reader.text[at] == "|":
         return not _is_unary_or(reader, at)
-    return reader.text[at] in LETTERS and _has_colon(reader, at + 1)
+    stop = _axis_end(reader, at, named)
+    return stop > at and _has_colon(reader, stop)
+
+
+def _axis_end(reader: Reader, at: int, named: bool) -> int:
+    """Where the axis at a position ends; the position itself where none stands there."""
+    if reader.text[at] not in (WORD_START if named else LETTERS):
+        return at
+    return reader.past(WORD, at) if named else at + 1
 
 
 def _is_unary_or(reader: Reader, at: int) -> bool:
@@ -48,56 +59,57 @@ def _has_colon(reader: Reader, start: int) -> bool:
     return reader.text.startswith(":", reader.past(BLANKS, start), reader.end)
 
 
-def parse_schedule(reader: Reader) -> Schedule:
-    """The schedule whose first bar follows the blanks at the cursor."""
+def parse_schedule(reader: Reader, named: bool = False) -> Schedule:
+    """The schedule whose first bar follows the blanks at the cursor. ``named``: axes may be words."""
     reader.skip()
     start = reader.pos
     first = reader.take(start + 1, left=True)
-    splits = _splits(reader)
+    splits = _splits(reader, named)
     if reader.skip() != "|":
         labels = (Label(first, "opened here"),)
         error = reader.unexpected("E0120", "a second `|`", SHAPE_HELP, expression=False)
         raise NotationError(error.code, error.message, error.span, error.help, labels)
     reader.take(reader.pos + 1, left=bool(splits))
     stop = reader.pos
-    order = _order(reader)
+    order = _order(reader, named)
     stop = order[-1].span.end if order else stop
     roles: tuple[LoopRole | SiteRole, ...] = ()
-    if _opens_roles(reader):
+    if _opens_roles(reader, named):
         reader.skip()
         reader.take(reader.pos + 1, left=True)
-        roles = _roles(reader)
+        roles = _roles(reader, named)
         stop = reader.pos
     return Schedule(splits, order, roles, reader.span(start, stop))
 
 
-def _splits(reader: Reader) -> tuple[Split, ...]:
+def _splits(reader: Reader, named: bool) -> tuple[Split, ...]:
     if reader.skip() in ("|", ""):
         return ()
-    splits = [_split(reader, first=True)]
+    splits = [_split(reader, True, named)]
     while reader.skip() == ",":
         reader.take(reader.pos + 1)
-        splits.append(_split(reader, first=False))
+        splits.append(_split(reader, False, named))
     return tuple(splits)
 
 
-def _split(reader: Reader, first: bool) -> Split:
+def _split(reader: Reader, first: bool, named: bool) -> Split:
     """``i:2:4``."""
-    c = reader.skip()
+    found = reader.skip()
     start = reader.pos
-    if not c or c not in LETTERS:
+    stop = _axis_end(reader, start, named) if found else start
+    if stop == start:
         raise reader.unexpected("E0121", "an axis to split", expression=False)
-    reader.take(start + 1, left=first)
+    axis = reader.take(stop, left=first).text()
     if reader.skip() != ":":
-        raise reader.unexpected("E0121", f"`:` and a factor of axis {c}", SHAPE_HELP, False)
+        raise reader.unexpected("E0121", f"`:` and a factor of axis {axis}", SHAPE_HELP, False)
     factors: list[int] = []
     while reader.skip() == ":":
         reader.take(reader.pos + 1)
-        factors.append(_factor(reader, c))
+        factors.append(_factor(reader, axis))
     end = reader.pos
     while reader.text[end - 1] in BLANKS:
         end -= 1
-    return Split(c, tuple(factors), reader.span(start, end))
+    return Split(axis, tuple(factors), reader.span(start, end))
 
 
 def _factor(reader: Reader, axis: str) -> int:
@@ -119,15 +131,15 @@ def _factor(reader: Reader, axis: str) -> int:
     return int(text or "0")
 
 
-def _order(reader: Reader) -> tuple[LoopPart | Site | Start, ...]:
+def _order(reader: Reader, named: bool) -> tuple[LoopPart | Site | Start, ...]:
     order: list[LoopPart | Site | Start] = []
     while True:
         c = reader.skip()
         start = reader.pos
         if not c or c in "|&)" or reader.combinator(start):
             return tuple(order)
-        if c in LETTERS:
-            order.append(_loop(reader, left=True))
+        if _axis_end(reader, start, named) > start:
+            order.append(_loop(reader, True, named))
         elif c in DIGITS:
             order.append(Site(int(c), reader.take(start + 1, left=True)))
         elif c == "!":
@@ -145,10 +157,10 @@ def _swallowed(reader: Reader) -> NotationError:
     return NotationError("E0122", message, reader.here(), help_line)
 
 
-def _loop(reader: Reader, left: bool) -> LoopPart:
+def _loop(reader: Reader, left: bool, named: bool) -> LoopPart:
     """``i''``; blanks may stand before a prime."""
-    axis, start = reader.peek(), reader.pos
-    reader.take(start + 1, left=left)
+    start = reader.pos
+    axis = reader.take(_axis_end(reader, start, named), left=left).text()
     part, stop = 0, reader.pos
     while reader.skip() == "'":
         reader.take(reader.pos + 1)
@@ -157,36 +169,39 @@ def _loop(reader: Reader, left: bool) -> LoopPart:
     return LoopPart(axis, part, reader.span(start))
 
 
-def _opens_roles(reader: Reader) -> bool:
+def _opens_roles(reader: Reader, named: bool) -> bool:
     """Whether ``| loop:`` or ``| digit:`` follows; the cursor stays."""
     bar = reader.past(BLANKS, reader.pos)
     if not reader.text.startswith("|", bar, reader.end):
         return False
     at = reader.past(BLANKS, bar + 1)
-    if at >= reader.end or reader.text[at] not in LETTERS + DIGITS:
+    if at >= reader.end:
         return False
-    letter = reader.text[at] in LETTERS
-    return _has_colon(reader, reader.past("'" + BLANKS, at + 1) if letter else at + 1)
+    stop = _axis_end(reader, at, named)
+    if stop > at:
+        return _has_colon(reader, reader.past("'" + BLANKS, stop))
+    return reader.text[at] in DIGITS and _has_colon(reader, at + 1)
 
 
-def _roles(reader: Reader) -> tuple[LoopRole | SiteRole, ...]:
-    roles = [_role(reader, first=True)]
+def _roles(reader: Reader, named: bool) -> tuple[LoopRole | SiteRole, ...]:
+    roles = [_role(reader, True, named)]
     while True:
         comma = reader.past(BLANKS, reader.pos)
         if not reader.text.startswith(",", comma, reader.end):
             return tuple(roles)
         reader.pos = comma
         reader.take(comma + 1)
-        roles.append(_role(reader, first=False))
+        roles.append(_role(reader, False, named))
 
 
-def _role(reader: Reader, first: bool) -> LoopRole | SiteRole:
+def _role(reader: Reader, first: bool, named: bool) -> LoopRole | SiteRole:
     """``i':v`` or ``0:s2``; what the words mean is checked later."""
     c = reader.skip()
     start = reader.pos
-    if not c or c not in LETTERS + DIGITS:
+    is_loop = c != "" and _axis_end(reader, start, named) > start
+    if not is_loop and (not c or c not in DIGITS):
         raise reader.unexpected("E0123", "a loop or the digit of an input", ROLES_HELP, False)
-    target = _loop(reader, first) if c in LETTERS else reader.take(start + 1, left=first)
+    target = _loop(reader, first, named) if is_loop else reader.take(start + 1, left=first)
     if reader.skip() != ":":
         raise reader.unexpected("E0123", "`:` and a role", ROLES_HELP, False)
     reader.take(reader.pos + 1)

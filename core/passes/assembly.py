@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ilang.core.diagnostic import ElementTypeError, ShapeError
+from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError, ShapeError
 from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.projections import Loop, Projection
@@ -23,9 +23,11 @@ from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
+from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
+from ilang.core.schedule.wellformed import Form, check_schedule, resolved
 from ilang.core.source import Span
 
 START = "start of "
@@ -98,13 +100,17 @@ class Assembly:
         parts = [self._typed(node, projection) for projection in projections]
         first = parts[0] if parts else None
         if first is not None and len(parts) == 1 and self._is_whole(work, first):
-            return self.add(first, _dtype_of(first), dims)
+            return self.add(_scheduled(first, len(node.operands)), _dtype_of(first), dims)
+        if node.schedule is not None:
+            raise _in_steps(node, node.schedule)
         return self._assembled(work, parts)
 
     def _cropped(
         self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]
     ) -> int:
         """What is written outside the result is left out: it goes to the margins of a larger tensor."""
+        if node.schedule is not None:
+            raise _in_steps(node, node.schedule)
         before, grown = [], []
         for dim, size in enumerate(dims):
             low, high = self._reach(node, [each.target[dim] for each in projections], projections)
@@ -186,6 +192,11 @@ class Assembly:
             node.schedule,
             node.text,
             node.span,
+            operands=tuple(
+                operand
+                for operand, _ in projection.reads
+                if node.operands[operand] not in self.constants
+            ),
         )
 
     def _type(self, node: Operation) -> str:
@@ -245,7 +256,33 @@ class Assembly:
             scalar=Operand(0, _dtype_of(node)),
             acc=None,
             schedule=None,
+            operands=(),
         )
+
+
+def _scheduled(node: shaped.Assignment, operands: int) -> shaped.Assignment:
+    """An assignment with the schedule of its operation, checked now that its axes are known.
+
+    Raises:
+        ScheduleError: E0301 to E0312.
+    """
+    if node.schedule is None:
+        return node
+    axes = tuple(axis.name for axis in node.axes)
+    kept = frozenset(axes[axis] for axis in node.output_axes())
+    schedule = resolved(node.schedule, axes)
+    check_schedule(schedule, Form(axes, kept, operands))
+    return replace(node, schedule=schedule)
+
+
+def _in_steps(node: Operation, schedule: Schedule) -> ScheduleError:
+    return ScheduleError(
+        "E0330",
+        "this specification becomes several assignments, and a schedule is that of one",
+        schedule.span,
+        "leave the schedule out: the compiler chooses one for each",
+        [Label(node.span, "a concatenation, a window of the result or a fixed index there")],
+    )
 
 
 def _moved(index: Affine, by: int) -> Affine:

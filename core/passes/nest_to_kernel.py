@@ -8,7 +8,8 @@ Example:
               for j: t1 = in0[i,k] * in1[k,j];  acc[j] += t1
             for j: out[i,j] = acc[j]
 
-One kernel per value that is stored whole. A staged producer is computed in the block of the loop its site names, or
+One kernel per value that is stored whole; those whose leading loops are the same share one (``schedule/roots.py``). A
+staged producer is computed in the block of the loop its site names, or
 of the loop that this one fused with; the loops it shares (``schedule/fuse.py``) are its reader's, so its storage keeps
 a dimension per loop part that it does not share: a scalar variable when none is left. A producer staged at one place
 for several readers is computed there once.
@@ -33,6 +34,7 @@ from ilang.core.passes.storage import Storage
 from ilang.core.schedule.fuse import Fusion, Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
 from ilang.core.schedule.online import plan
+from ilang.core.schedule.roots import Kernels, Root, readers_of, whole_values
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
@@ -42,12 +44,12 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         ScheduleError: E0320 to E0329: a written schedule that is not legal here.
     """
     shaped = scheduled.shaped
-    whole = whole_values(scheduled)
-    storage = Storage(shaped, whole)
+    whole = whole_values(shaped, scheduled.nests)
+    storage = Storage(shaped, sorted(whole))
     provenance = Provenance(shaped)
     kernels: list[kernel.Kernel] = []
-    for value in whole:
-        kernels.append(_Lowering(scheduled, storage, provenance, len(kernels)).run(value))
+    for roots in _kernels(scheduled, provenance, whole):
+        kernels.append(_Lowering(scheduled, storage, provenance, len(kernels)).run(roots))
     check_equalities(shaped, storage.computed)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
@@ -64,27 +66,16 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     )
 
 
-def whole_values(scheduled: Scheduled) -> list[int]:
-    """The values that have a kernel of their own: outputs, and what something reads that does not stage it."""
+def _kernels(scheduled: Scheduled, provenance: Provenance, whole: set[int]) -> list[list[Root]]:
+    """The roots of every kernel, the one that runs first first."""
     shaped = scheduled.shaped
-    found: set[int] = set()
-    seen: set[int] = set()
-    todo = list(shaped.outputs)
-    found |= set(todo)
-    while todo:
-        value = todo.pop()
-        node, nest = shaped.nodes[value], scheduled.nests[value]
-        if value in seen or not isinstance(node, Assignment) or nest is None:
-            continue
-        seen.add(value)
-        if node.base is not None:
-            found.add(node.base)
-            todo.append(node.base)
-        for read, site in zip(node.reads, nest.sites, strict=True):
-            todo.append(read.value)
-            if site is None:
-                found.add(read.value)
-    return [v for v in sorted(found) if isinstance(shaped.nodes[v], Assignment)]
+    kernels, readers = Kernels(shaped, provenance), readers_of(shaped)
+    for value in range(len(shaped.nodes) - 1, -1, -1):
+        nest = scheduled.nests[value]
+        if nest is not None and (readers[value] or value in whole):
+            runs = value in whole and bool(plan(scheduled, provenance, value).copies)
+            kernels.add(value, nest, readers[value], value in whole, alone=runs)
+    return kernels.groups[::-1]
 
 
 class _Lowering(Running):
@@ -98,24 +89,22 @@ class _Lowering(Running):
         self.number = number
         self.comments: list[str] = []
 
-    def run(self, value: int) -> kernel.Kernel:
-        """The kernel that computes all of ``value``."""
-        rank = len(self.shaped.tensors[value].dims)
-        place = Place(None, self.storage.whole(value), tuple((d, None) for d in range(rank)))
-        node, nest = self._node(value)
-        frame = Frame(value, node, nest, place)
+    def run(self, roots: list[Root]) -> kernel.Kernel:
+        """The kernel that computes all of some values: the loops that they share, and inside them each in turn."""
+        frames = {root.value: self._frame(root.value) for root in roots}
+        first = frames[roots[0].value]
         # Iterations of the outermost loop write disjoint elements if it alone walks a dimension.
-        outermost = nest.order[0] if nest.order else None
+        outermost = first.nest.order[0] if first.nest.order else None
         self.parallel_loop = (
-            (frame, outermost)
+            (first, outermost)
             if outermost is not None
-            and outermost.axis in node.disjoint_axes()
-            and nest.role(0) not in ("q", "v", "u")
+            and outermost.axis in first.node.disjoint_axes()
+            and first.nest.role(0) not in ("q", "v", "u")
             else None
         )
-        self.plan = plan(self.scheduled, self.provenance, value)
-        self._lowers(frame, 0)
-        _drive(self._assignment(frame, self.top))
+        self.plan = plan(self.scheduled, self.provenance, first.value)
+        self._lowers(first, 0)
+        self._roots(roots, frames, roots[0], [self.top])
         return kernel.Kernel(
             f"k{self.number}",
             tuple(self.top.block),
@@ -123,6 +112,35 @@ class _Lowering(Running):
             tuple(self.locals),
             tuple(self.comments),
         )
+
+    def _roots(
+        self, roots: list[Root], frames: dict[int, Frame], root: Root, scopes: list[Scope]
+    ) -> None:
+        """Lower a root and those that share its loops; ``scopes`` are the kernel's own and the loops open around it."""
+        frame, order = frames[root.value], self._node(root.value)[1].order
+        frame.home.update(zip(order, scopes[1:], strict=False))
+        sharing = [other for other in roots if other.owner == root.value and other is not root]
+        depth = max((other.shared for other in sharing), default=0)
+        for loop in order[root.shared : depth]:
+            scopes = [*scopes, self._enter(frame, loop, scopes[-1])]
+        turns: list[list[Root]] = [[] for _ in scopes]
+        turns[-1].append(root)
+        for other in sharing:
+            turns[max(other.shared, root.shared)].append(other)
+        for depth in range(len(scopes) - 1, root.shared - 1, -1):
+            for other in sorted(turns[depth], key=lambda other: other.value):
+                if other is root:
+                    _drive(self._assignment(frame, scopes[depth]))
+                else:
+                    self._roots(roots, frames, other, scopes[: other.shared + 1])
+            if depth > root.shared:
+                self._leave(frame, order[depth - 1])
+
+    def _frame(self, value: int) -> Frame:
+        """A value that is stored whole."""
+        rank = len(self.shaped.tensors[value].dims)
+        place = Place(None, self.storage.whole(value), tuple((d, None) for d in range(rank)))
+        return Frame(value, *self._node(value), place)
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""

@@ -11,6 +11,7 @@ Rules, from access patterns only:
     4. Loops are ordered by the strides they cause: the loop that walks memory in the widest steps is outermost, the
        one that walks most tensors element by element is innermost.
     5. A value that several assignments of one kernel read is computed once, inside the loops that all of them are in.
+       Values computed whole whose outer loops are the same share a kernel (``roots.py``).
     6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
     7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
        rows by block of rows, and all that is between them stays there.
@@ -27,6 +28,7 @@ from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
+from ilang.core.schedule.roots import Kernels, readers_of
 from ilang.core.schedule.tile import Factors, Tiling, blocked, tiling, transposed
 
 Access = tuple[Affine, ...]
@@ -85,6 +87,8 @@ class _Choice:
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
+        self.kernels = Kernels(shaped, self.provenance)
+        self.takers = readers_of(shaped)
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
@@ -192,9 +196,20 @@ class _Choice:
         own = self.tilings[value]
         if own is not None and nest.order == own.order():
             self.packs[value] = (own.rows, own.lanes)
-        if value not in self.given:
-            self.places.update({(value, loop): (value, loop) for loop in nest.order})
+        self._root(value, nest)
         return replace(nest, sites=self._sites(value, node, nest))
+
+    def _root(self, value: int, nest: Nest) -> None:
+        """Note where the loops of a value are that has loops of its own: some may be those of another root."""
+        whole = value not in self.given
+        if whole:
+            self.places.update({(value, loop): (value, loop) for loop in nest.order})
+        if any(other is not None for other in self.written):
+            return  # which kernels there are is seen when all schedules are read
+        root = self.kernels.add(value, nest, self.takers[value], whole)
+        known = self.kernels.nests[root.owner].order[: root.shared]
+        for own, loop in zip(nest.order, known, strict=False):
+            self.places[(value, own)] = self.places[(root.owner, loop)]
 
     def _tiling(self, value: int) -> Tiling | None:
         """How a reduction is tiled, if it is."""

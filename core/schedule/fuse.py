@@ -31,24 +31,40 @@ class Provenance:
         """For one program; sets are found when they are asked for."""
         self.shaped = shaped
         self.known: dict[tuple[int, int], Sources] = {}
+        self.first: dict[tuple[int, int], Sources] = {}
 
     def of(self, value: int, axis: int) -> Sources:
         """What an axis of the assignment that makes ``value`` walks."""
+        return self._found(value, axis, self.known, all_sources=True)
+
+    def origins(self, value: int, axis: int) -> Sources:
+        """The part of ``of`` that no axis of another assignment makes; the axis itself where it walks nothing else."""
+        return self._found(value, axis, self.first, all_sources=False)
+
+    def _found(
+        self, value: int, axis: int, known: dict[tuple[int, int], Sources], all_sources: bool
+    ) -> Sources:
+        """What an axis walks, directly and through what it reads, without recursion."""
         stack = [(value, axis)]
         while stack:
             key = stack[-1]
-            if key in self.known:
+            if key in known:
                 stack.pop()
                 continue
             below = self._walked(*key)
-            made = [entry for v, d in below if v != key[0] and (entry := self._made(v, d))]
-            missing = [entry for entry in made if entry not in self.known]
+            made = {(v, d): self._made(v, d) if v != key[0] else None for v, d in below}
+            entries = [entry for entry in made.values() if entry is not None]
+            missing = [entry for entry in entries if entry not in known]
             if missing:
                 stack += missing
                 continue
-            self.known[key] = frozenset(below).union(*(self.known[entry] for entry in made))
+            own = below
+            if not all_sources:
+                own = [at for at in below if at[0] != key[0] and made[at] is None]
+                own = own if own or entries else [(key[0], -1 - key[1])]
+            known[key] = frozenset(own).union(*(known[entry] for entry in entries))
             stack.pop()
-        return self.known[(value, axis)]
+        return known[(value, axis)]
 
     def _walked(self, value: int, axis: int) -> list[tuple[int, int]]:
         """The dimensions that an axis walks directly: of what is read, and of what is made."""

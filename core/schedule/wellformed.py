@@ -10,8 +10,11 @@ Whether a schedule is legal in its program (staging, fusion, constant extents) i
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.syntax import Expression, LoopPart, Schedule, Site, SiteRole, Start
+from ilang.core.ir.syntax import LoopPart, Schedule, Site, SiteRole, Start
+from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 FACTOR_LIMIT = 2**31
@@ -19,20 +22,62 @@ FACTOR_DIGITS = 10
 """No more digits than this can be a factor in range."""
 
 LOOP_ROLES = {"p": "parallel", "t": "threads", "v": "lanes", "u": "unrolled", "q": "sequential"}
+DIGITS = {
+    1: "one input, and its digit is 0",
+    2: "two inputs, and their digits are 0 and 1",
+    3: "three inputs, and their digits are 0, 1 and 2",
+}
 SITE_ROLES = {"s": "shared", "s2": "double-buffered", "r": "registers", "c": "computed whole"}
 
 
-def check_schedule(e: Expression) -> None:
-    """Refuse a schedule that does not fit its expression."""
-    if e.schedule is None:
-        return
-    letters = dict.fromkeys(e.output.letters() + e.left.letters())
-    letters.update(dict.fromkeys(e.right.letters() if e.right is not None else ""))
-    parts = dict.fromkeys(letters, 1)
-    _check_splits(e.schedule, parts)
-    if e.schedule.order:
-        _check_order(e, e.schedule, parts)
-    _check_roles(e, e.schedule, parts)
+@record
+class Form:
+    """What a schedule must fit: the axes of an assignment, those that its output keeps, and how many inputs it has."""
+
+    axes: tuple[str, ...]
+    kept: frozenset[str]
+    operands: int
+
+
+def check_schedule(schedule: Schedule, form: Form) -> None:
+    """Refuse a schedule that does not fit its expression.
+
+    Raises:
+        ScheduleError: E0301 to E0312.
+    """
+    parts = dict.fromkeys(form.axes, 1)
+    _check_splits(schedule, parts)
+    if schedule.order:
+        _check_order(form, schedule, parts)
+    _check_roles(form, schedule, parts)
+
+
+def resolved(schedule: Schedule, axes: Collection[str]) -> Schedule:
+    """A schedule whose axes were read as words: a word that is no axis is its characters, axes and digits.
+
+    Example: with the axes ``batch0``, ``i`` and ``k``, the order ``batch0 ik1`` is ``batch0 i k 1``.
+    """
+    order: list[LoopPart | Site | Start] = []
+    for atom in schedule.order:
+        order += _spread(atom, axes) if isinstance(atom, LoopPart) else [atom]
+    return replace(schedule, order=tuple(order))
+
+
+def _spread(loop: LoopPart, axes: Collection[str]) -> list[LoopPart | Site | Start]:
+    """One word of an order; the primes after it belong to its last axis."""
+    word, start = loop.axis, loop.span.start
+    if word in axes or not all(c in axes or c.isdigit() for c in word):
+        return [loop]
+    if word[-1].isdigit() and loop.part:
+        return [loop]
+    found: list[LoopPart | Site | Start] = []
+    for n, c in enumerate(word):
+        last = n == len(word) - 1
+        span = Span(loop.span.source, start + n, loop.span.end if last else start + n + 1)
+        found.append(
+            Site(int(c), span) if c.isdigit() else LoopPart(c, loop.part if last else 0, span)
+        )
+    return found
 
 
 def factor_out_of_range(axis: str, factor: str, span: Span) -> ScheduleError:
@@ -47,7 +92,7 @@ def _check_splits(schedule: Schedule, parts: dict[str, int]) -> None:
     seen: dict[str, Span] = {}
     for split in schedule.splits:
         start = split.span.start
-        _check_axis(split.axis, parts, Span(split.span.source, start, start + 1))
+        _check_axis(split.axis, parts, Span(split.span.source, start, start + len(split.axis)))
         if split.axis in seen:
             labels = (Label(split.span, "again here"), Label(seen[split.axis], "first here"))
             message = f"axis {split.axis} is split twice"
@@ -86,7 +131,7 @@ def _check_part(loop: LoopPart, parts: dict[str, int], span: Span) -> None:
     raise ScheduleError("E0304", message, span, help_line)
 
 
-def _check_order(e: Expression, schedule: Schedule, parts: dict[str, int]) -> None:
+def _check_order(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
     seen: dict[str, Span] = {}
     for atom in schedule.order:
         name = "`!`"
@@ -94,7 +139,7 @@ def _check_order(e: Expression, schedule: Schedule, parts: dict[str, int]) -> No
             _check_part(atom, parts, atom.span)
             name = f"loop {_spelled(atom)}"
         elif isinstance(atom, Site):
-            _check_operand(e, atom.operand, atom.span)
+            _check_operand(form, atom.operand, atom.span)
             name = f"digit {atom.operand}"
         if name in seen:
             labels = (Label(atom.span, "again here"), Label(seen[name], "first here"))
@@ -109,43 +154,38 @@ def _check_order(e: Expression, schedule: Schedule, parts: dict[str, int]) -> No
         span = schedule.order[0].span.to(schedule.order[-1].span)
         help_line = "an order lists every loop once; an empty one means the default order"
         raise ScheduleError("E0306", message, span, help_line)
-    _check_start(e, schedule)
+    _check_start(form, schedule)
 
 
-def _check_operand(e: Expression, operand: int, span: Span) -> None:
-    count = 1 if e.right is None else 2
-    if operand >= count:
-        has = "two inputs, and their digits are 0 and 1"
-        if count == 1:
-            has = "one input, and its digit is 0"
+def _check_operand(form: Form, operand: int, span: Span) -> None:
+    if operand >= form.operands:
         message = f"there is no input {operand}"
-        raise ScheduleError("E0307", message, span, f"the expression has {has}")
+        raise ScheduleError("E0307", message, span, f"the expression has {DIGITS[form.operands]}")
 
 
-def _check_start(e: Expression, schedule: Schedule) -> None:
+def _check_start(form: Form, schedule: Schedule) -> None:
     """``!`` belongs to a reduction and stands inside all its output loops."""
     starts = [n for n, atom in enumerate(schedule.order) if isinstance(atom, Start)]
     if not starts:
         return
     at, span = starts[0], schedule.order[starts[0]].span
-    kept = set(e.output.letters())
-    if e.right is not None or kept == set(e.left.letters()):
+    if form.kept.issuperset(form.axes):
         message = "`!` places the start of a reduction, and this expression reduces nothing"
         raise ScheduleError("E0308", message, span, "leave it out")
     for atom in schedule.order[at + 1 :]:
-        if isinstance(atom, LoopPart) and atom.axis in kept:
+        if isinstance(atom, LoopPart) and atom.axis in form.kept:
             labels = (Label(span, ""), Label(atom.span, "an output loop, inside it"))
             message = f"`!` stands outside output loop {_spelled(atom)}"
             help_line = "a reduction starts inside all output loops"
             raise ScheduleError("E0309", message, span, help_line, labels)
 
 
-def _check_roles(e: Expression, schedule: Schedule, parts: dict[str, int]) -> None:
+def _check_roles(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
     staged = {atom.operand for atom in schedule.order if isinstance(atom, Site)}
     seen: dict[str, Span] = {}
     for entry in schedule.roles:
         if isinstance(entry, SiteRole):
-            _check_operand(e, entry.operand, entry.span)
+            _check_operand(form, entry.operand, entry.span)
             _check_role(entry.role, SITE_ROLES, "a staged input", entry.span)
             name = f"input {entry.operand}"
             if entry.operand not in staged:

@@ -30,6 +30,53 @@ def called(text: str, *arrays: Array, target: str = "c") -> Array:
     return result
 
 
+# schedules
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("einsum(\"ij;jk=>ik\") | i:8,k:16,j:4 | k j 1 i j' i' k'", [(13, 9), (9, 21)]),
+        ("einsum(\"ij;jk=>ik\") | i:8,k:16 | ik 1 0 j i' k' | i:p,k':v", [(8, 1), (1, 40)]),
+        ("einsum(\"ij;jk=>ik\") | j:4 | ijk1j'", [(3, 0), (0, 5)]),
+        ("einsum(\"...|ij;jk=>...|ik\") | batch1:2 | batch1 batch0 i batch1' j k", [(2, 3, 4, 5), (5, 6)]),
+        ("einsum(\"rows+u, b; u, c => rows, c, b\") | rows:4 | rows 0 b c u rows'", [(9, 2), (3, 5)]),
+        ("einsum(\"ij;j;i=>j\") | i:2 | j 1 i 2 i'", [(7, 3), (3,), (7,)]),
+        ("einsum(\"ii=>i\") | i:4 | i 0 i'", [(6, 6)]),
+        ("einsum(\"ij;jk=>ik\") || i j k >> >ik~i || i k 0", [(4, 5), (5, 6)]),
+    ],
+)  # fmt: skip
+def test_schedule_of_a_specification(text: str, shapes: list[tuple[int, ...]]) -> None:
+    """A written schedule changes no result."""
+    arrays = [arange(*shape) for shape in shapes]
+    np.testing.assert_allclose(called(text, *arrays), called(text, *arrays, target="numpy"))
+
+
+def test_schedule_of_a_specification_is_followed() -> None:
+    source = i("einsum(\"ij;jk=>ik\") | i:8 | ik1j i' | i':v").source("c")
+    assert "einsum(\"ij;jk=>ik\")   | i:8 | i k 1 j i' | i':v" in source
+
+
+@pytest.mark.parametrize(
+    ("schedule", "code"),
+    [
+        ("|| i j", "E0306"),
+        ("|| i j k 2", "E0307"),
+        ("| rows:2 | i j k", "E0303"),
+        ("|| i jx k", "E0303"),
+        ("| i:0 | i j k", "E0301"),
+        ("|| i j k ! | j:p", "E0326"),
+        ("|| i ! j k", "E0309"),
+        ("| i:2 i j k", "E0120"),
+        ("|| i j k | j:z", "E0310"),
+    ],
+)
+def test_refused_schedule_of_a_specification(schedule: str, code: str) -> None:
+    with pytest.raises(Error) as caught:
+        i(f'einsum("ij;jk=>ik") {schedule}').source("c")
+    assert caught.value.code == code
+
+
 # text
 
 
@@ -40,6 +87,9 @@ def called(text: str, *arrays: Array, target: str = "c") -> Array:
         'einsum("ij; jk => ik") >> +ik~i',
         'einsum("a;b=>a^b") | ~(I | einsum("...=>...")) & I',
         'einsum("2*o<+k;k=>o") << (I | 2.5)',
+        "einsum(\"ij;jk=>ik\") | i:8:2,k:4 | i j k i' i'' k' | i:p,1:s",
+        "einsum(\"rows+u;u=>rows\") | rows:8 | rows u rows' | rows':v",
+        'einsum("...|ij;jk=>...|ik") || batch0 i 1 k j >> (+ijk~ij || i j k)',
     ],
 )
 def test_print_and_parse(text: str) -> None:

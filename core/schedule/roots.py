@@ -1,0 +1,160 @@
+"""Which values share a kernel: roots whose leading loops walk the same dimensions with the same splits.
+
+Example, the largest and the smallest of each row, each a root of its own:
+    in:   a = max x[i,j] over j || i j      b = min x[i,j] over j || i j
+    out:  one kernel: for i { for j: a;  for j: b }
+
+Values are taken from the last to the first. A root joins the root that it shares the most leading loops with, of those
+in kernels that run before everything that needs it; loops are shared where they are over output axes of both and walk
+the same dimension of the same tensor with the same split and the same role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ilang.core.ir.nest import Nest
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.record import record
+from ilang.core.schedule.fuse import Provenance, Sources
+
+
+@record
+class Root:
+    """A value that is stored whole, and how many of its leading loops are those of another root of its kernel."""
+
+    value: int
+    owner: int
+    shared: int
+
+
+class Kernels:
+    """The kernels of a program, last one first, each a list of roots; grown by ``add``."""
+
+    def __init__(self, shaped: Shaped, provenance: Provenance) -> None:
+        """For one program; none yet."""
+        self.shaped = shaped
+        self.provenance = provenance
+        self.groups: list[list[Root]] = []
+        self.owners: list[
+            list[int]
+        ] = []  # of each kernel, the roots that have loops to share of their own
+        self.computed: dict[int, frozenset[int]] = {}  # value -> the kernels that compute it
+        self.nests: dict[int, Nest] = {}
+        self.walking: dict[tuple[int, int], list[int]] = {}  # dimension -> kernels that begin there
+
+    def add(
+        self, value: int, nest: Nest, readers: Iterable[int], whole: bool, alone: bool = False
+    ) -> Root:
+        """Place one value; all its readers are placed already.
+
+        Args:
+            value: the value of an assignment.
+            nest: its loops.
+            readers: the values that read it, or take its place in memory.
+            whole: whether it has loops of its own; else it is computed inside all of its readers.
+            alone: whether its kernel is its own in any case.
+        """
+        inside = frozenset[int]().union(*(self.computed.get(reader, ()) for reader in readers))
+        self.nests[value] = nest
+        if not whole:
+            self.computed[value] = inside
+            return Root(value, value, 0)
+        walked = () if alone or not nest.order else self._origins(value, nest.order[0].axis)
+        before = {n for at in walked for n in self.walking.get(at, ())}
+        group, root, most = len(self.groups), Root(value, value, 0), self._most(value)
+        for number in sorted(n for n in before if n > max(inside, default=-1)):
+            for other in self.owners[number]:
+                shared = self._common(value, other) if root.shared < most else 0
+                if shared > root.shared:
+                    group, root = number, Root(value, other, shared)
+        if group == len(self.groups):
+            self.groups.append([])
+            self.owners.append([])
+            for at in walked:
+                self.walking.setdefault(at, []).append(group)
+        if root.shared < most:
+            self.owners[group].append(value)
+        self.groups[group].append(root)
+        self.computed[value] = frozenset((group,))
+        return root
+
+    def _most(self, value: int) -> int:
+        """How many leading loops a root could share: those over axes that each walk a dimension of it."""
+        axes = self._node(value).disjoint_axes()
+        order = self.nests[value].order
+        return next((n for n, loop in enumerate(order) if loop.axis not in axes), len(order))
+
+    def _common(self, value: int, other: int) -> int:
+        """How many leading loops of two roots are the same."""
+        own, its = self._node(value), self._node(other)
+        mine, theirs = self.nests[value], self.nests[other]
+        if own.base is not None or its.base is not None:
+            return 0
+        pairs: dict[int, int] = {}
+        count = 0
+        for a, b in zip(mine.order, theirs.order, strict=False):
+            new = a.axis not in pairs and b.axis not in pairs.values()
+            if new and self._is_same(value, a.axis, other, b.axis):
+                pairs[a.axis] = b.axis
+            if (
+                pairs.get(a.axis) != b.axis
+                or a.part != b.part
+                or mine.role(count) != theirs.role(count)
+            ):
+                break
+            count += 1
+        return count
+
+    def _is_same(self, value: int, axis: int, other: int, its: int) -> bool:
+        """Whether two axes walk one dimension into different elements, and are split alike."""
+        own, node = self._node(value), self._node(other)
+        return (
+            own.sizes[axis] == node.sizes[its]
+            and self.nests[value].factors[axis] == self.nests[other].factors[its]
+            and axis in own.disjoint_axes()
+            and its in node.disjoint_axes()
+            and not self._origins(value, axis).isdisjoint(self._origins(other, its))
+        )
+
+    def _origins(self, value: int, axis: int) -> Sources:
+        return self.provenance.origins(value, axis)
+
+    def _node(self, value: int) -> Assignment:
+        node = self.shaped.nodes[value]
+        assert isinstance(node, Assignment)
+        return node
+
+
+def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
+    """The assignments that have loops of their own: outputs, and what something reads that does not stage it."""
+    found: set[int] = set(shaped.outputs)
+    seen: set[int] = set()
+    todo = list(shaped.outputs)
+    while todo:
+        value = todo.pop()
+        node, nest = shaped.nodes[value], nests[value]
+        if value in seen or not isinstance(node, Assignment) or nest is None:
+            continue
+        seen.add(value)
+        if node.base is not None:
+            found.add(node.base)
+            todo.append(node.base)
+        for read, site in zip(node.reads, nest.sites, strict=True):
+            todo.append(read.value)
+            if site is None:
+                found.add(read.value)
+    return {v for v in found if isinstance(shaped.nodes[v], Assignment)}
+
+
+def readers_of(shaped: Shaped) -> list[list[int]]:
+    """Who reads each value, or takes its place in memory."""
+    found: list[list[int]] = [[] for _ in shaped.nodes]
+    for reader, node in enumerate(shaped.nodes):
+        if isinstance(node, Assignment):
+            below = {read.value for read in node.reads}
+            if node.base is not None:
+                below.add(node.base)
+            for value in below:
+                found[value].append(reader)
+    return found
