@@ -197,7 +197,9 @@ class _Loops:
                     if s.rest is not None:
                         end = f"min({end}, {self._rest(s.rest)})"
                     role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
-                    yield f"{indent}for {name} in 0..{end}{lanes}{role}"
+                    rows = [self._element(load.buffer, load.index) for load in s.ahead]
+                    ahead = f" fetching {' and '.join(rows)}" if rows else ""
+                    yield f"{indent}for {name} in 0..{end}{lanes}{role}{ahead}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"

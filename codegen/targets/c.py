@@ -403,7 +403,9 @@ class _Emission:
         for load in loop.ahead:
             line = 64 // BYTES[load.dtype]
             head = f"{name} = {name}_block; {name} < {name}_block + {lanes}; {name} += {line}"
-            yield f"{deeper}for (int64_t {head}) FETCH(&{spelling.element(load.buffer, load.index)});"
+            write = int(self.program.buffers[load.buffer].role != "input")
+            element = spelling.element(load.buffer, load.index)
+            yield f"{deeper}for (int64_t {head}) FETCH(&{element}, {write});"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
         spelling.lane = "lane"
@@ -499,11 +501,11 @@ def _helper(name: str) -> Iterator[str]:
 
 
 FETCH = (
-    "/* move a cache line nearer; any address will do */",
+    "/* move a cache line nearer, to be written or read; any address will do */",
     "#ifdef __GNUC__",
-    "#define FETCH(address) __builtin_prefetch(address)",
+    "#define FETCH(address, write) __builtin_prefetch(address, write)",
     "#else",
-    "#define FETCH(address) ((void)0)",
+    "#define FETCH(address, write) ((void)0)",
     "#endif",
     "",
 )

@@ -14,7 +14,8 @@ The role ``v`` of schedules (LANGUAGE.md section 3): the innermost loop has it b
 has unit stride. Lane ``k % 16`` takes iteration k and the lanes are folded pairwise, so the result depends on the
 extent alone, not on the machine. A lane of an f32 sum takes few terms before they are added in f64.
 
-A row that a laned loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one.
+A row that a laned loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one. A slow
+loop also fetches what the next loop will write.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ from ilang.core.record import replace
 
 LANES = 16
 """Partial results of a laned reduction: enough to keep four 256-bit adders of doubles busy."""
+SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
+"""Primitives that take longer than moving what they are of."""
 CHUNK = 2048
 """Terms of an f32 sum that 16 lanes take before they are added in f64: 128 each, which leaves the sum within 1e-5 of
 the exact one, relative to the sum of sizes."""
@@ -154,7 +157,7 @@ class _Lanes:
             elif not changes or any(c.variable not in defined for c in changes):
                 out.append(replace(s, body=self._block(s.body, s.variable)))
             else:
-                ahead = _ahead(self.program, s, body[:n], around)
+                ahead = self._ahead(s, body, n, around)
                 sums = self._sums(s, changes)
                 lanes = _lanes(changes)
                 others = [c for c in changes if c not in sums]
@@ -164,6 +167,43 @@ class _Lanes:
                 out += self._summed(replace(s, ahead=ahead), sums, lanes)
                 out += [_fold(c, lanes) for c in others]
         return tuple(out)
+
+    def _ahead(
+        self, loop: For, body: Sequence[Statement], position: int, around: int | None
+    ) -> tuple[Load, ...]:
+        """What a loop at a position of a block can fetch while it runs, if loops are around it.
+
+        A row that it reads again, after a loop before it, where the next iteration around has it: that of ``around``.
+        A row of an array that the next loop will write, if this one computes for longer than the memory takes.
+        """
+        if around is None:
+            return ()
+        read: set[Load] = set()
+        wanted: list[Load] = []
+        later = [n for n in range(position + 1, len(body)) if isinstance(body[n], For)]
+        slow = any(
+            isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
+        )
+        for n, s in enumerate(body):
+            if n == position or not isinstance(s, For):
+                continue
+            like = walked(s, {s.variable: walks(loop.variable)})
+            assert isinstance(like, For)
+            inside = list(statements_within([like]))
+            if n < position:
+                read |= {p for each in inside for p in parts_of(each) if isinstance(p, Load)}
+            elif slow and n == later[0] and (like.size, like.rest) == (loop.size, loop.rest):
+                stores = [each for each in inside if isinstance(each, Store)]
+                wanted += [Load(each.buffer, each.index, each.value.dtype or "") for each in stores]
+        again = [p for s in loop.body for p in parts_of(s) if isinstance(p, Load) and p in read]
+        following = {around: Affine(((1, around),), 1)}
+        moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
+        found = dict.fromkeys((*_moved(moves, following), *wanted))
+        return tuple(p for p in found if self._is_row(p, loop.variable))
+
+    def _is_row(self, load: Load, variable: int) -> bool:
+        """Whether a loop walks an array, and no scratch, element by element."""
+        return not self.program.buffers[load.buffer].private and _step(load.index, variable) == 1
 
     def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time."""
@@ -248,37 +288,6 @@ def _term(change: Change) -> Scalar | None:
 def _sum(variable: int, term: Scalar | None, dtype: str) -> Scalar:
     assert term is not None
     return Apply("add", (Local(variable, dtype), term), dtype)
-
-
-def _ahead(
-    program: Program, loop: For, before: Sequence[Statement], around: int | None
-) -> tuple[Load, ...]:
-    """The rows that a loop reads again after a loop before it, where the next iteration around them has them.
-
-    ``around`` is the variable of the loop whose block all of this is.
-    """
-    if around is None:
-        return ()
-    read: set[Load] = set()
-    for s in before:
-        if isinstance(s, For):
-            again = walked(s, {s.variable: walks(loop.variable)})
-            read |= {
-                p
-                for each in statements_within([again])
-                for p in parts_of(each)
-                if isinstance(p, Load)
-            }
-    found = [p for s in loop.body for p in parts_of(s) if isinstance(p, Load) and p in read]
-    next_one = {around: Affine(((1, around),), 1)}
-    rows = [
-        p
-        for p in dict.fromkeys(found)
-        if not program.buffers[p.buffer].private
-        and _step(p.index, loop.variable) == 1
-        and any(v == around for index in p.index for _, v in index.terms)
-    ]
-    return _moved(rows, next_one)
 
 
 def _moved(loads: Sequence[Load], walks: Walks) -> tuple[Load, ...]:
