@@ -163,8 +163,8 @@ class _Explaining:
         return {
             read.value: (value, site)
             for value, node, nest in self._assignments()
-            for read, site in zip(node.reads, nest.sites, strict=True)
-            if site is not None
+            for number, read in enumerate(node.reads)
+            if (site := nest.staged(number)) is not None
         }
 
     def _tensor(self, value: int) -> TensorRow:
@@ -230,7 +230,12 @@ class _Explaining:
             for loop in own.parts(axis)
             if axis not in back or replace(loop, axis=back[axis]) not in outside
         ]
-        stored = f"a buffer over {' '.join(kept)}" if kept else "one scalar"
+        indices = zip(node.target, read.index, strict=True)
+        affine = {target.axis() for target, index in indices if index.axis() is None}
+        part = [node.axes[axis].name for axis in node.output_axes() if axis in affine]
+        kept = [name for name in kept if name.rstrip("'") not in part]
+        over = ([" ".join(kept)] if kept else []) + [f"the part of {name} read" for name in part]
+        stored = f"a buffer over {' and '.join(over)}" if over else "one scalar"
         return f"computed in {number} at loop {loop_text(made, outside[-1])}, kept in {stored}"
 
     def _projection(self, value: int, node: Assignment) -> Projection:

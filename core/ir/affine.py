@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ilang.core.record import record
 
@@ -33,6 +33,11 @@ class Affine:
         """The same index over other axes: ``names`` has the new number of each."""
         terms = tuple((coefficient, names[axis]) for coefficient, axis in self.terms)
         return Affine(terms, self.offset, self.window, self.sizes)
+
+    def plus(self, terms: Iterable[tuple[int, int]], offset: int = 0) -> Affine:
+        """The index further on by more terms, and by a number."""
+        added = (*self.terms, *terms)
+        return Affine(added, self.offset + offset, self.window, self.sizes)
 
     def is_whole(self) -> bool:
         """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""

@@ -9,8 +9,8 @@ part m (fm); its index is the sum of part times weight, the weight of a part bei
 Invariants:
     - ``order`` names every loop part of every axis exactly once, outermost first.
     - ``sites[n]`` is the number of loops outside the place where the producer of read n is computed (0: the start of
-      the kernel), or None: then it is computed whole, in a kernel of its own, before. A site on a read of an input
-      places a copy of what is read below.
+      the kernel), or None: then it is computed whole, in a kernel of its own, before. A site on a read of an input, or
+      of what has the space ``c``, places a copy of what is read below.
     - ``start`` is the number of loops outside the written start of a reduction, or None.
     - ``roles`` has a role or "" per loop of the order, ``spaces`` one or "" per read.
 """
@@ -54,6 +54,13 @@ class Nest:
     def role(self, position: int) -> str:
         """The role of the loop at a position of the order, or ""."""
         return self.roles[position] if self.roles else ""
+
+    def staged(self, read: int) -> int | None:
+        """The site at which the producer of a read is computed; None where it is computed whole, before.
+
+        The role ``c`` of a staged input computes it whole, and copies at the site what the loops below read.
+        """
+        return None if self.space(read) == "c" else self.sites[read]
 
     def space(self, read: int) -> str:
         """The role of a staged read, or ""."""

@@ -16,6 +16,7 @@ from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, substituted
+from ilang.core.record import replace
 
 
 class Loops:
@@ -62,10 +63,12 @@ class Loops:
         size, rest = self._trip(frame, loop)
         role = frame.nest.role(frame.nest.order.index(loop))
         role = role if role in ("u", "v") and self.storage.sizes[size].fixed is not None else ""
+        inside = self._inside_of_dimension(frame, loop, scope.variable)
+        body = tuple(scope.block)
         made = kernel.For(
             scope.variable,
             size,
-            tuple(scope.block),
+            (kernel.If(inside, body),) if inside else body,
             parallel=scope is self.parallel,
             rest=rest,
             role=role,
@@ -77,7 +80,10 @@ class Loops:
         axis, nest = loop.axis, frame.nest
         whole = frame.node.sizes[axis]
         if not nest.factors[axis]:
-            return whole, None
+            origin = frame.origin.get(axis)
+            if origin is None or origin.before or loop in frame.constant:
+                return whole, None
+            return whole, kernel.Rest(origin.size, origin.index, 1)
         size = self.storage.part(whole, nest.factors[axis], loop.part)
         if loop in frame.constant:
             return size, None
@@ -89,14 +95,33 @@ class Loops:
         terms = tuple((nest.weight(part), frame.variable(part)) for part in others)
         return size, kernel.Rest(whole, Affine(terms), nest.weight(loop))
 
-    def _indexed(self, frame: Frame, index: Affine) -> Affine:
-        """An index over axes as one over loop variables."""
-        terms = tuple(
-            (c * frame.nest.weight(part), frame.variable(part))
-            for c, axis in index.terms
-            for part in frame.nest.parts(axis)
+    def _inside_of_dimension(self, frame: Frame, loop: Loop, variable: int) -> tuple[Within, ...]:
+        """That an axis with an origin is inside its dimension, for the loop opened last, where no end says so."""
+        origin, nest = frame.origin.get(loop.axis), frame.nest
+        others = [part for part in nest.parts(loop.axis) if part != loop]
+        if origin is None or any(part not in frame.home for part in others):
+            return ()
+        if not others and not origin.before:
+            return ()
+        own = (
+            *((nest.weight(part), frame.variable(part)) for part in others),
+            (nest.weight(loop), variable),
         )
-        return Affine(terms, index.offset, index.window, index.sizes)
+        return (Within(origin.index.plus(own), origin.size),)
+
+    def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
+        """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
+        found = replace(index, terms=())
+        for c, axis in index.terms:
+            parts = frame.nest.parts(axis)
+            found = found.plus(
+                (c * frame.nest.weight(part), frame.variable(part)) for part in parts
+            )
+            if axis in frame.origin and not kept:
+                begin = frame.origin[axis].index
+                found = found.plus(((c * s, v) for s, v in begin.terms), c * begin.offset)
+                found = replace(found, window=True)  # an interval is not the whole dimension
+        return found
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
@@ -179,7 +204,7 @@ class Loops:
             if isinstance(entry, Walk):
                 found.append(frame.walked(entry))
             elif entry[1] is None:
-                found.append(self._indexed(frame, index[entry[0]]))
+                found.append(self._indexed(frame, index[entry[0]], place is frame.place))
             else:
                 axis = index[entry[0]].axis()
                 assert axis is not None
@@ -207,7 +232,6 @@ class Loops:
             return Local(place.local, dtype)
         assert place.buffer is not None
         load = Load(place.buffer, self._at(frame, place, read.index), dtype)
-        copied = any(isinstance(entry, Walk) for entry in place.dims)
-        if read.outside != "zero" or copied:
+        if read.outside != "zero" or place.copy:
             return load
         return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)

@@ -23,15 +23,16 @@ from __future__ import annotations
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Within, walks
-from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
+from ilang.core.ir.nest import Loop, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
-from ilang.core.ir.shaped import Assignment, Input, Read
+from ilang.core.ir.shaped import Input, Read
 from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
 from ilang.core.passes.running import Running
 from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage
-from ilang.core.schedule.fuse import Fusion, Provenance, fuse
+from ilang.core.passes.windows import begins_known, seen, windows_of
+from ilang.core.schedule.fuse import Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
 from ilang.core.schedule.online import plan
 from ilang.core.schedule.roots import Kernels, Root, readers_of, whole_values
@@ -203,10 +204,12 @@ class _Lowering(Running):
         """Lower a staged producer in the scope of its site, or find it computed there."""
         if read in reader.staged:
             return
-        if isinstance(self.shaped.nodes[read.value], Input):
+        if self._is_copied(reader, read):
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
             above = [s for s in reader.home.values() if site.is_inside(s)]
             copied = (reader.value, read, below, tuple(id(s) for s in above))
+            if not begins_known(reader, read, site):
+                return  # the interval that a copy would hold is known further inside only
             if copied not in site.places:
                 site.places[copied] = self._copied(reader, read, site)
                 self._check_space(reader, read, site.places[copied])
@@ -219,19 +222,28 @@ class _Lowering(Running):
             for own, ours in fusion.loops.items()
             if ours in reader.home and site.is_inside(reader.home[ours])
         }
-        key = (read.value, tuple(sorted((own.axis, own.part, id(s)) for own, s in home.items())))
+        axes = {own.axis for own in home}
+        windows = (
+            () if self.plan.copies else windows_of(self.storage, reader, read, node, site, axes)
+        )
+        loops = sorted((own.axis, own.part, id(s)) for own, s in home.items())
+        key = (read.value, tuple(loops), tuple(window.key() for window in windows))
         if key not in site.places:
             copy = self._copy_of(reader, read)
-            place = self._running_place(copy) or self._staged_place(
-                read.value, node, nest, fusion, home, site
-            )
-            frame = Frame(read.value, node, nest, place)
+            frame = Frame(read.value, node, nest, Place(None, None, ()))
             frame.home.update(home)
-            self._check_space(reader, read, place)
+            frame.walk(windows, reader, {own: fusion.pairs[own] for own in axes})
+            frame.place = self._running_place(copy) or self._staged_place(frame, site)
+            self._check_space(reader, read, frame.place)
             self._lowers(frame, copy)
             yield self._assignment(frame, site)
-            site.places[key] = place
-        reader.staged[read] = site.places[key]
+            site.places[key] = frame.place
+        reader.staged[read] = seen(site.places[key], windows)
+
+    def _is_copied(self, reader: Frame, read: Read) -> bool:
+        """Whether a staged read copies what is there already: an input, or what is computed whole."""
+        made = self.shaped.nodes[read.value]
+        return isinstance(made, Input) or reader.nest.staged(reader.node.reads.index(read)) is None
 
     def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
         """Registers hold constant extents only."""
@@ -240,31 +252,23 @@ class _Lowering(Running):
             sizes = [self.storage.sizes[n] for n in self.storage.buffers[place.buffer].dims]
             check_registers(reader.node, number, {size.name: size.fixed for size in sizes})
 
-    def _staged_place(
-        self,
-        value: int,
-        node: Assignment,
-        nest: Nest,
-        fusion: Fusion,
-        home: dict[Loop, Scope],
-        site: Scope,
-    ) -> Place:
+    def _staged_place(self, frame: Frame, site: Scope) -> Place:
         """Storage of a staged value: a dimension per loop part that indexes it and is not shared."""
-        tensor = self.shaped.tensors[value]
+        node, nest, tensor = frame.node, frame.nest, self.shaped.tensors[frame.value]
         kept: list[tuple[int, int | None]] = []
         dims: list[int] = []
         for d, index in enumerate(node.target):
             axis = index.axis()
             parts = () if axis is None else nest.parts(axis)
-            open_parts = [part for part in parts if part not in home]
+            open_parts = [part for part in parts if part not in frame.home]
             if axis is None or len(open_parts) == len(parts):
                 kept.append((d, None))
-                dims.append(tensor.dims[d])
+                dims.append(tensor.dims[d] if axis is None else node.sizes[axis])
                 continue
             for part in open_parts:
                 kept.append((d, part.part))
                 factors = nest.factors[axis]
-                dims.append(self.storage.part(tensor.dims[d], factors, part.part))
+                dims.append(self.storage.part(node.sizes[axis], factors, part.part))
         if not kept:
             return Place(self._local(tensor.name), None, ())
         buffer = self._scratch(tensor.name, tensor.dtype, dims, site)
@@ -277,9 +281,9 @@ class _Lowering(Running):
         copy = copy_of(self.storage, tensor, reader, read, home)
         name = f"{tensor.name}_copy"
         if copy.kept:
-            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept)
+            place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept, True)
         else:
-            place = Place(self._local(name), None, ())
+            place = Place(self._local(name), None, (), True)
         frame = Frame(read.value, copy.node, copy.nest, place)
         frame.home.update(home)
 

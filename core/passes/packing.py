@@ -155,7 +155,7 @@ def _copy(
     )
     factors = nest.factors + ((),) * len(sizes)
     walks = tuple(
-        Walk(tuple(terms), replace(index, terms=()))
+        Walk(tuple(terms), _begin(reader, index))
         for terms, index in zip(source, read.index, strict=True)
     )
     return Copy(
@@ -164,5 +164,20 @@ def _copy(
         tuple(entry.walk for entry in kept),
         [entry.size for entry in kept],
         walks,
-        tuple(index.axis() is None and bool(index.terms) for index in read.index),
+        tuple(
+            bool(index.terms)
+            and (index.axis() is None or any(axis in reader.origin for _, axis in index.terms))
+            for index in read.index
+        ),
     )
+
+
+def _begin(reader: Frame, index: Affine) -> Affine:
+    """What an index is where all loops of the reader are at their first iteration."""
+    begin = replace(index, terms=())
+    for c, axis in index.terms:
+        if axis in reader.origin:
+            origin = reader.origin[axis].index
+            begin = begin.plus(((c * s, v) for s, v in origin.terms), c * origin.offset)
+            begin = replace(begin, window=True)
+    return begin

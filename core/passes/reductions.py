@@ -166,7 +166,7 @@ class Reductions(Loops, ABC):
             return tuple(
                 walks(frame.variable(entry))
                 if isinstance(entry, Loop)
-                else self._indexed(frame, walks(entry))
+                else self._indexed(frame, walks(entry), kept=True)
                 for entry in kept
             )
 

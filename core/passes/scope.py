@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
@@ -26,12 +26,41 @@ class Place:
     """Where a value is: a scalar variable, or a buffer and what indexes its dimensions.
 
     An entry of ``dims`` is a dimension of the value and None, or a dimension and the one loop part that is kept of it;
-    in a copy of what a reader reads, how the loops of the reader walk a dimension.
+    in a copy of what a reader reads, or in an interval of it, how the loops of the reader walk a dimension. A ``copy``
+    has 0 where the reader is outside the dimension.
     """
 
     local: int | None
     buffer: int | None
     dims: tuple[tuple[int, int | None] | Walk, ...]
+    copy: bool = False
+
+
+@record
+class Origin:
+    """The first index of an interval, over loop variables; it may end past the dimension of size number ``size``.
+
+    ``before`` says that it may begin before the dimension, too.
+    """
+
+    index: Affine
+    size: int
+    before: bool
+
+
+@record
+class Window:
+    """The interval that one axis of a producer walks, its extent, and how the reader's loops walk it."""
+
+    dim: int
+    axis: int
+    origin: Origin
+    size: int
+    walk: Walk
+
+    def key(self) -> object:
+        """What two readers must agree on to read one computation."""
+        return self.axis, self.origin.index, self.size
 
 
 class Scope:
@@ -59,7 +88,7 @@ class Scope:
 class Frame:
     """An assignment being lowered: the scope of each open loop, its own or shared, and its staged operands."""
 
-    __slots__ = ("constant", "copy", "home", "nest", "node", "place", "staged", "value")
+    __slots__ = ("constant", "copy", "home", "nest", "node", "origin", "place", "staged", "value")
 
     def __init__(self, value: int, node: Assignment, nest: Nest, place: Place) -> None:
         """The assignment that makes ``value``, kept at ``place``."""
@@ -71,13 +100,27 @@ class Frame:
         self.staged: dict[Read, Place] = {}
         self.copy: int | None = None
         """Its number in the plan of the kernel (``schedule/online.py``), if there is one."""
+        self.origin: dict[int, Origin] = {}
+        """Where the loops of an axis begin that walk an interval of the dimension only."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
+
+    def walk(self, windows: Iterable[Window], reader: Frame, shared: Mapping[int, int]) -> None:
+        """Let axes walk intervals: their own, or those of the reader where they have its loops."""
+        sizes = list(self.node.sizes)
+        for window in windows:
+            self.origin[window.axis] = window.origin
+            sizes[window.axis] = window.size
+        for own, ours in shared.items():
+            if ours in reader.origin:
+                self.origin[own] = reader.origin[ours]
+                sizes[own] = reader.node.sizes[ours]
+        self.node = replace(self.node, sizes=tuple(sizes))
 
     def walked(self, walk: Walk) -> Affine:
         """An index over loops as one over loop variables."""
         terms = tuple((step, self.variable(loop)) for step, loop in walk.terms)
-        return Affine(terms) if walk.rest is None else replace(walk.rest, terms=terms)
+        return Affine(terms) if walk.rest is None else walk.rest.plus(terms)
 
     def variable(self, loop: Loop) -> int:
         """The variable of an open loop."""

@@ -55,6 +55,8 @@ def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) ->
     core, lanes = tuple(loops[first : last + 1]), tuple(loops[last + 1 :])
     elements = prod(extent or MOST_ELEMENTS + 1 for extent in fixed[last + 1 :])
     between = {nest.order.index(loop) + 1 for loop in lanes[:-1]}
+    if any(loop.axis in frame.origin for loop in (*core, *lanes)):
+        return None
     if not lanes or elements > MOST_ELEMENTS or between & set(nest.sites):
         return None
     ragged = [
@@ -117,7 +119,7 @@ def strand_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) 
     between = {nest.order.index(loop) + 1 for loop in loops[start:-1]}
     if first in (0, len(loops)) or start in (0, first) or between & set(nest.sites):
         return None
-    if dtype not in FLOATS:
+    if dtype not in FLOATS or any(loop.axis in frame.origin for loop in loops[start:]):
         return None
     return Strand(tuple(loops[:start]), tuple(loops[start:first]), tuple(loops[first:]), dtype)
 

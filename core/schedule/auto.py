@@ -190,8 +190,8 @@ class _Choice:
             )
             nest = Nest(*chosen, (None,) * len(node.reads))
         if nest.written:
-            for read, site in zip(node.reads, nest.sites, strict=True):
-                self._adopt(value, nest, read, site)
+            for number, read in enumerate(node.reads):
+                self._adopt(value, nest, read, nest.staged(number))
             return nest
         own = self.tilings[value]
         if own is not None and nest.order == own.order():

@@ -98,7 +98,7 @@ class Copies:
         node, nest, copy = self.node(number), self.nest(number), self.found[number]
         staged = [
             (0 if not site or nest.order[site - 1] in copy.home else site, read, site)
-            for read, site in zip(node.reads, nest.sites, strict=True)
+            for read, site in zip(node.reads, map(nest.staged, range(len(node.reads))), strict=True)
             if site is not None and isinstance(self.scheduled.shaped.nodes[read.value], Assignment)
         ]
         new: list[int] = []

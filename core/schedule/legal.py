@@ -32,9 +32,9 @@ def check_nests(scheduled: Scheduled) -> None:
 
 
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
-    for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
+    for number, read in enumerate(node.reads):
         made = shaped.nodes[read.value]
-        if site is None or not isinstance(made, Assignment) or made.base is None:
+        if nest.staged(number) is None or not isinstance(made, Assignment) or made.base is None:
             continue
         raise ScheduleError(
             "E0327",

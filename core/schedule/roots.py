@@ -140,9 +140,9 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
         if node.base is not None:
             found.add(node.base)
             todo.append(node.base)
-        for read, site in zip(node.reads, nest.sites, strict=True):
+        for number, read in enumerate(node.reads):
             todo.append(read.value)
-            if site is None:
+            if nest.staged(number) is None:
                 found.add(read.value)
     return {v for v in found if isinstance(shaped.nodes[v], Assignment)}
 

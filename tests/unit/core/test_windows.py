@@ -1,0 +1,85 @@
+"""Staged values that are read through affine indices: only the interval that is read is computed, and stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ilang import i
+
+
+def loops(text: str) -> str:
+    return i(text).loops()
+
+
+def test_the_interval_of_a_window() -> None:
+    assert loops("-i~i >> +(i+u:3)~i || i 0 u") == (
+        "for i in 0..n_i2\n"
+        "  for i2 in 0..min(3, n_i - (i))\n"
+        "    t1[i2] = -in0[i2+i]\n"
+        "  acc = 0\n"
+        "  for u in 0..3\n"
+        "    acc += f64(t1[u])\n"
+        "  out[i] = f32(acc)"
+    )
+
+
+def test_the_interval_of_a_tile() -> None:
+    """16 positions at stride 2, three elements each: 33 elements."""
+    text = loops("-i~i >> >(2i+u:3)~i | i:16 | i 0 i' u")
+    assert "for i2 in 0..min(33, n_i - (32i))" in text
+
+
+def test_padding_is_not_computed() -> None:
+    text = loops("-i~i >> +(i+u:3-1)~i || i 0 u")
+    assert "if 0 <= i+i2-1 < n_i\n      t1[i2] = -in0[i2+i-1]" in text
+
+
+def test_intervals_of_intervals() -> None:
+    """What a tile of the second window needs of the first, and that of the input."""
+    text = loops("-i~i >> +(i+u:3)~i || i 0 u >> +(2i+v:3)~i | i:4 | i 0 i' v")
+    assert "for i2 in 0..min(9, n_iv - (8i))" in text
+    assert "for i3 in 0..min(3, n_i - (8i+i2))" in text
+
+
+def test_a_fixed_index_needs_one_row() -> None:
+    assert "for i in 0..min(1, n_i)" in loops("+ij~ij >> 0j~j || 0 j")
+
+
+def test_backwards_all_is_computed() -> None:
+    assert "for i2 in 0..n_i\n" in loops("-i~i >> +(5i:2-u:3+2)~i || i 0 u")
+
+
+def test_computed_whole_and_its_tile_copied() -> None:
+    text = loops("+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c")
+    assert "for i in 0..n_i\n  acc = 0" in text
+    assert "t1_copy[t1_0] = (t1[16i+t1_0-1] if 0 <= 16i+t1_0-1 < n_i else 0)" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c",
+        "-ij~ij >> ij*kj~ijk || i j 0 k | 0:c >> +ijk~ik || i j k 0",
+        "-ij~ij || i j >> ij-ij~ij || j 0 1 i | 0:c",
+        "-ij~ij >> +(i+u:3)j~ij | i:4 | i 0 j i' u",
+        "-ij~ij >> +(i+u:3-1)j~ij | i:4,j:3 | j i 0 j' i' u",
+        "-ij~ij | i:2 | j i i' >> +(2i+3u:2)j~ij | i:4 | j i 0 i' u",
+        "+ij~i || j i >> >(i+u:3-1)~i | i:4 | i 0 i' u",
+        "+ij~i || j i 0 >> >(i+u:3-1)~i | i:4 | i 0 i' u",
+        "ik*jk~ijk >> +ijk~ij >> >(i+u:3-1)(j+v:3-1)~ij | i:4,j:4 | i j 0 i' j' u v",
+        "ik*jk~ijk | k:4 | 1 i j k k' >> +ijk~ij | k:4 | i j k 0 k' >> +(i+u:2)j~ij | i:4 | i 0 j i' u",
+        "-ij~ij || i 0 j >> ^ij~ij || i 0 j >> +(i+u:3-1)j~ij || i 0 u j >> +(i+v:3-1)j~ij || i 0 j v",
+        "ij/i~ij >> +(i+u:2)j~ij || i 0 j u",
+        "-ij~ij >> +(i+u:3)j~ij | i:4 | i 0 j i' u | i:p",
+    ],
+)
+@pytest.mark.parametrize("extent", [3, 4, 5, 9, 17, 33])
+def test_results(text: str, extent: int) -> None:
+    draw = np.random.default_rng(extent)
+    component = i(text)
+    arrays = [draw.normal(size=(extent, 5)).astype(np.float32) for _ in range(component.takes())]
+    if text.startswith("ij/i"):
+        arrays[1] = arrays[1][:, 0]
+    expected = component(*arrays, target="numpy")
+    np.testing.assert_allclose(component(*arrays, threads=2), expected, rtol=1e-5, atol=1e-5)
