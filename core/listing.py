@@ -193,7 +193,9 @@ class _Loops:
                 case For():
                     lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
                     role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
-                    yield f"{indent}{self._head(s)}{lanes}{role}"
+                    rows = [self._element(load.buffer, load.index) for load in s.ahead]
+                    ahead = f" fetching {' and '.join(rows)}" if rows else ""
+                    yield f"{indent}{self._head(s)}{lanes}{role}{ahead}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"

@@ -25,6 +25,7 @@ from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
 from ilang.core.passes.kernel_to_lanes import kernel_to_lanes
+from ilang.core.passes.kernel_to_merged import kernel_to_merged
 from ilang.core.passes.kernel_to_threads import kernel_to_threads
 from ilang.core.passes.nest_to_kernel import nest_to_kernel
 from ilang.core.passes.shaped_to_nest import shaped_to_nest
@@ -240,6 +241,16 @@ STEPS = (
         "core/ir/kernel.py",
         "staged, folded, loops",
         nest_to_kernel,
+        kernel_check.verify,
+        "loops",
+        loops_text,
+    ),
+    Step(
+        "core/passes/kernel_to_merged.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "loops over the same elements merged",
+        kernel_to_merged,
         kernel_check.verify,
         "loops",
         loops_text,

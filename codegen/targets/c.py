@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets import c_transpose, cmath
+from ilang.codegen.targets import c_quotient, c_transpose, cmath
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
@@ -34,7 +34,7 @@ from ilang.codegen.targets.cfamily import (
     comment,
     identifier,
 )
-from ilang.core.dtype import FLOATS, INTEGERS
+from ilang.core.dtype import BYTES, FLOATS, INTEGERS
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -211,10 +211,18 @@ class _Emission:
                             found.add(f"{part.dtype}_of_{part.argument.dtype}")
                 if isinstance(s, Fold) and s.primitive in HELPERS:
                     found.add(f"{s.primitive}_{s.dtype}")
-                if isinstance(s, For) and s.rest is not None:
-                    found.add("min_i64")
+                if isinstance(s, For):
+                    found |= self._of_loop(s)
                 if isinstance(s, For) and id(s) not in moved and is_streamed(self.program, s):
                     found |= {"min_i64", "past", "stream"}
+        return found
+
+    def _of_loop(self, loop: For) -> set[str]:
+        """The helper functions that a loop itself calls."""
+        found = {"min_i64"} if loop.rest is not None else set()
+        found |= {"fetch"} if loop.ahead else set()
+        if c_quotient.divided(self.program, loop):
+            found |= set(c_quotient.HELPERS)
         return found
 
     def lines(self) -> Iterator[str]:
@@ -381,7 +389,11 @@ class _Emission:
     def _plain_for(
         self, loop: For, ends: tuple[str, str], functions: Functions, indent: str
     ) -> Iterator[str]:
-        """A loop one iteration after the other; large results are stored past the caches."""
+        """A loop one iteration after the other.
+
+        Large results are stored past the caches; where all is divided by one number, a loop that does not divide
+        stands before.
+        """
         if is_streamed(self.program, loop):
             yield f"{indent}if ({stream_condition(self.program, loop, functions.spelling)}) {{"
             bounds = ("0", ends[1])
@@ -389,14 +401,21 @@ class _Emission:
             yield f"{indent}}} else {{"
         inside = indent + INDENT if is_streamed(self.program, loop) else indent
         name = functions.spelling.variable(loop.variable)
+        head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
+        division = c_quotient.divided(self.program, loop)
+        if division is not None:
+            yield f"{inside}{{"
+            inside += INDENT
+            yield from c_quotient.lines(loop, division, head, functions.spelling, inside)
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
-        yield f"{inside}for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
+        yield f"{inside}{head}"
         for inner in loop.body:
             yield from self._statement(inner, functions, inside + INDENT)
         yield f"{inside}}}"
-        if inside != indent:
-            yield f"{indent}}}"
+        while inside != indent:
+            inside = inside[: -len(INDENT)]
+            yield f"{inside}}}"
 
     def _laned(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
@@ -411,6 +430,12 @@ class _Emission:
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         deeper, inside = indent + INDENT, indent + INDENT + INDENT
         yield f"{indent}for (int64_t {name}_block = {start}; {name}_block < {whole}; {name}_block += {lanes}) {{"
+        for load in loop.ahead:
+            line = 64 // BYTES[load.dtype]
+            head = f"{name} = {name}_block; {name} < {name}_block + {lanes}; {name} += {line}"
+            write = int(self.program.buffers[load.buffer].role != "input")
+            element = spelling.element(load.buffer, load.index)
+            yield f"{deeper}for (int64_t {head}) FETCH(&{element}, {write});"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
         spelling.lane = "lane"
@@ -418,8 +443,8 @@ class _Emission:
             yield from self._statement(inner, functions, inside)
         yield f"{deeper}}}"
         yield f"{indent}}}"
-        yield f"{indent}for (int64_t {name} = {whole}; {name} < {size}; ++{name}) {{"
-        spelling.lane = f"{name} % {lanes}"
+        yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
+        yield f"{deeper}const int64_t {name} = {whole} + lane;"
         for inner in loop.body:
             yield from self._statement(inner, functions, deeper)
         spelling.lane = "0"
@@ -452,16 +477,16 @@ def _called(scalar: Apply) -> set[str]:
 
 def _helper(name: str) -> Iterator[str]:
     """The definition of a helper function."""
-    if name in ("past", "stream"):
-        yield from PAST if name == "past" else HELPER
+    if name in ("past", "stream", "fetch"):
+        yield from {"past": PAST, "stream": HELPER, "fetch": FETCH}[name]
         return
     kind, _, dtype = name.rpartition("_")
     c_type = C_TYPES[dtype]
     if kind in ("max", "min"):
         sign = ">" if kind == "max" else "<"
-        nan = " || a != a" if dtype in FLOATS else ""
-        said = f"the {'larger' if kind == 'max' else 'smaller'} of two{'; NaN if one is' if nan else ''}"
-        body = f"(a {sign} b{nan}) ? a : b"
+        nan = "; NaN if one is" if dtype in FLOATS else ""
+        said = f"the {'larger' if kind == 'max' else 'smaller'} of two{nan}"
+        body = f"(b {sign} a) ? b : a"
         yield from (f"/* {said} */", f"static inline {c_type} {name}({c_type} a, {c_type} b)")
     elif kind == "square":
         body = "a * a"
@@ -476,4 +501,19 @@ def _helper(name: str) -> Iterator[str]:
         body = f"(a >= -{end} && a < {end}) ? ({C_TYPES[target]})a : {suffix}"
         yield "/* towards zero; what does not fit gives the smallest value */"
         yield f"static inline {C_TYPES[target]} {name}({c_type} a)"
-    yield from ("{", f"{INDENT}return {body};", "}", "")
+    yield "{"
+    if kind in ("max", "min") and dtype in FLOATS:
+        yield f"{INDENT}const {c_type} one = {body};"
+        body = "b != b ? b : one"
+    yield from (f"{INDENT}return {body};", "}", "")
+
+
+FETCH = (
+    "/* move a cache line nearer, to be written or read; any address will do */",
+    "#ifdef __GNUC__",
+    "#define FETCH(address, write) __builtin_prefetch(address, write)",
+    "#else",
+    "#define FETCH(address, write) ((void)0)",
+    "#endif",
+    "",
+)

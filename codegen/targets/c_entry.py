@@ -64,8 +64,8 @@ class Entry:
         self.signature = signature
         self.name = identifier(program.name)
         self.spelling = Spelling(program, None)
-        buffers = enumerate(program.buffers)
-        self.temporaries = [n for n, b in buffers if b.role == "temporary" and not b.private]
+        used = {n for use in uses for n in use.shared}
+        self.temporaries = sorted(n for n in used if program.buffers[n].role == "temporary")
         self.has_work = bool(self.temporaries) or any(use.private for use in uses)
 
     def lines(self) -> Iterator[str]:

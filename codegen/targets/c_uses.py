@@ -118,6 +118,8 @@ class _Mentions:
         if loop.rest is not None:
             self.sizes.add(loop.rest.size)
             self._index((loop.rest.start,))
+        for load in loop.ahead:
+            self._scalar(load)
         if loop.stretch is not None:
             self.sizes.add(loop.stretch.count)
             self.variables.add(loop.stretch.block)

@@ -27,6 +27,7 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
+    FETCH FUSED MOST_DIVIDED largest reciprocal size
     lane half stream block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once sums blocks VECTOR HELD
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
@@ -65,7 +66,7 @@ MATHEMATICS = frozenset(
 PATTERNS = re.compile(
     r"n_.*|_.*"  # extents; what belongs to compilers
     r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
-    r"|(bits_of|power|quarters|wave)_f(32|64)|f(32|64)_of_bits"
+    r"|(bits_of|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
     r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
     r"|transpose(_square)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
     r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers

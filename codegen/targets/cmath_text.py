@@ -228,6 +228,31 @@ INLINED float cos_f32(float x)
 }
 """
 
+DIVIDES_F32 = """
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define FUSED /* fmaf is an instruction */
+#endif
+#define MOST_DIVIDED 0xb1000000u /* the bits of 2^50, without their sign */
+
+/* whether quotient_f32 divides by a number */
+INLINED int divides_f32(float b)
+{
+    return b >= 0x1p-24f && b <= 0x1p64f;
+}
+"""
+
+QUOTIENT_F32 = """
+/*
+ * a / b to the last bit for r = 1 / b, 2^-24 <= b <= 2^64 and |a| <= 2^50: a * r, and what that leaves of a divided too
+ * (Markstein). It is scaled so that nothing underflows; a quotient below 2^-126 is rounded twice.
+ */
+INLINED float quotient_f32(float a, float b, float r)
+{
+    const float scaled = a * 0x1p50f, q = scaled * r;
+    return fmaf(-fmaf(q, b, -scaled), r, q) * 0x1p-50f;
+}
+"""
+
 POWER_F64 = """
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED double power_f64(double r)
@@ -319,6 +344,8 @@ FUNCTIONS: dict[str, str] = {
     "wave_f32": WAVE_F32,
     "sin_f32": SIN_F32,
     "cos_f32": COS_F32,
+    "divides_f32": DIVIDES_F32,
+    "quotient_f32": QUOTIENT_F32,
     "power_f64": POWER_F64,
     "exp_f64": EXP_F64,
     "ln_f64": LN_F64,

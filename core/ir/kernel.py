@@ -1,7 +1,7 @@
 """Kernels: buffers, loops and scalar statements; what a target consumes.
 
-Produced by ``passes/nest_to_kernel.py``, ``passes/kernel_to_lanes.py`` and ``passes/kernel_to_threads.py``, consumed by
-``codegen/targets``.
+Produced by ``passes/nest_to_kernel.py``, then ``kernel_to_merged.py``, ``kernel_to_lanes.py`` and
+``kernel_to_threads.py``; consumed by ``codegen/targets``.
 
 Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Size
 from ilang.core.record import record
 
@@ -70,7 +70,8 @@ class For:
 
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "".
-    Of a loop with a ``stretch``, the iterations of one block run, each with its own number.
+    Of a loop with a ``stretch``, the iterations of one block run, each with its own number. ``ahead`` are elements that
+    the loop should fetch into the cache while it runs; they may be past the end of their buffer.
     """
 
     variable: int
@@ -81,6 +82,7 @@ class For:
     rest: Rest | None = None
     role: str = ""
     stretch: Stretch | None = None
+    ahead: tuple[Load, ...] = ()
 
 
 @record

@@ -2,20 +2,27 @@
 
 Example:
     in:   acc = 0
-          for k: acc += in0[k] * in1[k]
-    out:  acc = 0 in each of 16 lanes
-          for k in 16 lanes: acc += in0[k] * in1[k]
-          fold the lanes of acc with add
+          for k: acc += f64(in0[k] * in1[k])
+    out:  acc = 0
+          for k in 0..n_k_2048
+            partial = 0 in each of 16 lanes
+            for k1 in 0..min(2048, n_k - 2048k) in 16 lanes: partial += in0[2048k+k1] * in1[2048k+k1]
+            fold the lanes of partial with add
+            acc += f64(partial)
 
 The role ``v`` of schedules (LANGUAGE.md section 3): the innermost loop has it by default where every access it moves
 has unit stride. Lane ``k % 16`` takes iteration k and the lanes are folded pairwise, so the result depends on the
-extent alone, not on the machine.
+extent alone, not on the machine. A lane of an f32 sum takes few terms before they are added in f64.
+
+A row that a laned loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one. A slow
+loop also fetches what the next loop will write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.kernel import (
     Blocks,
     Change,
@@ -24,87 +31,278 @@ from ilang.core.ir.kernel import (
     For,
     If,
     Kernel,
+    Part,
     Program,
+    Rest,
     Statement,
     Store,
+    statements_within,
 )
-from ilang.core.ir.scalar import Apply, Load, Local, Select, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select, walk
+from ilang.core.ir.shaped import Size
+from ilang.core.names import Names
+from ilang.core.passes.rewriting import Walks, parts_of, walked, walked_index
+from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
 LANES = 16
 """Partial results of a laned reduction: enough to keep four 256-bit adders of doubles busy."""
+SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
+"""Primitives that take longer than moving what they are of."""
+CHUNK = 2048
+"""Terms of an f32 sum that 16 lanes take before they are added in f64: 128 each, which leaves the sum within 1e-5 of
+the exact one, relative to the sum of sizes."""
 
 
 def kernel_to_lanes(program: Program) -> Program:
     """The program with lanes where they are allowed and pay."""
-    short = {
-        n for n, size in enumerate(program.sizes) if size.fixed is not None and size.fixed < LANES
-    }
-    short |= {part.size for part in program.parts if isinstance(part, Blocks)}
-    kernels = tuple(_kernel(kernel, short) for kernel in program.kernels)
-    return replace(program, kernels=kernels)
+    return _Lanes(program).run()
 
 
-def _kernel(kernel: Kernel, short: set[int]) -> Kernel:
-    return replace(kernel, body=_block(kernel.body, short))
+def short_sizes(program: Program) -> set[int]:
+    """The sizes of loops that are too short for lanes."""
+    fixed = {n: size.fixed for n, size in enumerate(program.sizes) if size.fixed is not None}
+    blocks = {part.size for part in program.parts if isinstance(part, Blocks)}
+    return {n for n, extent in fixed.items() if extent < LANES} | blocks
 
 
-def _block(body: Sequence[Statement], short: set[int]) -> tuple[Statement, ...]:
-    """A block with lanes: each accumulator defined in it and the nest that changes it, together."""
-    out: list[Statement] = []
-    defined: dict[int, int] = {}
-    for s in body:
-        if isinstance(s, Define) and s.mutable:
-            defined[s.variable] = len(out)
-        elif isinstance(s, For):
-            change = _accumulation(s, short)
-            if change is not None and change.variable in defined:
-                at = defined.pop(change.variable)
-                lanes = _lanes(change)
-                out[at] = replace(out[at], lanes=lanes)
-                out += [_laned(s, lanes), _fold(change, lanes)]
-                continue
-        out.append(replace(s, body=_block(s.body, short)) if isinstance(s, (For, If)) else s)
-    return tuple(out)
+def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
+    """The changes that a nest makes in its innermost loop, where that loop can have lanes; else none.
 
-
-def _accumulation(loop: For, short: set[int]) -> Change | None:
-    """The one change that a nest makes in its innermost loop, where that loop can have lanes."""
+    ``short`` are the sizes of loops that are too short for them.
+    """
     while len(loop.body) == 1 and isinstance(loop.body[0], For):
         loop = loop.body[0]
-    changes = [s for s in loop.body if isinstance(s, Change)]
-    if (
-        loop.size in short
-        or len(changes) != 1
-        or any(isinstance(s, (For, If, Store)) for s in loop.body)
-    ):
-        return None
-    change = changes[0]
-    value = change.value
-    if not isinstance(value, Apply) or value.arguments[0] != Local(
-        change.variable, value.dtype or ""
-    ):
-        return None
+    changes = tuple(s for s in loop.body if isinstance(s, Change))
+    if loop.size in short or not changes or loop.lanes > 1:
+        return ()
+    if not all(isinstance(s, (Define, Change, Store)) for s in loop.body):
+        return ()
+    if len({s.variable for s in changes}) < len(changes):
+        return ()
+    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
+    changed = {s.variable for s in changes}
     for s in loop.body:
-        assert isinstance(s, (Define, Change))
-        for part in walk(s.value):
-            if isinstance(part, Select) or (
-                isinstance(part, Load) and not _is_unit(part, loop.variable)
+        if isinstance(s, Store) and _step(s.index, loop.variable) != 1:
+            return ()
+        own = s.variable if isinstance(s, Change) else None
+        if isinstance(s, Change) and not _accumulates(s):
+            return ()
+        for part in parts_of(s):
+            if isinstance(part, Select):
+                return ()
+            if isinstance(part, Load) and (
+                part.buffer in stored or _step(part.index, loop.variable) not in (0, 1)
             ):
-                return None
-    return change
+                return ()
+            if isinstance(part, Local) and part.variable in changed - {own}:
+                return ()
+    return changes
 
 
-def _is_unit(load: Load, variable: int) -> bool:
-    """Whether one more iteration reads the next element, or the same one."""
-    steps = [sum(c for c, v in index.terms if v == variable) for index in load.index]
-    return not any(steps[:-1]) and (not steps or steps[-1] in (0, 1))
-
-
-def _lanes(change: Change) -> int:
-    """How many lanes an accumulation has: more where a step takes longer, and its order means nothing."""
+def _accumulates(change: Change) -> bool:
+    """Whether a variable becomes itself combined with something else."""
     value = change.value
-    return 2 * LANES if isinstance(value, Apply) and value.primitive in ("max", "min") else LANES
+    if not isinstance(value, Apply) or len(value.arguments) != 2:
+        return False
+    mine = Local(change.variable, value.dtype or "")
+    return value.arguments[0] == mine and mine not in walk(value.arguments[1])
+
+
+def _step(index: Sequence[Affine], variable: int) -> int | None:
+    """How far apart in memory two iterations are: 0 or 1 elements; None for anything else."""
+    steps = [sum(c for c, v in part.terms if v == variable) for part in index]
+    if any(steps[:-1]):
+        return None
+    return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
+
+
+class _Lanes:
+    """One program: its sizes grow by the parts of loops that are split."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.short = short_sizes(program)
+        self.sizes = list(program.sizes)
+        self.parts = list(program.parts)
+        self.names = Names(frozenset(size.name for size in program.sizes))
+        self.variables: list[str] = []
+        self.locals: list[str] = []
+
+    def run(self) -> Program:
+        """The program with lanes."""
+        kernels = tuple(self._kernel(kernel) for kernel in self.program.kernels)
+        return replace(
+            self.program, kernels=kernels, sizes=tuple(self.sizes), parts=tuple(self.parts)
+        )
+
+    def _kernel(self, kernel: Kernel) -> Kernel:
+        self.variables, self.locals = list(kernel.names), list(kernel.locals)
+        body = self._block(kernel.body, None)
+        return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
+
+    def _block(self, body: Sequence[Statement], around: int | None) -> tuple[Statement, ...]:
+        """A block with lanes: each accumulator defined in it and the nest that changes it, together.
+
+        ``around`` is the variable of the loop whose block it is.
+        """
+        out: list[Statement] = []
+        defined: dict[int, int] = {}
+        for n, s in enumerate(body):
+            changes = accumulations(s, self.short) if isinstance(s, For) else ()
+            if isinstance(s, Define) and s.mutable:
+                defined[s.variable] = len(out)
+            if isinstance(s, If):
+                whole, other = self._block(s.body, around), self._block(s.otherwise, around)
+                out.append(replace(s, body=whole, otherwise=other))
+            elif not isinstance(s, For):
+                out.append(s)
+            elif not changes or any(c.variable not in defined for c in changes):
+                out.append(replace(s, body=self._block(s.body, s.variable)))
+            else:
+                ahead = self._ahead(s, body, n, around)
+                sums = self._sums(s, changes)
+                lanes = _lanes(changes)
+                others = [c for c in changes if c not in sums]
+                for c in others:
+                    at = defined.pop(c.variable)
+                    out[at] = replace(out[at], lanes=lanes)
+                out += self._summed(replace(s, ahead=ahead), sums, lanes)
+                out += [_fold(c, lanes) for c in others]
+        return tuple(out)
+
+    def _ahead(
+        self, loop: For, body: Sequence[Statement], position: int, around: int | None
+    ) -> tuple[Load, ...]:
+        """What a loop at a position of a block can fetch while it runs, if loops are around it.
+
+        A row that it reads again, after a loop before it, where the next iteration around has it: that of ``around``.
+        A row of an array that the next loop will write, if this one computes for longer than the memory takes.
+        """
+        if around is None:
+            return ()
+        read: set[Load] = set()
+        wanted: list[Load] = []
+        later = [n for n in range(position + 1, len(body)) if isinstance(body[n], For)]
+        slow = any(
+            isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
+        )
+        for n, s in enumerate(body):
+            if n == position or not isinstance(s, For):
+                continue
+            like = walked(s, {s.variable: walks(loop.variable)})
+            assert isinstance(like, For)
+            inside = list(statements_within([like]))
+            if n < position:
+                read |= {p for each in inside for p in parts_of(each) if isinstance(p, Load)}
+            elif slow and n == later[0] and (like.size, like.rest) == (loop.size, loop.rest):
+                stores = [each for each in inside if isinstance(each, Store)]
+                wanted += [Load(each.buffer, each.index, each.value.dtype or "") for each in stores]
+        again = [p for s in loop.body for p in parts_of(s) if isinstance(p, Load) and p in read]
+        following = {around: Affine(((1, around),), 1)}
+        moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
+        found = dict.fromkeys((*_moved(moves, following), *wanted))
+        return tuple(p for p in found if self._is_row(p, loop.variable))
+
+    def _is_row(self, load: Load, variable: int) -> bool:
+        """Whether a loop walks an array, and no scratch, element by element."""
+        return not self.program.buffers[load.buffer].private and _step(load.index, variable) == 1
+
+    def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """The sums of f32 in f64 that a loop can take a chunk at a time."""
+        size = self.sizes[loop.size].fixed
+        whole = loop.rest is None or (size is not None and size <= CHUNK)
+        if not whole or loop.stretch is not None or any(isinstance(s, For) for s in loop.body):
+            return ()
+        return tuple(c for c in changes if _term(c) is not None)
+
+    def _summed(self, loop: For, sums: Sequence[Change], lanes: int) -> list[Statement]:
+        """A loop in lanes, its f32 sums in variables of their own for a chunk of it."""
+        if not sums:
+            return [_laned(loop, lanes)]
+        parts = {c.variable: self._fresh(self.locals, "partial") for c in sums}
+        body = tuple(
+            Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
+            if isinstance(s, Change) and s.variable in parts
+            else s
+            for s in loop.body
+        )
+        zero = Constant(0, "f32")
+        start = [Define(p, "f32", zero, mutable=True, lanes=lanes) for p in parts.values()]
+        end: list[Statement] = [Fold(p, "add", "f32", lanes) for p in parts.values()]
+        for acc, p in parts.items():
+            end.append(Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
+        loop = replace(loop, body=body, lanes=lanes)
+        fixed = self.sizes[loop.size].fixed
+        if fixed is not None and fixed <= CHUNK:
+            return [*start, loop, *end]
+        name = self.variables[loop.variable]
+        outer, inner = loop.variable, self._fresh(self.variables, f"{name}1")
+        index = Affine(((CHUNK, outer), (1, inner)))
+        chunk = walked(replace(loop, ahead=()), {outer: index})
+        assert isinstance(chunk, For)
+        ahead = _moved(loop.ahead, {outer: index})
+        chunk = replace(
+            chunk,
+            variable=inner,
+            size=self._constant(CHUNK),
+            rest=Rest(loop.size, Affine(((CHUNK, outer),)), 1),
+            ahead=ahead,
+        )
+        return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
+
+    def _fresh(self, names: list[str], name: str) -> int:
+        """A new variable of the kernel, in one of its two lists of names."""
+        buffers = {buffer.name for buffer in self.program.buffers}
+        names.append(fresh(name, buffers, self.variables, self.locals))
+        return len(names) - 1
+
+    def _constant(self, extent: int) -> int:
+        """The size number of a constant."""
+        for n, size in enumerate(self.sizes):
+            if size.fixed == extent and not size.places:
+                return n
+        self.sizes.append(Size(self.names.fresh(f"c{extent}"), extent, ()))
+        return len(self.sizes) - 1
+
+    def _chunks(self, whole: int) -> int:
+        """The size number of the chunks of a dimension."""
+        for part in self.parts:
+            if isinstance(part, Part) and (part.whole, part.step) == (whole, CHUNK):
+                return part.size
+        size = self.sizes[whole]
+        if size.fixed is not None:
+            return self._constant(-(-size.fixed // CHUNK))
+        self.sizes.append(Size(self.names.fresh(f"{size.name}_{CHUNK}"), None, ()))
+        self.parts.append(Part(len(self.sizes) - 1, whole, CHUNK))
+        return len(self.sizes) - 1
+
+
+def _term(change: Change) -> Scalar | None:
+    """The f32 number that a change adds in f64; None where it does anything else."""
+    value = change.value
+    assert isinstance(value, Apply)
+    term = value.arguments[1]
+    if value.primitive == "add" and isinstance(term, Convert) and term.dtype == "f64":
+        return term.argument if term.argument.dtype == "f32" else None
+    return None
+
+
+def _sum(variable: int, term: Scalar | None, dtype: str) -> Scalar:
+    assert term is not None
+    return Apply("add", (Local(variable, dtype), term), dtype)
+
+
+def _moved(loads: Sequence[Load], walks: Walks) -> tuple[Load, ...]:
+    return tuple(
+        replace(load, index=tuple(walked_index(i, walks) for i in load.index)) for load in loads
+    )
+
+
+def _lanes(changes: Sequence[Change]) -> int:
+    """How many lanes a loop has: more where a step takes longer, and its order means nothing."""
+    primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
+    return 2 * LANES if primitives <= {"max", "min"} else LANES
 
 
 def _laned(loop: For, lanes: int) -> For:

@@ -13,6 +13,8 @@ Rules, from access patterns only:
     5. A value that several assignments of one kernel read is computed once, inside the loops that all of them are in.
        Values computed whole whose outer loops are the same share a kernel (``roots.py``).
     6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
+    7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
+       rows by block of rows, and all that is between them stays there.
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
 """
@@ -84,6 +86,7 @@ class _Choice:
         self.tails: list[Read | None] = []
         for value in range(len(shaped.nodes)):
             self.tails.append(self._tail(value))
+        self._go_by_rows()
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packs: dict[int, tuple[int, int]] = {}
@@ -108,8 +111,7 @@ class _Choice:
             self.readers[value] is not None
             or value in self.kept
             or not reads
-            or self.tilings[value] is not None
-            or self.tails[value] is not None
+            or not (self._is_by_rows(value) or self._found(value) is None)
             or any(self.written[n] is not None for n in (value, *readers))
         ):
             return
@@ -120,14 +122,21 @@ class _Choice:
         reader, read = reads[0]
         nest = self.nests[reader]
         assert nest is not None
-        if not self._is_worth(reader, nest, common):
+        found = self._found(value)
+        if found is not None:
+            within = self._rows_site(found, mapping(node, read), nest)
+            if within is None or within > common:
+                return
+            common = within
+        elif not self._is_worth(reader, nest, common):
             return
         for other, its in reads:
             self._place(other, its, common)
         axes = {loop.axis for loop in nest.order[:common]}
         pairs = {own: ours for own, ours in mapping(node, read).items() if ours in axes}
         outer = replace(nest, order=nest.order[:common])
-        self.given[value] = _taken(outer, pairs, self._order(value, node))
+        tile = self._tile_of(value, node)
+        self.given[value] = tile or _taken(outer, pairs, self._order(value, node))
         self._settle(value, reader, pairs, outer)
 
     def _places_of(self, reader: int, read: Read, made: Assignment) -> list[object]:
@@ -226,8 +235,22 @@ class _Choice:
 
     def _tile_of(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
         """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
-        axes = tuple(range(len(node.axes)))
-        pairs = {axis: axis for axis in axes}
+        found = self._found(value)
+        if found is None:
+            return None
+        tile, pairs = found
+        factors: list[tuple[int, ...]] = [()] * len(node.axes)
+        for own, ours in pairs.items():
+            factors[ours] = tile.factors[own]
+        order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
+        return tuple(factors), tuple(order)
+
+    def _found(self, value: int) -> tuple[Tiling, dict[int, int]] | None:
+        """The tiled reduction that a value is, or is pointwise work on, and where its axes are in the value."""
+        node = self.shaped.nodes[value]
+        if not isinstance(node, Assignment):
+            return None
+        pairs: dict[int, int] = {axis: axis for axis in range(len(node.axes))}
         found = value
         while self.tilings[found] is None:
             below = self.tails[found]
@@ -239,13 +262,72 @@ class _Choice:
             found = below.value
         tile = self.tilings[found]
         assert tile is not None
-        if found == value:
-            return tile.factors, tile.order()
-        factors: list[tuple[int, ...]] = [()] * len(axes)
-        for own, ours in pairs.items():
-            factors[ours] = tile.factors[own]
-        order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
-        return tuple(factors), tuple(order)
+        return tile, pairs
+
+    def _is_by_rows(self, value: int) -> bool:
+        """Whether a value is computed in tiles, block of rows by block of rows."""
+        found = self._found(value)
+        return found is not None and found[0].is_by_rows()
+
+    def _go_by_rows(self) -> None:
+        """Rule 7: give contractions that meet in blocks of rows their loops."""
+        for value in range(len(self.shaped.nodes)):
+            tile = self.tilings[value]
+            if tile is None:
+                continue
+            for made, pairs in self._reached(value):
+                found = self._found(made)
+                if found is None or not self._is_reduced(made, found[1].get(found[0].lanes)):
+                    continue
+                ours = {own: pairs[at] for own, at in found[1].items() if at in pairs}
+                below = found[0].by_rows()
+                first = self._contraction(made)
+                if _meet(tile.by_rows(), below, ours):
+                    self.tilings[value], self.tilings[first] = tile.by_rows(), below
+
+    def _contraction(self, value: int) -> int:
+        """The tiled reduction that a value is, or is pointwise work on."""
+        while self.tilings[value] is None:
+            below = self.tails[value]
+            assert below is not None
+            value = below.value
+        return value
+
+    def _is_reduced(self, value: int, axis: int | None) -> bool:
+        """Whether an assignment that reads a value reduces one of its axes, and another reads it too."""
+        readers = self.all_reads[value]
+        if len(readers) < 2 or value in self.kept or axis is None:
+            return False
+        made = self.shaped.nodes[value]
+        assert isinstance(made, Assignment)
+        for reader, read in readers:
+            node = self.shaped.nodes[reader]
+            assert isinstance(node, Assignment)
+            if mapping(made, read).get(axis) in node.reduced_axes():
+                return True
+        return False
+
+    def _reached(self, value: int) -> list[tuple[int, dict[int, int]]]:
+        """What a contraction is made of, each with its axes in those of the contraction, up to other contractions."""
+        found: dict[int, dict[int, int]] = {}
+        node = self.shaped.nodes[value]
+        assert isinstance(node, Assignment)
+        todo = [(value, {axis: axis for axis in range(len(node.axes))})]
+        while todo:
+            above, pairs = todo.pop()
+            reader = self.shaped.nodes[above]
+            assert isinstance(reader, Assignment)
+            for read in dict.fromkeys(reader.reads):
+                made = self.shaped.nodes[read.value]
+                if not isinstance(made, Assignment) or self.written[read.value] is not None:
+                    continue
+                inside = mapping(made, read)
+                ours = {own: pairs[at] for own, at in inside.items() if at in pairs}
+                if len(ours) > len(found.get(read.value, {})):
+                    found[read.value] = ours
+                    if self.tilings[read.value] is None:
+                        todo.append((read.value, ours))
+        return list(found.items())
 
     def _tail(self, value: int) -> Read | None:
         """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction."""
@@ -359,7 +441,8 @@ class _Choice:
         axes = [axis for _, axis in terms]
         if lanes not in axes or rows in axes or any(c < 1 for c, _ in terms):
             return None
-        return nest.order.index(Loop(lanes)) + 1
+        place = nest.order.index(Loop(lanes))
+        return min(place + 1, nest.order.index(Loop(rows)))
 
     def _site(self, value: int, read: Read, nest: Nest) -> int | None:
         made = self.shaped.nodes[read.value]
@@ -369,8 +452,8 @@ class _Choice:
             return None
         pairs = mapping(made, read)
         tile = self.tilings[read.value]
-        if tile is not None:
-            return self._tiled_site(value, read.value, tile, pairs, nest)
+        if tile is not None or self._is_by_rows(read.value):
+            return self._tiled_site(value, read.value, pairs, nest)
         back = _inverse(pairs)
         if value in self.packs and self.inlined[read.value]:
             rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value])
@@ -390,19 +473,49 @@ class _Choice:
         self._settle(read.value, value, pairs, outer)
         return shared
 
-    def _tiled_site(
-        self, reader: int, value: int, tile: Tiling, pairs: dict[int, int], nest: Nest
-    ) -> int | None:
+    def _tiled_site(self, reader: int, value: int, pairs: dict[int, int], nest: Nest) -> int | None:
         """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
-        outer = tuple(
-            Loop(pairs[loop.axis], loop.part) for loop in tile.outer if loop.axis in pairs
-        )
-        same = all(nest.factors[ours] == tile.factors[own] for own, ours in pairs.items())
+        found, made = self._found(value), self.shaped.nodes[value]
+        assert found is not None
+        assert isinstance(made, Assignment)
+        tile, names = found
+        ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+        outer = tuple(Loop(ours[x.axis], x.part) for x in tile.outer if x.axis in ours)
+        same = all(nest.factors[at] == tile.factors[own] for own, at in ours.items())
+        site: int | None = len(outer)
         if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
+            site = self._rows_site(found, pairs, nest)
+        if site is None:
             return None
-        self.given[value] = (tile.factors, tile.order())
-        self._settle(value, reader, pairs, replace(nest, order=outer))
-        return len(outer)
+        self.given[value] = self._tile_of(value, made) or ((), ())
+        self._settle(value, reader, pairs, replace(nest, order=nest.order[:site]))
+        return site
+
+    def _rows_site(
+        self, found: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest
+    ) -> int | None:
+        """Inside the loop over blocks of rows, for a reader that has the same one."""
+        tile, names = found
+        ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+        outer = tile.outer[:-1]
+        if not tile.is_by_rows() or any(loop.axis not in ours for loop in outer):
+            return None
+        loops = tuple(Loop(ours[loop.axis], loop.part) for loop in outer)
+        same = all(nest.factors[ours[x.axis]] == tile.factors[x.axis] for x in outer)
+        return len(loops) if same and nest.order[: len(loops)] == loops else None
+
+
+def _meet(tile: Tiling, below: Tiling, ours: dict[int, int]) -> bool:
+    """Whether two contractions go by the same blocks of rows, the lanes of the second being summed by the first."""
+    walked = [ours.get(loop.axis) for loop in below.outer[:-1]]
+    lanes = ours.get(below.lanes)
+    summed = lanes is not None and lanes in {loop.axis for loop in tile.inner}
+    return (
+        walked == [loop.axis for loop in tile.outer[:-1]]
+        and tile.factors[tile.rows] == below.factors[below.rows]
+        and summed
+        and lanes not in (tile.rows, tile.lanes)
+    )
 
 
 def _taken(

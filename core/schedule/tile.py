@@ -16,7 +16,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop
 from ilang.core.ir.shaped import Assignment, Size
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 ROWS, LANES = 6, 64
 """Rows and lanes of a tile: 24 vectors of sixteen floats, three quarters of what AVX-512 has registers for. Elsewhere
@@ -49,6 +49,15 @@ class Tiling:
     def order(self) -> tuple[Loop, ...]:
         """All loops."""
         return self.outer + self.inner
+
+    def by_rows(self) -> Tiling:
+        """The same with all lanes inside a block of rows: what runs along the lanes is packed for all blocks."""
+        others = self.outer[:-2]
+        return replace(self, outer=(*others, Loop(self.rows), Loop(self.lanes)))
+
+    def is_by_rows(self) -> bool:
+        """Whether all lanes are inside a block of rows."""
+        return self.outer[-1].axis == self.lanes
 
 
 def tiling(

@@ -1,0 +1,290 @@
+"""Merge loops that follow each other where the second reads what the first wrote in the same iteration.
+
+Example:
+    in:   for j: t[j] = exp(in0[j])              out:  acc = 0
+          acc = 0                                      for j
+          for j: acc += t[j]                             t_j = exp(in0[j])
+                                                         t[j] = t_j
+                                                         acc += t_j
+
+What an iteration stored and reads again is a variable, and a temporary that nothing reads any more is not stored. Every
+element has the value that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.kernel import (
+    Buffer,
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.passes.kernel_to_lanes import accumulations, short_sizes
+from ilang.core.passes.rewriting import parts_of, walked, walked_rest
+from ilang.core.passes.scope import fresh
+from ilang.core.record import replace
+
+Access = tuple[int, tuple[Affine, ...]]
+
+
+def kernel_to_merged(program: Program) -> Program:
+    """The program with loops merged, and without temporaries that need no memory."""
+    short = short_sizes(program)
+    kernels = [_Merging(program, kernel, short).run() for kernel in program.kernels]
+    read = {
+        part.buffer
+        for kernel in kernels
+        for s in statements_within(kernel.body)
+        for part in parts_of(s)
+        if isinstance(part, Load)
+    }
+    unread = {n for n, b in enumerate(program.buffers) if b.role == "temporary" and n not in read}
+    kept = [replace(kernel, body=_without(kernel.body, unread)) for kernel in kernels]
+    return replace(program, kernels=tuple(kept))
+
+
+class _Merging:
+    """One kernel: its blocks are walked from the outside in."""
+
+    def __init__(self, program: Program, kernel: Kernel, short: set[int]) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.short = short
+        self.locals = list(kernel.locals)
+        buffers: Iterable[Buffer] = program.buffers
+        self.taken = {*kernel.locals, *kernel.names, *(buffer.name for buffer in buffers)}
+        self.constant = {
+            s.variable
+            for s in statements_within(kernel.body)
+            if isinstance(s, Define) and not s.mutable
+        }
+
+    def run(self) -> Kernel:
+        """The kernel, merged."""
+        body = self._block(self.kernel.body)
+        return replace(self.kernel, body=body, locals=tuple(self.locals))
+
+    def _block(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
+        out: list[Statement] = []
+        for s in body:
+            at = _last_loop(out)
+            merged = None
+            if at is not None and isinstance(s, For):
+                first = out[at]
+                assert isinstance(first, For)
+                merged = self._merged(first, s, out[at + 1 :])
+            if at is not None and merged is not None:
+                out[at:] = [*out[at + 1 :], merged]
+            else:
+                out.append(self._inside(s))
+        return tuple(self._forwarded(out))
+
+    def _inside(self, s: Statement) -> Statement:
+        """A statement with its blocks merged."""
+        if isinstance(s, For):
+            return replace(s, body=self._block(s.body))
+        if isinstance(s, If):
+            return replace(s, body=self._block(s.body), otherwise=self._block(s.otherwise))
+        return s
+
+    def _merged(self, first: For, second: For, between: Sequence[Statement]) -> For | None:
+        """Two loops as one, after the definitions between them; None where they stay two."""
+        instead = {second.variable: walks(first.variable)}
+        rest = walked_rest(second.rest, instead)
+        if (second.size, rest) != (first.size, first.rest) or first.role != second.role:
+            return None
+        body = tuple(walked(s, instead) for s in second.body)
+        if not _is_plain(first) or not _is_plain(second):
+            return None
+        if self._waits(first) != self._waits(second):
+            return None
+        names = {
+            self.kernel.names[s.variable] for s in statements_within(body) if isinstance(s, For)
+        }
+        if self.kernel.names[first.variable] in names:
+            return None
+        if not _may_meet(first.variable, first.body, body):
+            return None
+        written, changed = _written(first.body), _changed(first.body)
+        for s in (*between, *body):
+            for inner in statements_within([s]):
+                if any(isinstance(p, Local) and p.variable in changed for p in parts_of(inner)):
+                    return None
+        if any(isinstance(p, Load) and p.buffer in written for s in between for p in parts_of(s)):
+            return None
+        count, taken = len(self.locals), set(self.taken)
+        merged = replace(first, body=self._block((*first.body, *body)))
+        if any(accumulations(s, self.short) for s in (first, second)) and not accumulations(
+            merged, self.short
+        ):
+            del self.locals[count:]
+            self.taken = taken
+            return None
+        return merged
+
+    def _waits(self, loop: For) -> bool:
+        """Whether an iteration of an innermost loop needs what the one before it made, so that it cannot have lanes."""
+        if any(isinstance(s, For) for s in statements_within(loop.body)):
+            return False
+        changes = {s.variable for s in accumulations(loop, self.short)}
+        return any(
+            (isinstance(s, Change) and s.variable not in changes)
+            or (isinstance(s, Store) and not _walks(s.index, loop.variable))
+            for s in statements_within(loop.body)
+        )
+
+    def _forwarded(self, body: Sequence[Statement]) -> Iterator[Statement]:
+        """A block in which what was stored before is read from a variable."""
+        known: dict[Access, Scalar] = {}
+        for n, old in enumerate(body):
+            s = old
+            if isinstance(s, (Define, Change, Store)):
+                s = replace(s, value=_loaded(s.value, known))
+            written = _written([s])
+            known = {access: value for access, value in known.items() if access[0] not in written}
+            if isinstance(s, Store) and _is_read((s.buffer, s.index), body[n + 1 :]):
+                if not self._is_constant(s.value):
+                    element = Local(self._local(s), self.program.buffers[s.buffer].dtype)
+                    yield Define(element.variable, element.dtype, s.value)
+                    s = replace(s, value=element)
+                known[(s.buffer, s.index)] = s.value
+            yield s
+
+    def _is_constant(self, value: Scalar) -> bool:
+        """Whether a scalar is one word that stays what it is."""
+        return isinstance(value, Constant) or (
+            isinstance(value, Local) and value.variable in self.constant
+        )
+
+    def _local(self, s: Store) -> int:
+        """A variable for an element that is stored."""
+        name = fresh(f"{self.program.buffers[s.buffer].name}_element", self.taken)
+        self.taken.add(name)
+        self.locals.append(name)
+        self.constant.add(len(self.locals) - 1)
+        return len(self.locals) - 1
+
+
+def _walks(index: Sequence[Affine], variable: int) -> bool:
+    """Whether an element is another one in each iteration of a loop."""
+    return any(v == variable for part in index for _, v in part.terms)
+
+
+def _last_loop(out: Sequence[Statement]) -> int | None:
+    """The loop that a block ends with, but for definitions."""
+    at = len(out) - 1
+    while at >= 0 and isinstance(out[at], Define):
+        at -= 1
+    return at if at >= 0 and isinstance(out[at], For) else None
+
+
+def _is_plain(loop: For) -> bool:
+    """Whether a loop may be changed: it is not in blocks, and has no register tile."""
+    inner = list(statements_within([loop]))
+    return not any(
+        isinstance(s, Tile) or (isinstance(s, For) and s.stretch is not None) for s in inner
+    )
+
+
+def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
+    """Whether the second body reads what the first wrote, and nothing that another iteration touches."""
+    ours, theirs = list(_accesses(first)), list(_accesses(second))
+    written, rewritten = _written(first), _written(second)
+    opened = {s.variable for s in statements_within([*first, *second]) if isinstance(s, For)}
+    read = {buffer for buffer, _ in theirs} - rewritten
+    if not read & written:
+        return False
+    for buffer in written | rewritten:
+        indices = [index for number, index in (*ours, *theirs) if number == buffer]
+        if {number for number, _ in ours} & {number for number, _ in theirs} >= {buffer} and not (
+            _is_apart(variable, indices, opened)
+        ):
+            return False
+    return True
+
+
+def _is_apart(variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[int]) -> bool:
+    """Whether each iteration has elements of its own: some dimension is walked alike, by the loop alone."""
+    for alike in zip(*indices, strict=True):
+        walked = {v for _, v in alike[0].terms}
+        if len(set(alike)) == 1 and variable in walked and not walked & opened:
+            return True
+    return False
+
+
+def _accesses(body: Sequence[Statement]) -> Iterator[Access]:
+    """The elements that a block reads or writes."""
+    for s in statements_within(body):
+        if isinstance(s, Store):
+            yield s.buffer, s.index
+        for part in parts_of(s):
+            if isinstance(part, Load):
+                yield part.buffer, part.index
+
+
+def _written(body: Sequence[Statement]) -> set[int]:
+    """The buffers that a block stores in."""
+    return {s.buffer for s in statements_within(body) if isinstance(s, (Store, Tile))}
+
+
+def _changed(body: Sequence[Statement]) -> set[int]:
+    """The variables that a block changes."""
+    return {s.variable for s in statements_within(body) if isinstance(s, (Change, Fold))}
+
+
+def _is_read(access: Access, body: Sequence[Statement]) -> bool:
+    """Whether statements of a block itself read an element before the buffer is written again."""
+    for s in body:
+        if any(isinstance(p, Load) and (p.buffer, p.index) == access for p in parts_of(s)):
+            return True
+        if access[0] in _written([s]):
+            return False
+    return False
+
+
+def _without(body: Sequence[Statement], unread: set[int]) -> tuple[Statement, ...]:
+    """A block without stores that nothing reads, and without loops that are left empty."""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, Store) and s.buffer in unread:
+            continue
+        if isinstance(s, For):
+            inner = _without(s.body, unread)
+            if inner:
+                out.append(replace(s, body=inner))
+        elif isinstance(s, If):
+            whole, other = _without(s.body, unread), _without(s.otherwise, unread)
+            if whole or other:
+                out.append(replace(s, body=whole, otherwise=other))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _loaded(scalar: Scalar, known: Mapping[Access, Scalar]) -> Scalar:
+    """A scalar with elements that are known."""
+    match scalar:
+        case Load():
+            return known.get((scalar.buffer, scalar.index), scalar)
+        case Convert():
+            return Convert(_loaded(scalar.argument, known), scalar.dtype)
+        case Apply():
+            arguments = tuple(_loaded(a, known) for a in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case Select():
+            then, otherwise = _loaded(scalar.then, known), _loaded(scalar.otherwise, known)
+            return Select(scalar.within, then, otherwise, scalar.dtype)
+        case _:
+            return scalar

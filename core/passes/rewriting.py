@@ -1,0 +1,85 @@
+"""Statements of kernels, read and rewritten: their scalars, and other indices for their loop variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import Change, Define, Fold, For, If, Rest, Statement, Store, Tile
+from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, walk
+from ilang.core.record import replace
+
+Walks = Mapping[int, Affine]
+"""What stands for each loop variable that is replaced."""
+
+
+def parts_of(s: Statement) -> Iterator[Scalar]:
+    """Every scalar of a statement itself, not of the statements in it."""
+    if isinstance(s, (Define, Change, Store)):
+        yield from walk(s.value)
+    elif isinstance(s, Tile):
+        yield from walk(s.start)
+
+
+def walked(s: Statement, walks: Walks) -> Statement:
+    """A statement with other indices for some of the loop variables around it."""
+    match s:
+        case For():
+            return replace(s, body=_block(s.body, walks), rest=walked_rest(s.rest, walks))
+        case If():
+            return If(_within(s.within, walks), _block(s.body, walks), _block(s.otherwise, walks))
+        case Store():
+            at = tuple(walked_index(index, walks) for index in s.index)
+            return Store(s.buffer, at, walked_scalar(s.value, walks))
+        case Define() | Change():
+            return replace(s, value=walked_scalar(s.value, walks))
+        case Tile():
+            opened = tuple(replace(loop, rest=walked_rest(loop.rest, walks)) for loop in s.blocks)
+            body, edge = _block(s.body, walks), _block(s.edge, walks)
+            return replace(s, body=body, edge=edge, blocks=opened)
+        case Fold():
+            return s
+
+
+def walked_rest(rest: Rest | None, walks: Walks) -> Rest | None:
+    """What is left of a dimension, for other indices."""
+    return None if rest is None else replace(rest, start=walked_index(rest.start, walks))
+
+
+def walked_index(index: Affine, walks: Walks) -> Affine:
+    """An index in which other indices stand for some variables."""
+    terms: list[tuple[int, int]] = []
+    offset = index.offset
+    for coefficient, variable in index.terms:
+        if variable not in walks:
+            terms.append((coefficient, variable))
+            continue
+        instead = walks[variable]
+        terms += [(coefficient * c, v) for c, v in instead.terms]
+        offset += coefficient * instead.offset
+    return replace(index, terms=tuple(terms), offset=offset)
+
+
+def walked_scalar(scalar: Scalar, walks: Walks) -> Scalar:
+    """A scalar whose loads have other indices."""
+    match scalar:
+        case Load():
+            return replace(scalar, index=tuple(walked_index(i, walks) for i in scalar.index))
+        case Convert():
+            return Convert(walked_scalar(scalar.argument, walks), scalar.dtype)
+        case Apply():
+            arguments = tuple(walked_scalar(a, walks) for a in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case Select():
+            parts = walked_scalar(scalar.then, walks), walked_scalar(scalar.otherwise, walks)
+            return Select(_within(scalar.within, walks), *parts, scalar.dtype)
+        case _:
+            return scalar
+
+
+def _block(body: Sequence[Statement], walks: Walks) -> tuple[Statement, ...]:
+    return tuple(walked(s, walks) for s in body)
+
+
+def _within(within: Sequence[Within], walks: Walks) -> tuple[Within, ...]:
+    return tuple(replace(each, index=walked_index(each.index, walks)) for each in within)

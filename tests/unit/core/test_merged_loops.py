@@ -1,0 +1,54 @@
+"""Which loops are merged, what then needs no memory, and what a loop in lanes sums and fetches."""
+
+from ilang.core.listing import loops_text
+from ilang.core.pipeline import graph_of, infer, landings, lower, text_component
+
+
+def loops(text: str, shapes: list[tuple[int, ...]] | None = None) -> str:
+    """The loops of a program of f32 arrays."""
+    graph = graph_of(text_component(text), "program")
+    return loops_text(lower(infer(graph, shapes=shapes)))
+
+
+SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+
+
+def test_what_an_iteration_stored_is_a_variable() -> None:
+    text = loops(SOFTMAX)
+    assert "t3_element = exp(t2)" in text
+    assert "partial += t3_element" in text
+    assert text.count("for j") == 4  # the maximum; chunks of the sum, and one of them; the quotient
+
+
+def test_what_nothing_reads_is_not_stored() -> None:
+    product = "ik*kj~ijk >> +ijk~ij >> (I | 0.5) >> ij*.~ij >> (I & >ij~i) >> ij-i~ij"
+    text = loops(product, [(16, 64), (64, 128)])
+    assert "t2_element = tile[i1,j1]" in text
+    assert "t2[" not in text
+
+
+def test_loops_that_need_all_of_another_stay_two() -> None:
+    text = loops("(I & >ij~i) >> ij-i~ij >> +ij~i")
+    assert text.count("for j") == 3
+    assert text.index("fold the 32 lanes") < text.index("partial = 0")
+
+
+def test_long_sums_go_in_chunks_and_short_ones_do_not() -> None:
+    assert "for j in 0..3\n" in loops("+ij~i", [(4, 5000)])
+    short = loops("+ij~i", [(4, 2048)])
+    assert "for j in 0..2048 in 16 lanes" in short
+    assert "acc += f64(partial)" in short
+
+
+def test_sums_of_f64_stay_in_f64() -> None:
+    assert "partial" not in loops("f64 >> +ij~i")
+
+
+def test_rows_that_are_read_again_fetch_the_next_one() -> None:
+    text = loops(SOFTMAX)
+    assert "fetching in0[i+1,2048j+j1] and out[i,2048j+j1]" in text
+    assert text.count("fetching") == 1
+
+
+def test_landings_have_the_merged_loops() -> None:
+    assert landings(SOFTMAX)["loops"] == loops(SOFTMAX)

@@ -1,0 +1,51 @@
+"""Contractions that meet in rows: block of rows by block of rows, or not."""
+
+from ilang.core.ir.nest import schedule_text
+from ilang.core.ir.shaped import Assignment
+from ilang.core.passes.shaped_to_nest import shaped_to_nest
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+ROWS = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+
+
+def schedules(text: str) -> list[str]:
+    """The chosen schedule of each assignment of a program."""
+    shaped = infer(graph_of(text_component(text), "program"))
+    found = shaped_to_nest(shaped)
+    return [
+        schedule_text(node, nest)
+        for node, nest in zip(shaped.nodes, found.nests, strict=True)
+        if isinstance(node, Assignment) and nest is not None
+    ]
+
+
+def kernels(text: str) -> int:
+    """How many kernels a program has."""
+    return len(lower(infer(graph_of(text_component(text), "program"))).kernels)
+
+
+def outermost(schedule: str) -> str:
+    """The loops of a schedule, outermost first, without the digits of operands."""
+    return " ".join(
+        word for word in schedule.rsplit("|", maxsplit=1)[-1].split() if not word.isdigit()
+    )
+
+
+ATTENTION = f"((id*jd~ijd >> +ijd~ij >> {ROWS}) | I) >> ij*jd~ijd >> +ijd~id"
+
+
+def test_attention_is_one_kernel_of_blocks_of_rows() -> None:
+    assert kernels(ATTENTION) == 1
+    chosen = schedules(ATTENTION)
+    assert all(outermost(text).startswith("i ") for text in chosen)
+
+
+def test_what_runs_along_the_lanes_is_packed_before_the_rows() -> None:
+    packs = [text for text in schedules(ATTENTION) if text.split("|")[-1].split()[0].isdigit()]
+    assert len(packs) == 2
+
+
+def test_a_chain_without_work_on_rows_is_not() -> None:
+    """Two layers: the second needs no whole rows of the first at once."""
+    chosen = schedules("((ik*kj~ijk >> +ijk~ij >> (I | 0) >> ij>.~ij) | I) >> ij*jd~ijd >> +ijd~id")
+    assert any(outermost(text).startswith("j ") for text in chosen)
