@@ -220,7 +220,7 @@ class _Emission:
     def _of_loop(self, loop: For) -> set[str]:
         """The helper functions that a loop itself calls."""
         found = {"min_i64"} if loop.rest is not None else set()
-        found |= {"fetch"} if loop.ahead else set()
+        found |= {"fetch", "min_i64"} if loop.ahead else set()
         if c_quotient.divided(self.program, loop):
             found |= set(c_quotient.HELPERS)
         return found
@@ -421,28 +421,33 @@ class _Emission:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
         spelling = functions.spelling
         name, lanes = spelling.variable(loop.variable), loop.lanes
-        start, whole = (
-            "0",
-            f"{size} / {lanes} * {lanes}",
-        )  # a block starts at a multiple of the lanes
-        if loop.stretch is not None:
+        start, whole = "0", f"{size} / {lanes} * {lanes}"
+        if loop.stretch is not None:  # a block starts at a multiple of the lanes
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
-        deeper, inside = indent + INDENT, indent + INDENT + INDENT
-        yield f"{indent}for (int64_t {name}_block = {start}; {name}_block < {whole}; {name}_block += {lanes}) {{"
+        outer, first, last = indent, start, whole
+        if loop.ahead:
+            head = f"{name}_chunk = {start}; {name}_chunk < {whole}; {name}_chunk += {FETCHED}"
+            yield f"{indent}for (int64_t {head}) {{"
+            outer, first, last = indent + INDENT, f"{name}_chunk", f"{name}_stop"
+            yield f"{outer}const int64_t {last} = min_i64({first} + {FETCHED}, {whole});"
         for load in loop.ahead:
-            line = 64 // BYTES[load.dtype]
-            head = f"{name} = {name}_block; {name} < {name}_block + {lanes}; {name} += {line}"
+            head = f"{name} = {first}; {name} < {last}; {name} += {64 // BYTES[load.dtype]}"
             write = int(self.program.buffers[load.buffer].role != "input")
             element = spelling.element(load.buffer, load.index)
-            yield f"{deeper}for (int64_t {head}) FETCH(&{element}, {write});"
+            yield f"{outer}for (int64_t {head}) FETCH(&{element}, {write});"
+        deeper, inside = outer + INDENT, outer + INDENT + INDENT
+        yield f"{outer}for (int64_t {name}_block = {first}; {name}_block < {last}; {name}_block += {lanes}) {{"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
         spelling.lane = "lane"
         for inner in loop.body:
             yield from self._statement(inner, functions, inside)
         yield f"{deeper}}}"
-        yield f"{indent}}}"
+        yield f"{outer}}}"
+        if loop.ahead:
+            yield f"{indent}}}"
+        deeper = indent + INDENT
         yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
         for inner in loop.body:
@@ -507,6 +512,9 @@ def _helper(name: str) -> Iterator[str]:
         body = "b != b ? b : one"
     yield from (f"{INDENT}return {body};", "}", "")
 
+
+FETCHED = 256
+"""Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
 
 FETCH = (
     "/* move a cache line nearer, to be written or read; any address will do */",

@@ -19,6 +19,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
+from ilang.core.passes.transposing import transposing
 from ilang.core.record import record
 
 
@@ -125,6 +126,8 @@ class _Mentions:
             self.variables.add(loop.stretch.block)
         if is_streamed(self.program, loop):
             self.stream(loop)
+        for copy in transposing(self.program, loop):
+            self.sizes |= {*self.program.buffers[copy.store.buffer].dims}
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):

@@ -21,10 +21,9 @@ def test_what_an_iteration_stored_is_a_variable() -> None:
 
 
 def test_what_nothing_reads_is_not_stored() -> None:
-    product = "ik*kj~ijk >> +ijk~ij >> (I | 0.5) >> ij*.~ij >> (I & >ij~i) >> ij-i~ij"
-    text = loops(product, [(16, 64), (64, 128)])
-    assert "t2_element = tile[i1,j1]" in text
-    assert "t2[" not in text
+    text = loops("-ij~ij || i j >> ^ij~ij || i 0 j")
+    assert "t1_element = -in0[i,j]" in text
+    assert "t1[" not in text
 
 
 def test_loops_that_need_all_of_another_stay_two() -> None:
