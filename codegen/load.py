@@ -21,7 +21,7 @@ import numpy as np
 from ilang.codegen import cache
 from ilang.codegen.arguments import PLAIN, Output, check_threads, checked_outs, result_of
 from ilang.codegen.concurrency import Turn, interruptible, is_forked
-from ilang.codegen.targets.cfamily import identifier
+from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.ir.shaped import Assignment, Shaped

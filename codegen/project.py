@@ -18,7 +18,8 @@ from pathlib import Path
 from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
 from ilang.codegen.targets.c import emit_header, emit_source
 from ilang.codegen.targets.c_tile import TILE_PARTS
-from ilang.codegen.targets.cfamily import comment, identifier
+from ilang.codegen.targets.cfamily import comment
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, identifier, literal
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import ShapeError
 from ilang.core.dtype import FLOATS
 from ilang.core.infer.fit import derived_extent, fit_shaped

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -101,6 +100,8 @@ def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
     whole = _program(wanted, path)
     if whole is not None:
         return (whole,)
+    import shlex  # here and below: most calls need none of it
+
     try:
         words = shlex.split(wanted)
     except ValueError:
@@ -347,6 +348,8 @@ def _first_lines(said: str) -> str:
 
 
 def _again(command: list[str], folder: Path) -> str:
+    import shlex
+
     return f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
 
 

@@ -32,8 +32,8 @@ from ilang.codegen.targets.cfamily import (
     OTHER_LANE,
     Spelling,
     comment,
-    identifier,
 )
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES, FLOATS, INTEGERS
 from ilang.core.ir.kernel import (
     Change,

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_uses import Use
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, identifier
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.shaped import Derivation

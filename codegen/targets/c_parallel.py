@@ -16,7 +16,8 @@ from math import prod
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
 from ilang.codegen.targets.c_stream import SLOW
 from ilang.codegen.targets.c_uses import use_of
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, identifier
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import (
     Change,
     Define,

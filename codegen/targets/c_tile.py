@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, identifier
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import (

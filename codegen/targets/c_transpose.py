@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_stream import STREAM_FROM
 from ilang.codegen.targets.c_tile import VECTOR_BYTES, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, Spelling, identifier
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import For, Program

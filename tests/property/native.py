@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ilang.codegen import toolchain
 from ilang.codegen.targets import c, c_entry
-from ilang.codegen.targets.cfamily import identifier
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
 from tests.property.meaning import TYPES
 

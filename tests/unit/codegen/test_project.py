@@ -16,7 +16,7 @@ import pytest
 from ilang.codegen import project
 from ilang.codegen.project import file_stem, fixed, write_project
 from ilang.codegen.selftest import TEST_PARTS, Function, own_names
-from ilang.codegen.targets.cfamily import identifier
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph
 from ilang.core.notation.module import exports, parse_module
