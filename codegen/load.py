@@ -24,7 +24,9 @@ from ilang.codegen.concurrency import Turn, interruptible, is_forked
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
+from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.passes.kernel_to_lanes import SLOW
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
@@ -33,10 +35,13 @@ if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first cal
     Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
 
-LONG = 2**26
-"""Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once."""
-LONG_SHARED = 8
-"""So many times as long where several threads share it: OpenMP has to start threads for that thread, too."""
+LONG = 2**29
+"""Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once.
+
+Shorter calls are over before somebody waits, and would pay for the other thread, and for another core's caches.
+"""
+SLOWLY = 8
+"""What an iteration counts that computes an exponential or the like."""
 
 MOST_THREADS = min(64, os.cpu_count() or 1)
 MOST_SPACES = 4
@@ -115,13 +120,13 @@ class Interface:
     """What a call has to know of a program, whatever its loops are.
 
     ``arrays`` counts inputs and outputs, ``arguments`` has the numbers of the sizes that a caller gives, ``nests``
-    the size numbers of the axes of each expression.
+    what an iteration of each expression counts, and the size numbers of its axes.
     """
 
     name: str
     arrays: int
     arguments: tuple[int, ...]
-    nests: tuple[tuple[int, ...], ...]
+    nests: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 def interface_of(shaped: Shaped) -> Interface:
@@ -130,8 +135,14 @@ def interface_of(shaped: Shaped) -> Interface:
         shaped.name,
         len(shaped.inputs) + len(shaped.outputs),
         tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
-        tuple(node.sizes for node in shaped.nodes if isinstance(node, Assignment)),
+        tuple((_weight(n), n.sizes) for n in shaped.nodes if isinstance(n, Assignment)),
     )
+
+
+def _weight(node: Assignment) -> int:
+    """What an iteration of an expression counts."""
+    parts = walk(node.scalar)
+    return SLOWLY if any(isinstance(p, Apply) and p.primitive in SLOW for p in parts) else 1
 
 
 def open_library(
@@ -240,10 +251,10 @@ class Compiled:
             self.spaces.append(space)
 
     def iterations(self, extents: Sequence[int]) -> int:
-        """How many iterations of innermost loops a call makes, at most."""
+        """How many iterations of innermost loops a call makes, at most; slow ones count more."""
         total = 0
-        for nest in self.interface.nests:
-            product = 1
+        for weight, nest in self.interface.nests:
+            product = weight
             for size in nest:
                 product *= extents[size]
             total += product
@@ -255,7 +266,6 @@ class Plan:
 
     __slots__ = (
         "_crews",
-        "_iterations",
         "_kept",
         "_library",
         "_long",
@@ -282,8 +292,7 @@ class Plan:
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace")
-        self._iterations = compiled.iterations(extents)
-        self._long = LONG <= self._iterations
+        self._long = LONG <= compiled.iterations(extents)
         self.outputs = tuple(outputs)
         self.names = names
         self.compiled = compiled
@@ -348,7 +357,7 @@ class Plan:
             ToolError: the threaded library cannot be built.
         """
         known = self._crews.get(threads)
-        if known is not None or self._is_long(threads) or len(self.outputs) != 1 or is_forked():
+        if known is not None or self._long or len(self.outputs) != 1 or is_forked():
             return None if is_forked() else known
         library = self.compiled.library(threads=True)
         set_threads, get_threads = library.set_threads, library.get_threads
@@ -369,10 +378,6 @@ class Plan:
         made = self._into_of(run, int(library.work(self._sizes)), threads)
         self._crews[threads] = made
         return made
-
-    def _is_long(self, threads: int) -> bool:
-        """Whether a call on so many threads runs in a thread of its own."""
-        return LONG * LONG_SHARED <= self._iterations if 1 < threads else self._long
 
     def _into_of(
         self, function: Callable[..., int], count: int, threads: int
@@ -444,10 +449,10 @@ class Plan:
                 return self._call(library, arguments)
             finally:
                 library.set_threads(before)
-                if self._is_long(threads):
+                if self._long:
                     library.dismiss()
 
-        status = interruptible(work) if self._is_long(threads) else work()
+        status = interruptible(work) if self._long else work()
         if status:
             raise failure(status)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ilang.codegen.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.concurrency import Turn, interruptible
-from ilang.codegen.load import LONG, Compiled, Plan, interface_of, too_large
+from ilang.codegen.load import LONG, SLOWLY, Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 
@@ -80,7 +80,7 @@ class Version:
             return evaluate(self.shaped, arrays, extents)
 
         try:
-            results = interruptible(work) if LONG <= most else work()
+            results = interruptible(work) if LONG <= most * SLOWLY else work()
         except MemoryError:
             raise too_large("an intermediate value, which NumPy stores whole") from None
         results = [np.array(result, order="C", copy=True) for result in results]
