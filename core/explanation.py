@@ -18,6 +18,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.passes.assembly import START
+from ilang.core.passes.rewriting import walked_index
 from ilang.core.passes.storage import MOST_BLOCKS
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
@@ -265,17 +266,16 @@ class _Explaining:
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
         found: dict[tuple[int, tuple[Affine, ...]], None] = {}
-        pending: list[tuple[Read, dict[int, int] | None]] = [
-            (read, None) for read in reversed(node.reads)
+        pending: list[tuple[Read, dict[int, Affine]]] = [
+            (read, {}) for read in reversed(node.reads)
         ]
         while pending:
             read, names = pending.pop()
-            index = (
-                read.index if names is None else tuple(part.renamed(names) for part in read.index)
-            )
+            index = tuple(walked_index(part, names) for part in read.index)
             made = self.shaped.nodes[read.value]
             if self._is_fused(read.value) and isinstance(made, Assignment):
-                inner = mapping(made, Read(read.value, index))
+                pairs = zip(made.target, index, strict=True)
+                inner = {axis: part for t, part in pairs if (axis := t.axis()) is not None}
                 pending.extend((below, inner) for below in reversed(made.reads))
             else:
                 found.setdefault((read.value, index))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, strides
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
@@ -229,7 +229,7 @@ class TileText:
                 for part in walk(s.value):
                     if isinstance(part, Load) and part.buffer != self.tile.buffer:
                         buffers.add(part.buffer)
-                        sizes |= set(self.program.buffers[part.buffer].dims[1:])
+                        sizes |= strides(self.program.buffers[part.buffer].dims, part.index)
                         for index in part.index:
                             used |= {v for _, v in index.terms}
                             sizes |= {n for _, n in index.sizes}

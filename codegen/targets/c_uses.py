@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.codegen.targets.c_stream import is_streamed
+from ilang.codegen.targets.cfamily import strides
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import (
     Change,
@@ -58,8 +59,7 @@ def use_of(
     buffers = (found.buffers | found.written) - found.tiles
     private = {n for n in buffers if program.buffers[n].private and (inside is None or n in inside)}
     for number in buffers:
-        dims = program.buffers[number].dims
-        found.sizes |= set(dims if number in private else dims[1:])
+        found.sizes |= set(program.buffers[number].dims) if number in private else set()
     return Use(
         tuple(sorted(buffers - private)),
         tuple(sorted(private)),
@@ -104,7 +104,7 @@ class _Mentions:
                 self.locals.add(s.variable)
             case Store():
                 self.written.add(s.buffer)
-                self._index(s.index)
+                self._element(s.buffer, s.index)
                 self._scalar(s.value)
 
     def stream(self, loop: For) -> None:
@@ -134,11 +134,15 @@ class _Mentions:
         for part in walk(scalar):
             if isinstance(part, Load):
                 self.buffers.add(part.buffer)
-                self._index(part.index)
+                self._element(part.buffer, part.index)
             elif isinstance(part, Select):
                 self._conditions(part.within)
             elif isinstance(part, Local):
                 self.locals.add(part.variable)
+
+    def _element(self, buffer: int, index: Sequence[Affine]) -> None:
+        self.sizes |= strides(self.program.buffers[buffer].dims, index)
+        self._index(index)
 
     def _index(self, index: Sequence[Affine]) -> None:
         self.variables |= {variable for part in index for _, variable in part.terms}

@@ -174,7 +174,7 @@ def _copy(
 
 def _begin(reader: Frame, index: Affine) -> Affine:
     """What an index is where all loops of the reader are at their first iteration."""
-    begin = replace(index, terms=())
+    begin = replace(index, terms=(), window=index.window or index.axis() is None)
     for c, axis in index.terms:
         if axis in reader.origin:
             origin = reader.origin[axis].index

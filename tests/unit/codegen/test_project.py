@@ -71,6 +71,7 @@ PROGRAMS = {
         "pooled(x[n,c,h,w]) = >nc(2y+u:3)(2x+v:3)~ncyx\n"
         "padded(x[n], k[u]) = (y+u-1)*u~yu >> +yu~y\n"
         "first(x[n,m]) = 0j~j\n"
+        "twice(x[n,m]) = 0j~j & 0j~j\n"
         "same(x[h], k[u], b[y]) = (y+u)*u~yu >> +yu~y >> y+y~y\n"
     ),
     "names": (

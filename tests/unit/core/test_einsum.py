@@ -43,6 +43,7 @@ def called(text: str, *arrays: Array, target: str = "c") -> Array:
         ("einsum(\"rows+u, b; u, c => rows, c, b\") | rows:4 | rows 0 b c u rows'", [(9, 2), (3, 5)]),
         ("einsum(\"ij;j;i=>j\") | i:2 | j 1 i 2 i'", [(7, 3), (3,), (7,)]),
         ("einsum(\"ii=>i\") | i:4 | i 0 i'", [(6, 6)]),
+        ("einsum(\"2*o+k;k=>o\") | o:2 | 0 1 o' o k", [(9,), (3,)]),
         ("einsum(\"ij;jk=>ik\") || i j k >> >ik~i || i k 0", [(4, 5), (5, 6)]),
     ],
 )  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ilang import i
+from ilang.core.pipeline import explain, graph_of, text_component
 
 
 def loops(text: str) -> str:
@@ -44,6 +45,12 @@ def test_intervals_of_intervals() -> None:
 
 def test_a_fixed_index_needs_one_row() -> None:
     assert "for i in 0..min(1, n_i)" in loops("+ij~ij >> 0j~j || 0 j")
+
+
+def test_a_fixed_index_of_what_is_fused_is_explained() -> None:
+    """The element that a constant index picks, in the terms of the reader."""
+    (found,) = explain(graph_of(text_component("-ij~ij >> 0i~i"), "f")).projections
+    assert [(row.tensor, row.index) for row in found.rows] == [("in0", "[0,i]"), ("out", "")]
 
 
 def test_backwards_all_is_computed() -> None:
