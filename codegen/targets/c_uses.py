@@ -127,7 +127,10 @@ class _Mentions:
         if is_streamed(self.program, loop):
             self.stream(loop)
         for copy in transposing(self.program, loop):
-            self.sizes |= {*self.program.buffers[copy.store.buffer].dims}
+            buffer = self.program.buffers[
+                copy.store.buffer
+            ]  # only an output may be past the caches
+            self.sizes |= set(buffer.dims if buffer.role == "output" else buffer.dims[1:])
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):
