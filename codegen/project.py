@@ -410,8 +410,8 @@ MAKEFILE = """\
 CFLAGS ?= -O3
 PREFIX ?= /usr/local
 
-# Any C from C99 on will do. A product and a sum are rounded one after the other (no contraction): every machine then
-# gives the same results. Nothing reads errno or exception flags; said so, more loops become vector code. CFLAGS comes
+# Any C from C99 on will do. A product and a sum are rounded one after the other (no contraction), but where the text
+# itself says otherwise. Nothing reads errno or exception flags; said so, more loops become vector code. CFLAGS comes
 # later and wins, but -ffast-math is refused.
 OPENMP_1 = -fopenmp
 NATIVE_1 = -march=native

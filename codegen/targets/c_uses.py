@@ -128,7 +128,9 @@ class _Mentions:
             self.stream(loop)
         for copy in transposing(self.program, loop):
             buffer = self.program.buffers[copy.store.buffer]
-            self.sizes |= set(buffer.dims) if buffer.role == "output" else set()
+            self.sizes |= (
+                set(buffer.dims) if buffer.role == "output" else set()
+            )  # may go past the caches
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):

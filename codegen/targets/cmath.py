@@ -3,10 +3,13 @@
 A program's text holds the functions that it calls, and those that they call. They are plain C99 without a branch or a
 table: a loop over one, short or long, becomes vector code of any width. ``lanes`` wraps one for the vector types of GCC
 and Clang. Every element goes through the same operations in the same order, so the same number gives the same bits
-wherever it stands in an array, and on any machine, as long as products and sums are not contracted; the bounds hold
-with and without contraction. ``tests/property/accuracy.py`` measures them.
+wherever it stands in an array. ``tests/property/accuracy.py`` measures how exact they are.
 
-No sum below is meant to be reassociated: adding and taking away 1.5 * 2^23 rounds to a whole number.
+``muladd`` is one instruction with one rounding where the compiler may use it (the macro FUSED), else a product and a
+sum. It is written out, by the functions alone: programs are compiled without contraction, which GCC moreover decides by
+the function that a text is inlined into, so that a function of ours could not have it to itself.
+
+No sum there is meant to be reassociated: adding and taking away 1.5 * 2^23 rounds to a whole number.
 """
 
 from __future__ import annotations

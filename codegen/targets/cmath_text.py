@@ -2,6 +2,9 @@
 
 Methods are those of W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980), and of fdlibm where
 it is named; polynomials are minimax ones, found with Remez' algorithm and rounded, but for those of fdlibm and Cephes.
+
+``muladd`` may round once or twice. Where that must not matter, the product is exact either way: n times the high part
+of ln(2). Where something is rounded to a whole number, one rounding finds the nearest one at least as often.
 """
 
 from __future__ import annotations
@@ -19,6 +22,33 @@ HEAD = """
 #else
 #define INLINED static inline
 #endif
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define FUSED /* fma is an instruction */
+#endif
+"""
+
+MULADD_F32 = """
+/* a b + c, with one rounding where that is an instruction; what calls it is right with one and with two */
+INLINED float muladd_f32(float a, float b, float c)
+{
+#ifdef FUSED
+    return fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+"""
+
+MULADD_F64 = """
+/* a b + c, with one rounding where that is an instruction; what calls it is right with one and with two */
+INLINED double muladd_f64(double a, double b, double c)
+{
+#ifdef FUSED
+    return fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
 """
 
 BITS_OF_F32 = """
@@ -58,9 +88,9 @@ POWER_F32 = """
 INLINED float power_f32(float r)
 {
     const float r2 = r * r;
-    const float p2 = r2 * 1.3814544e-3f + (r * 8.3687445e-3f + 4.1668389e-2f);
-    const float p1 = r * 0.16666521f + 0.49999994f;
-    return (p2 * r2 + p1) * r2 + r + 1.0f;
+    const float p2 = muladd_f32(r2, 1.3814544e-3f, muladd_f32(r, 8.3687445e-3f, 4.1668389e-2f));
+    const float p1 = muladd_f32(r, 0.16666521f, 0.49999994f);
+    return muladd_f32(muladd_f32(p2, r2, p1), r2, r) + 1.0f;
 }
 """
 
@@ -69,11 +99,13 @@ EXP_F32 = """
 INLINED float exp_f32(float x)
 {
     x = x < -104.0f ? -104.0f : x;
-    const int32_t shifted = (int32_t)bits_of_f32(x * 1.44269504f + 12583166.0f); /* 1.5 * 2^23 rounds to n; + 2 * 127 */
+    /* n is rounded to a whole number by 1.5 * 2^23, and has 2 * 127 added */
+    const int32_t shifted = (int32_t)bits_of_f32(muladd_f32(x, 1.44269504f, 12583166.0f));
     const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194; /* n = 150: from there on it is infinity */
     const uint32_t bits = (uint32_t)capped, half = bits >> 1;
     const float n = f32_of_bits(bits) - 12583166.0f;
-    const float p = power_f32(x - n * 0.693359375f - n * -2.12194440e-4f);
+    const float r = muladd_f32(n, 2.12194440e-4f, muladd_f32(n, -0.693359375f, x));
+    const float p = power_f32(r);
     return p * f32_of_bits(half << 23) * f32_of_bits((bits - half) << 23); /* 2^n alone may be no float */
 }
 """
@@ -88,15 +120,15 @@ INLINED float ln_f32(float x)
     const float n = (float)((int32_t)bits >> 23) - lift;
     const float f = f32_of_bits((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
     const float f2 = f * f;
-    float p = f2 * 0.120071724f + (f * -0.1284509f + 0.10754233f);
-    p = p * f2 + (f * -0.12195771f + 0.14304456f);
-    p = p * f2 + (f * -0.16679579f + 0.19999598f);
-    p = p * f2 + (f * -0.2499982f + 0.33333334f);
-    p = (p * f - 0.5f) * f2;
+    float p = muladd_f32(f2, 0.120071724f, muladd_f32(f, -0.1284509f, 0.10754233f));
+    p = muladd_f32(p, f2, muladd_f32(f, -0.12195771f, 0.14304456f));
+    p = muladd_f32(p, f2, muladd_f32(f, -0.16679579f, 0.19999598f));
+    p = muladd_f32(p, f2, muladd_f32(f, -0.2499982f, 0.33333334f));
+    p = muladd_f32(p, f, -0.5f) * f2;
     /* what turns the finite number above into the result for 0, negative numbers, infinity and NaN */
     const float below = x < 0.0f ? NAN : -INFINITY;
     const float above = x < INFINITY ? 0.0f : x;
-    return n * -2.12194440e-4f + p + f + n * 0.693359375f + (x <= 0.0f ? below : above);
+    return muladd_f32(n, 0.693359375f, muladd_f32(n, -2.12194440e-4f, p) + f) + (x <= 0.0f ? below : above);
 }
 """
 
@@ -107,15 +139,16 @@ INLINED float tanh_f32(float x)
     const uint32_t sign = bits_of_f32(x) & 0x80000000u;
     const float a = f32_of_bits(bits_of_f32(x) ^ sign);
     const float z = a * a;
-    float p = z * -6.2742485e-3f + 2.1071684e-2f;
-    p = p * z - 5.3852312e-2f;
-    p = p * z + 0.13332586f;
-    p = p * z - 0.33333316f;
-    const float small = p * z * a + a;
+    float p = muladd_f32(z, -6.2742485e-3f, 2.1071684e-2f);
+    p = muladd_f32(p, z, -5.3852312e-2f);
+    p = muladd_f32(p, z, 0.13332586f);
+    p = muladd_f32(p, z, -0.33333316f);
+    const float small = muladd_f32(p * z, a, a);
     const float b = a > 9.1f ? 9.1f : a; /* from there on it is 1 */
-    const float shifted = b * 2.88539008f + 12583039.0f; /* 1.5 * 2^23 rounds to n, as in exp; 127 for below */
+    const float shifted = muladd_f32(b, 2.88539008f, 12583039.0f); /* as in exp; 127 for below */
     const float n = shifted - 12583039.0f;
-    const float e = power_f32(b + b - n * 0.693359375f - n * -2.12194440e-4f) * f32_of_bits(bits_of_f32(shifted) << 23);
+    const float r = muladd_f32(n, 2.12194440e-4f, muladd_f32(n, -0.693359375f, b + b));
+    const float e = power_f32(r) * f32_of_bits(bits_of_f32(shifted) << 23);
     const float large = 1.0f - 2.0f / (e + 1.0f);
     return f32_of_bits(bits_of_f32(a < 0.55f ? small : large) | sign);
 }
@@ -147,16 +180,16 @@ INLINED float pow_f32(float x, float y)
     const float n = (float)((int32_t)bits >> 23) - lift + limit;
     const float f = f32_of_bits((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
     const float f2 = f * f;
-    const float p3 = f * -0.1658152f + 0.17607945f;
-    const float p2 = f * -0.13754986f + 0.15432623f;
-    const float p1 = f * -0.18079619f + 0.20645423f;
-    const float p0 = f * -0.24043414f + 0.2885296f;
-    const float p = (p3 * f2 + p2) * (f2 * f2) + (p1 * f2 + p0);
+    const float p3 = muladd_f32(f, -0.1658152f, 0.17607945f);
+    const float p2 = muladd_f32(f, -0.13754986f, 0.15432623f);
+    const float p1 = muladd_f32(f, -0.18079619f, 0.20645423f);
+    const float p0 = muladd_f32(f, -0.24043414f, 0.2885296f);
+    const float p = muladd_f32(muladd_f32(p3, f2, p2), f2 * f2, muladd_f32(p1, f2, p0));
     const double d = (double)f, d2 = d * d;
-    const double q1 = d * -0.36067396905399796 + 0.48089843779613234;
-    const double q0 = d * -0.7213475196224612 + 1.442695040747506;
-    const double q = ((double)p * d2 + q1) * d2 + q0;
-    double t = (double)y * (q * d + (double)n);
+    const double q1 = muladd_f64(d, -0.36067396905399796, 0.48089843779613234);
+    const double q0 = muladd_f64(d, -0.7213475196224612, 1.442695040747506);
+    const double q = muladd_f64(muladd_f64((double)p, d2, q1), d2, q0);
+    double t = (double)y * muladd_f64(q, d, (double)n);
     t = t < -200.0 ? -200.0 : t;
     const int32_t shifted = (int32_t)bits_of_f32((float)t + 12583166.0f); /* as in exp */
     const int32_t capped = shifted < 0x4b400194 ? shifted : 0x4b400194;
@@ -188,7 +221,7 @@ INLINED uint32_t quarters_f32(float x, float *r)
     high = high - (high + 0x1.8p54 - 0x1.8p54);
     low = low - (low + 0x1.8p54 - 0x1.8p54);
     const double shifted = high + low + 0x1.8p52;
-    *r = (float)((high - (shifted - 0x1.8p52) + low + a * c3) * 1.5707963267948966);
+    *r = (float)(muladd_f64(a, c3, high - (shifted - 0x1.8p52) + low) * 1.5707963267948966);
     return (uint32_t)bits_of_f64(shifted);
 }
 """
@@ -198,12 +231,12 @@ WAVE_F32 = """
 INLINED float wave_f32(uint32_t quarters, float r)
 {
     const float z = r * r;
-    float p = z * -1.9502135e-4f + 8.332063e-3f;
-    p = p * z - 0.16666654f;
-    const float sine = p * z * r + r;
-    float q = z * 2.4418136e-5f - 1.3887185e-3f;
-    q = q * z + 4.166664e-2f;
-    const float cosine = q * (z * z) - 0.5f * z + 1.0f;
+    float p = muladd_f32(z, -1.9502135e-4f, 8.332063e-3f);
+    p = muladd_f32(p, z, -0.16666654f);
+    const float sine = muladd_f32(p * z, r, r);
+    float q = muladd_f32(z, 2.4418136e-5f, -1.3887185e-3f);
+    q = muladd_f32(q, z, 4.166664e-2f);
+    const float cosine = muladd_f32(q, z * z, z * -0.5f) + 1.0f;
     return f32_of_bits(bits_of_f32((quarters & 1u) == 0 ? sine : cosine) ^ ((quarters & 2u) << 30));
 }
 """
@@ -229,9 +262,6 @@ INLINED float cos_f32(float x)
 """
 
 DIVIDES_F32 = """
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define FUSED /* fmaf is an instruction */
-#endif
 #define MOST_DIVIDED 0xb1000000u /* the bits of 2^50, without their sign */
 
 /* whether quotient_f32 divides by a number */
@@ -258,12 +288,12 @@ POWER_F64 = """
 INLINED double power_f64(double r)
 {
     const double r2 = r * r;
-    double p = r * 2.5000056708160523e-8 + 2.7630247990155085e-7;
-    p = p * r2 + (r * 2.755758638843295e-6 + 2.480149310007098e-5);
-    p = p * r2 + (r * 1.984126950656571e-4 + 1.3888888943628945e-3);
-    p = p * r2 + (r * 8.333333333494465e-3 + 4.166666666653016e-2);
-    p = p * r2 + (r * 0.16666666666666413 + 0.5000000000000011);
-    return p * r2 + r + 1.0;
+    double p = muladd_f64(r, 2.5000056708160523e-8, 2.7630247990155085e-7);
+    p = muladd_f64(p, r2, muladd_f64(r, 2.755758638843295e-6, 2.480149310007098e-5));
+    p = muladd_f64(p, r2, muladd_f64(r, 1.984126950656571e-4, 1.3888888943628945e-3));
+    p = muladd_f64(p, r2, muladd_f64(r, 8.333333333494465e-3, 4.166666666653016e-2));
+    p = muladd_f64(p, r2, muladd_f64(r, 0.16666666666666413, 0.5000000000000011));
+    return muladd_f64(p, r2, r) + 1.0;
 }
 """
 
@@ -273,9 +303,11 @@ INLINED double exp_f64(double x)
 {
     x = x < -746.0 ? -746.0 : x;
     x = x > 710.0 ? 710.0 : x;
-    const double shifted = x * 1.4426950408889634 + 6755399441057790.0; /* 1.5 * 2^52 rounds to n; 2 * 1023 for below */
+    /* n is rounded to a whole number by 1.5 * 2^52, and has 2 * 1023 added */
+    const double shifted = muladd_f64(x, 1.4426950408889634, 6755399441057790.0);
     const double n = shifted - 6755399441057790.0;
-    const double p = power_f64(x - n * 6.93147180369123816490e-1 - n * 1.90821492927058770002e-10);
+    const double r = muladd_f64(n, -1.90821492927058770002e-10, muladd_f64(n, -6.93147180369123816490e-1, x));
+    const double p = power_f64(r);
     const uint64_t bits = bits_of_f64(shifted), half = bits >> 1; /* 2^n may be no double: two factors */
     return p * f64_of_bits(half << 52) * f64_of_bits((bits - half) << 52);
 }
@@ -293,17 +325,17 @@ INLINED double ln_f64(double x)
     const double f = f64_of_bits((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
     const double s = f / (f + 2.0);
     const double z = s * s, h = f * f * 0.5;
-    double p = z * 1.479819860511658591e-1 + 1.531383769920937332e-1;
-    p = p * z + 1.818357216161805012e-1;
-    p = p * z + 2.222219843214978396e-1;
-    p = p * z + 2.857142874366239149e-1;
-    p = p * z + 3.999999999940941908e-1;
-    p = p * z + 6.666666666666735130e-1;
-    p = s * (p * z + h) + n * 1.90821492927058770002e-10;
+    double p = muladd_f64(z, 1.479819860511658591e-1, 1.531383769920937332e-1);
+    p = muladd_f64(p, z, 1.818357216161805012e-1);
+    p = muladd_f64(p, z, 2.222219843214978396e-1);
+    p = muladd_f64(p, z, 2.857142874366239149e-1);
+    p = muladd_f64(p, z, 3.999999999940941908e-1);
+    p = muladd_f64(p, z, 6.666666666666735130e-1);
+    p = muladd_f64(n, 1.90821492927058770002e-10, s * muladd_f64(p, z, h));
     /* what turns the finite number above into the result for 0, negative numbers, infinity and NaN */
     const double below = x < 0.0 ? NAN : -INFINITY;
     const double above = x < INFINITY ? 0.0 : x;
-    return n * 6.93147180369123816490e-1 - (h - p - f) + (x <= 0.0 ? below : above);
+    return muladd_f64(n, 6.93147180369123816490e-1, f - (h - p)) + (x <= 0.0 ? below : above);
 }
 """
 
@@ -314,14 +346,14 @@ INLINED double tanh_f64(double x)
     const uint64_t sign = bits_of_f64(x) & 0x8000000000000000u;
     const double a = f64_of_bits(bits_of_f64(x) ^ sign);
     const double z = a * a;
-    double p = z * -9.64399179425052238628e-1 - 9.92877231001918586564e1;
-    p = (p * z - 1.61468768441708447952e3) * z * a;
+    double p = muladd_f64(z, -9.64399179425052238628e-1, -9.92877231001918586564e1);
+    p = muladd_f64(p, z, -1.61468768441708447952e3) * z * a;
     double q = z + 1.12811678491632931402e2;
-    q = (q * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3;
+    q = muladd_f64(muladd_f64(q, z, 2.23548839060100448583e3), z, 4.84406305325125486048e3);
     const double b = a > 19.1 ? 19.1 : a; /* from there on it is 1 */
-    const double shifted = b * 2.8853900817779268 + 6755399441056767.0; /* 1.5 * 2^52 rounds to n; 1023 for below */
+    const double shifted = muladd_f64(b, 2.8853900817779268, 6755399441056767.0); /* as in exp; 1023 for below */
     const double n = shifted - 6755399441056767.0;
-    const double r = b + b - n * 6.93147180369123816490e-1 - n * 1.90821492927058770002e-10;
+    const double r = muladd_f64(n, -1.90821492927058770002e-10, muladd_f64(n, -6.93147180369123816490e-1, b + b));
     const double e = power_f64(r) * f64_of_bits(bits_of_f64(shifted) << 52);
     p = a < 0.625 ? p : -2.0;
     q = a < 0.625 ? q : e + 1.0;
@@ -331,6 +363,8 @@ INLINED double tanh_f64(double x)
 """
 
 FUNCTIONS: dict[str, str] = {
+    "muladd_f32": MULADD_F32,
+    "muladd_f64": MULADD_F64,
     "bits_of_f32": BITS_OF_F32,
     "f32_of_bits": F32_OF_BITS,
     "bits_of_f64": BITS_OF_F64,

@@ -28,6 +28,8 @@ LIBRARY = {"ln": "log"}
 """What the C library calls a function that has another name here."""
 STANDARD = tuple(flag for flag in toolchain.STANDARD if flag not in ("-shared", "-fPIC"))
 FAST = (*STANDARD, "-O3", "-march=native")
+UNFUSED = (*FAST, "-U__FMA__", "-U__ARM_FEATURE_FMA")
+"""By the texts for machines that have no such instruction."""
 ROUNDS = 3000
 """Blocks of 4096 random arguments for what has too many to try them all."""
 
@@ -262,9 +264,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="functions (all of them)")
     parser.add_argument("--step", type=int, default=1, help="one float of so many (every one)")
-    parser.add_argument("--contract", action="store_true", help="allow fused products and sums")
+    parser.add_argument("--unfused", action="store_true", help="without fused products and sums")
     options = parser.parse_args()
-    flags = [*FAST, "-ffp-contract=fast"] if options.contract else FAST
+    flags = UNFUSED if options.unfused else FAST
     failed = False
     for found in measure(options.names or functions(), flags, options.step):
         bound = promised(found.name)

@@ -17,6 +17,13 @@ STEP, ROUNDS = 8191, 60
 """A prime, so that all bits of the floats change."""
 
 
+WAYS = {
+    "fused": accuracy.FAST,
+    "unfused": accuracy.UNFUSED,
+    "contracted": (*accuracy.UNFUSED, "-ffp-contract=fast"),
+}
+
+
 def _has_compiler() -> bool:
     try:
         return bool(toolchain.find_compiler())
@@ -36,9 +43,9 @@ def test_every_function_promises_an_error() -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("contract", ["off", "fast"])
-def test_errors_are_as_promised(contract: str) -> None:
-    flags = [*accuracy.FAST, f"-ffp-contract={contract}"]
+@pytest.mark.parametrize("way", WAYS)
+def test_errors_are_as_promised(way: str) -> None:
+    flags = WAYS[way]
     for found in accuracy.measure(accuracy.functions(), flags, STEP, ROUNDS):
         assert not found.wrong, found.messages
         bound = accuracy.promised(found.name)
@@ -51,10 +58,56 @@ def test_errors_are_as_promised(contract: str) -> None:
 def test_same_bits_however_compiled() -> None:
     """Vector code, plain code and code under sanitizers, which also find what C leaves undefined."""
     names = accuracy.functions()
-    ways = (accuracy.FAST, (*accuracy.STANDARD, "-O0"), (*accuracy.STANDARD, *native.SANITIZED))
-    found = [list(accuracy.measure(names, flags, STEP, ROUNDS)) for flags in ways]
-    assert found[0] == found[1] == found[2]
-    assert len({one.digest for one in found[0]}) == len(names)
+    for flags in (accuracy.FAST, accuracy.UNFUSED):
+        ways = (flags, (*flags, "-O0"), (*flags, *native.SANITIZED))
+        found = [list(accuracy.measure(names, way, STEP, ROUNDS)) for way in ways]
+        assert found[0] == found[1] == found[2]
+        assert len({one.digest for one in found[0]}) == len(names)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_without_the_instruction_nothing_of_it_is_used() -> None:
+    """The text for machines without fused products and sums gives there what it gives here."""
+    names = accuracy.functions()
+    ways = (accuracy.UNFUSED, (*accuracy.STANDARD, "-O1"))
+    found = [list(accuracy.measure(names, way, STEP, ROUNDS)) for way in ways]
+    assert found[0] == found[1]
+
+
+AROUND = r"""
+int main(void)
+{
+    static float a[4096], b[4096], c[4096], out[4096];
+    for (uint32_t k = 0; k < 4096; ++k) {
+        a[k] = 1.0f + (float)k * 0x1p-13f;
+        b[k] = 1.0f - (float)(k * 37 % 4096) * 0x1p-13f;
+        c[k] = (float)(k * 91 % 4096) * 0x1p-10f - 4.0f;
+    }
+    for (int k = 0; k < 4096; ++k) out[k] = a[k] * b[k] + exp_f32(c[k] * a[k] + b[k]);
+    for (int k = 0; k < 4096; ++k) {
+        volatile float product = a[k] * b[k], inside = c[k] * a[k];
+        volatile float argument = inside + b[k];
+        volatile float power = exp_f32(argument);
+        volatile float sum = product + power;
+        if (out[k] != sum) return 1;
+    }
+    return 0;
+}
+"""
+
+
+@needs_compiler
+def test_products_and_sums_around_a_function_are_not_fused(tmp_path: Path) -> None:
+    lines = [
+        *("#include <math.h>", "#include <stdint.h>"),
+        *cmath.definitions(["exp_f32"]),
+        AROUND,
+    ]
+    (tmp_path / "around.c").write_text("\n".join(lines), "utf-8")
+    command = [*toolchain.find_compiler().command, *accuracy.FAST, "around.c"]
+    subprocess.run([*command, "-o", "around", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run(["./around"], cwd=tmp_path, check=True)
 
 
 LANES = r"""
