@@ -24,6 +24,7 @@ from ilang.codegen.concurrency import Turn, interruptible, is_forked
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
+from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.passes.kernel_to_lanes import SLOW
@@ -40,8 +41,8 @@ LONG = 2**29
 
 Shorter calls are over before somebody waits, and would pay for the other thread, and for another core's caches.
 """
-SLOWLY = 8
-"""What an iteration counts that computes an exponential or the like."""
+SLOWLY, TILED = 8.0, 1 / 16
+"""What an iteration counts that computes an exponential or the like, and one of a contraction."""
 
 MOST_THREADS = min(64, os.cpu_count() or 1)
 MOST_SPACES = 4
@@ -126,7 +127,7 @@ class Interface:
     name: str
     arrays: int
     arguments: tuple[int, ...]
-    nests: tuple[tuple[int, tuple[int, ...]], ...]
+    nests: tuple[tuple[float, tuple[int, ...]], ...]
 
 
 def interface_of(shaped: Shaped) -> Interface:
@@ -135,14 +136,31 @@ def interface_of(shaped: Shaped) -> Interface:
         shaped.name,
         len(shaped.inputs) + len(shaped.outputs),
         tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
-        tuple((_weight(n), n.sizes) for n in shaped.nodes if isinstance(n, Assignment)),
+        _weights(shaped),
     )
 
 
-def _weight(node: Assignment) -> int:
-    """What an iteration of an expression counts."""
-    parts = walk(node.scalar)
-    return SLOWLY if any(isinstance(p, Apply) and p.primitive in SLOW for p in parts) else 1
+def _weights(shaped: Shaped) -> tuple[tuple[float, tuple[int, ...]], ...]:
+    """What an iteration of each expression counts, and the sizes of its axes.
+
+    The products of a contraction count with its sum.
+    """
+    nodes = {v: node for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
+    found: dict[int, float] = {}
+    for value, node in nodes.items():
+        parts = list(walk(node.scalar))
+        slow = any(isinstance(p, Apply) and p.primitive in SLOW for p in parts)
+        found[value] = SLOWLY if slow else 1.0
+        below = node.reads[0].value if len(node.reads) == 1 else value
+        made = nodes.get(below, node)
+        if made is not node and (made.acc is not None or found[below] != 1.0):
+            continue
+        walked = [{axis for part in r.index for _, axis in part.terms} for r in made.reads]
+        again = all(len(axes) < len(made.axes) for axes in walked)
+        if again and node.acc == "+" and node.scalar.dtype in FLOATS:
+            found[below] = 0.0
+            found[value] = TILED
+    return tuple((found[value], node.sizes) for value, node in nodes.items())
 
 
 def open_library(
@@ -251,14 +269,14 @@ class Compiled:
             self.spaces.append(space)
 
     def iterations(self, extents: Sequence[int]) -> int:
-        """How many iterations of innermost loops a call makes, at most; slow ones count more."""
-        total = 0
+        """How many iterations of innermost loops a call makes, at most; slow ones count more, those of tiles less."""
+        total = 0.0
         for weight, nest in self.interface.nests:
             product = weight
             for size in nest:
                 product *= extents[size]
             total += product
-        return total
+        return int(total)
 
 
 class Plan:

@@ -11,9 +11,10 @@ import pytest
 
 from ilang.codegen import concurrency, load
 from ilang.codegen.concurrency import Turn, interruptible
-from ilang.codegen.load import Compiled, open_library
+from ilang.codegen.load import Compiled, interface_of, open_library
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, InternalError, ToolError
+from ilang.core.pipeline import graph_of, infer, text_component
 from tests.unit.codegen.conftest import FakeCompiler
 from tests.unit.codegen.programs import ADD, adding
 
@@ -100,6 +101,24 @@ def test_a_library_without_the_function() -> None:
 
 def test_iterations(compiled: Compiled) -> None:
     assert compiled.iterations((12,)) == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("-ij~ij", 64.0),
+        ("^ij~ij", 512.0),
+        ("+ij~i", 64.0),
+        ("ik*kj~ijk >> +ijk~ij", 32.0),  # in tiles: a sixteenth of its 512 products
+        ("ik*kj~ijk >> >ijk~ij", 1024.0),
+        ("ij*ij~ij >> +ij~i", 128.0),
+        ('einsum("ij;jk=>ik")', 32.0),
+    ],
+)
+def test_what_a_call_counts(text: str, counted: float) -> None:
+    interface = interface_of(infer(graph_of(text_component(text), "f")))
+    total = sum(weight * 8 ** len(sizes) for weight, sizes in interface.nests)
+    assert total == counted
 
 
 def test_long_calls_give_the_same(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
