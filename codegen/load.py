@@ -27,7 +27,7 @@ from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.passes.kernel_to_lanes import SLOW
+from ilang.core.ops import SLOW
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay

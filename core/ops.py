@@ -131,5 +131,8 @@ OPS: dict[str, Op] = {
     )
 }
 
+SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
+"""Primitives that take longer than moving what they are of."""
+
 SYMBOLS = tuple(sorted(OPS, key=lambda s: (-len(s), s)))
 """Operator spellings, longest first: the order in which a reader tries them."""

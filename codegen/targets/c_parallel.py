@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
-from ilang.codegen.targets.c_stream import SLOW
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
@@ -32,6 +31,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ops import SLOW
 
 COSTS = {**dict.fromkeys(SLOW, 8), "div": 2, "recip": 2, "sqrt": 2}
 """Work of primitives beside which an addition is nothing."""

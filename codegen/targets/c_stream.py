@@ -12,11 +12,10 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import Define, For, Program, Store
 from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ops import SLOW
 
 STREAM_FROM = 32 << 20
 """Bytes of a result from which it is written past the caches."""
-SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
-"""Primitives beside which memory is not what a loop waits for."""
 BLOCK_BYTES = 16 << 10
 """Bytes of a block: a third of a first cache."""
 

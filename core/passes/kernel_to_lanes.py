@@ -41,14 +41,13 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select, walk
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
+from ilang.core.ops import SLOW
 from ilang.core.passes.rewriting import Walks, parts_of, walked, walked_index
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
 LANES = 16
 """Partial results of a laned reduction: enough to keep four 256-bit adders of doubles busy."""
-SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
-"""Primitives that take longer than moving what they are of."""
 CHUNK = 2048
 """Terms of an f32 sum that 16 lanes take before they are added in f64: 128 each, which leaves the sum within 1e-5 of
 the exact one, relative to the sum of sizes."""

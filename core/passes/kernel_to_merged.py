@@ -32,11 +32,9 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.kernel_to_lanes import accumulations, short_sizes
-from ilang.core.passes.rewriting import parts_of, walked, walked_rest
+from ilang.core.passes.rewriting import Access, accesses, parts_of, walked, walked_rest
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
-
-Access = tuple[int, tuple[Affine, ...]]
 
 
 def kernel_to_merged(program: Program) -> Program:
@@ -200,7 +198,7 @@ def _is_plain(loop: For) -> bool:
 
 def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
     """Whether the second body reads what the first wrote, and nothing that another iteration touches."""
-    ours, theirs = list(_accesses(first)), list(_accesses(second))
+    ours, theirs = list(accesses(first)), list(accesses(second))
     written, rewritten = _written(first), _written(second)
     opened = {s.variable for s in statements_within([*first, *second]) if isinstance(s, For)}
     read = {buffer for buffer, _ in theirs} - rewritten
@@ -222,16 +220,6 @@ def _is_apart(variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[
         if len(set(alike)) == 1 and variable in walked and not walked & opened:
             return True
     return False
-
-
-def _accesses(body: Sequence[Statement]) -> Iterator[Access]:
-    """The elements that a block reads or writes."""
-    for s in statements_within(body):
-        if isinstance(s, Store):
-            yield s.buffer, s.index
-        for part in parts_of(s):
-            if isinstance(part, Load):
-                yield part.buffer, part.index
 
 
 def _written(body: Sequence[Statement]) -> set[int]:

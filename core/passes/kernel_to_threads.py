@@ -34,7 +34,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Load, walk
+from ilang.core.passes.rewriting import accesses
 from ilang.core.passes.transposing import transposing
 from ilang.core.record import replace
 
@@ -42,8 +42,6 @@ MOST_LEVELS = 3
 """Marked loops around each other at most."""
 LEAST_ITERATIONS = 32768
 """A nest that is known to have fewer iterations is not worth a mark."""
-
-Access = tuple[Affine, ...]
 
 
 def kernel_to_threads(program: Program) -> Program:
@@ -60,7 +58,7 @@ class _Marking:
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
-        self.touched = Counter(buffer for buffer, _ in _accesses(kernel.body))
+        self.touched = Counter(buffer for buffer, _ in accesses(kernel.body))
         found = statements_within(kernel.body)
         loops = [s for s in found if isinstance(s, For)]
         self.extents = {s.variable: program.sizes[s.size].fixed for s in loops}
@@ -121,13 +119,13 @@ class _Marking:
         for s in statements_within(loop.body):
             if isinstance(s, (Change, Fold)) and s.variable not in own:
                 return False
-        accesses = list(_accesses(loop.body))
-        touched = Counter(buffer for buffer, _ in accesses)
+        found = list(accesses(loop.body))
+        touched = Counter(buffer for buffer, _ in found)
         written = {s.buffer for s in statements_within(loop.body) if isinstance(s, Store)}
         inside = {s.variable for s in statements_within(loop.body) if isinstance(s, For)}
         return all(
             self._is_own(buffer, touched[buffer])
-            or self._is_apart(loop, inside, [index for b, index in accesses if b == buffer])
+            or self._is_apart(loop, inside, [index for b, index in found if b == buffer])
             for buffer in written
         )
 
@@ -135,11 +133,11 @@ class _Marking:
         """Whether a buffer belongs to an iteration: it is private, and nothing outside the loop touches it."""
         return self.program.buffers[buffer].private and touched == self.touched[buffer]
 
-    def _is_apart(self, loop: For, inside: set[int], accesses: list[Access]) -> bool:
+    def _is_apart(self, loop: For, inside: set[int], indices: list[tuple[Affine, ...]]) -> bool:
         """Whether accesses of distinct iterations are of distinct elements: some dimension tells them apart."""
         return any(
-            self._tells_apart(loop.variable, inside, [index[d] for index in accesses])
-            for d in range(len(accesses[0]))
+            self._tells_apart(loop.variable, inside, [index[d] for index in indices])
+            for d in range(len(indices[0]))
         )
 
     def _tells_apart(self, variable: int, inside: set[int], parts: list[Affine]) -> bool:
@@ -184,12 +182,3 @@ def _split(
     moving = [(c, number) for number, c in terms.items() if number in inside and c]
     same = sorted((n, c) for n, c in terms.items() if n not in inside and n != variable and c)
     return terms[variable], (same, sorted(index.sizes)), index.offset, moving
-
-
-def _accesses(body: Sequence[Statement]) -> Iterator[tuple[int, Access]]:
-    """Every read and every write of a block: the buffer, and the index."""
-    for s in statements_within(body):
-        if isinstance(s, (Define, Change, Store)):
-            yield from ((p.buffer, p.index) for p in walk(s.value) if isinstance(p, Load))
-        if isinstance(s, Store):
-            yield s.buffer, s.index

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, Fold, For, If, Rest, Statement, Store, Tile
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Rest,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, walk
 from ilang.core.record import replace
 
+Access = tuple[int, tuple[Affine, ...]]
+"""A buffer, and the index of an element of it."""
 Walks = Mapping[int, Affine]
 """What stands for each loop variable that is replaced."""
 
@@ -19,6 +32,16 @@ def parts_of(s: Statement) -> Iterator[Scalar]:
         yield from walk(s.value)
     elif isinstance(s, Tile):
         yield from walk(s.start)
+
+
+def accesses(body: Sequence[Statement]) -> Iterator[Access]:
+    """Every element that a block reads or writes."""
+    for s in statements_within(body):
+        for part in parts_of(s):
+            if isinstance(part, Load):
+                yield part.buffer, part.index
+        if isinstance(s, Store):
+            yield s.buffer, s.index
 
 
 def walked(s: Statement, walks: Walks) -> Statement:
