@@ -71,7 +71,7 @@ def _contestants(names: Sequence[str], threads: int) -> list[tuple[str, Mapping[
     """Us and the peers that load, each with what it can run by program."""
 
     def prepare(workload: Workload, arrays: Mapping[str, Array]) -> Call:
-        return ours.call_of(workload.program, arrays, workload.output, threads)
+        return ours.call_of(workload.program, arrays, workload.outputs, threads)
 
     programs = {workload.program for workload in FULL}
     found: list[tuple[str, Mapping[str, Prepare]]] = [(OURS, dict.fromkeys(programs, prepare))]

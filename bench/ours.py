@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ Array = npt.NDArray[Any]
 
 
 def call_of(
-    program: str, arrays: Mapping[str, Array], output: tuple[int, ...], threads: int
-) -> Callable[[], Array]:
+    program: str, arrays: Mapping[str, Array], outputs: Sequence[tuple[int, ...]], threads: int
+) -> Callable[[], Any]:
     """A call without arguments that runs a program on these arrays, in the order of its inputs."""
     component = load(PROGRAMS / f"{program}.i")[program]
     inputs = tuple(arrays.values())
-    out = np.empty(output, np.float32)
+    made = tuple(np.empty(shape, np.float32) for shape in outputs)
+    out = made if len(made) > 1 else made[0]
     return lambda: component(*inputs, out=out, threads=threads)

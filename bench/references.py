@@ -15,15 +15,28 @@ TOLERANCE = 1e-4
 """How far a float32 result may be off, relative to the largest value of the right one."""
 
 
-def expected(program: str, arrays: Mapping[str, Array]) -> Array:
-    """The result of a program, from float32 inputs, computed in float64."""
+def expected(program: str, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+    """The outputs of a program, from the inputs that it is timed with, computed in float64."""
     wide = {name: array.astype(np.float64) for name, array in arrays.items()}
-    return np.asarray(REFERENCES[program](**wide))
+    return _outputs(REFERENCES[program](**wide))
 
 
-def mistake(result: object, right: Array) -> str | None:
+def _outputs(result: Any) -> tuple[Array, ...]:
+    """The arrays of a result: several are a tuple or a list."""
+    several = result if isinstance(result, tuple | list) else (result,)
+    return tuple(np.asarray(output) for output in several)
+
+
+def mistake(result: object, right: tuple[Array, ...]) -> str | None:
     """What is wrong with a result, if anything."""
-    found = np.asarray(result)
+    found = _outputs(result)
+    if len(found) != len(right):
+        return f"there are {len(found)} outputs, not {len(right)}"
+    mistakes = (_mistake(*pair) for pair in zip(found, right, strict=True))
+    return next((mistaken for mistaken in mistakes if mistaken), None)
+
+
+def _mistake(found: Array, right: Array) -> str | None:
     if found.shape != right.shape:
         return f"the shape is {found.shape}, not {right.shape}"
     most = TOLERANCE * float(np.abs(right).max(initial=0))
@@ -70,7 +83,22 @@ def _mlp(x: Array, **layers: Array) -> Array:
     return np.asarray(second @ layers["w3"] + layers["b3"])
 
 
-REFERENCES: Mapping[str, Callable[..., Array]] = {
+def _mlp_train(x: Array, label: Array, rate: Array, **given: Array) -> tuple[Array, ...]:
+    w1, b1, w2, b2, w3, b3 = (given[name] for name in ("w1", "b1", "w2", "b2", "w3", "b3"))
+    first = np.maximum(x @ w1 + b1, 0)
+    second = np.maximum(first @ w2 + b2, 0)
+    by_last = _softmax(second @ w3 + b3) - (label[:, None] == given["class"])
+    by_second = (by_last @ w3.T) * (second > 0)
+    by_first = (by_second @ w2.T) * (first > 0)
+    steps = ((x, w1, b1, by_first), (first, w2, b2, by_second), (second, w3, b3, by_last))
+    return tuple(
+        new
+        for values, weights, bias, by in steps
+        for new in (weights - rate * (values.T @ by), bias - rate * by.sum(0))
+    )
+
+
+REFERENCES: Mapping[str, Callable[..., Array | tuple[Array, ...]]] = {
     "matmul": lambda a, b: np.asarray(a @ b),
     "bmm": lambda a, b: np.asarray(a @ b),
     "matvec": lambda a, x: np.asarray(a @ x),
@@ -85,5 +113,6 @@ REFERENCES: Mapping[str, Callable[..., Array]] = {
     "attention": _attention,
     "conv3x3": _conv3x3,
     "mlp": _mlp,
+    "mlp_train": _mlp_train,
 }
 """By program."""

@@ -22,20 +22,22 @@ Shape = tuple[int, ...]
 PROGRAMS = Path(__file__).with_name("programs")
 BYTES = 4
 SEED = 7
+LEARNING = 0.1
+"""The learning rate of a training step: large enough for a forgotten step to show."""
 
 
 @record
 class Workload:
     """One row of the table.
 
-    ``program`` names a file of ``bench/programs`` and the definition in it. ``flops`` are the multiplications and
-    additions of the definition; powers, divisions and comparisons count nothing.
+    ``program`` names a file of ``bench/programs`` and the definition in it; ``outputs`` are the shapes of its outputs.
+    ``flops`` are the multiplications and additions of the definition; powers, divisions and comparisons count nothing.
     """
 
     name: str
     program: str
     inputs: Mapping[str, Shape]
-    output: Shape
+    outputs: tuple[Shape, ...]
     flops: int
 
     def bytes_in(self) -> int:
@@ -43,37 +45,45 @@ class Workload:
         return BYTES * sum(math.prod(shape) for shape in self.inputs.values())
 
     def bytes_out(self) -> int:
-        """The bytes of the output, written once."""
-        return BYTES * math.prod(self.output)
+        """The bytes of all outputs, each written once."""
+        return BYTES * sum(math.prod(shape) for shape in self.outputs)
 
 
 def arrays_of(workload: Workload) -> dict[str, Array]:
-    """Inputs by name, the same in every run: normal numbers, weights scaled so that layers keep their size."""
+    """Inputs by name, the same in every run."""
     random = np.random.default_rng(SEED)
-    found = {}
-    for name, shape in workload.inputs.items():
-        array = random.standard_normal(shape, np.float32)
-        if name.startswith("w"):
-            fan_in = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
-            array *= np.float32(math.sqrt(2 / fan_in))
-        found[name] = array
-    return found
+    return {name: _array(random, name, shape, workload) for name, shape in workload.inputs.items()}
+
+
+def _array(random: np.random.Generator, name: str, shape: Shape, workload: Workload) -> Array:
+    """Normal numbers, weights scaled so that layers keep their size; numbers of classes; a rate of learning."""
+    if name == "label":
+        return random.integers(0, workload.inputs["class"][0], shape, dtype=np.int32)
+    if name == "class":
+        return np.arange(shape[0], dtype=np.int32)
+    if name == "rate":
+        return np.array(LEARNING / workload.inputs["label"][0], np.float32)
+    array = random.standard_normal(shape, np.float32)
+    if name.startswith("w"):
+        fan_in = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
+        array *= np.float32(math.sqrt(2 / fan_in))
+    return array
 
 
 def _matmul(name: str, m: int, k: int, n: int) -> Workload:
-    return Workload(name, "matmul", {"a": (m, k), "b": (k, n)}, (m, n), 2 * m * k * n)
+    return Workload(name, "matmul", {"a": (m, k), "b": (k, n)}, ((m, n),), 2 * m * k * n)
 
 
 def _bmm(name: str, z: int, m: int, k: int, n: int) -> Workload:
-    return Workload(name, "bmm", {"a": (z, m, k), "b": (z, k, n)}, (z, m, n), 2 * z * m * k * n)
+    return Workload(name, "bmm", {"a": (z, m, k), "b": (z, k, n)}, ((z, m, n),), 2 * z * m * k * n)
 
 
 def _matvec(name: str, m: int, k: int) -> Workload:
-    return Workload(name, "matvec", {"a": (m, k), "x": (k,)}, (m,), 2 * m * k)
+    return Workload(name, "matvec", {"a": (m, k), "x": (k,)}, ((m,),), 2 * m * k)
 
 
 def _rows(name: str, program: str, shape: Shape, output: Shape, flops: int) -> Workload:
-    return Workload(name, program, {"x": shape}, output, flops)
+    return Workload(name, program, {"x": shape}, (output,), flops)
 
 
 def _reduction(name: str, program: str, m: int, n: int) -> Workload:
@@ -82,32 +92,48 @@ def _reduction(name: str, program: str, m: int, n: int) -> Workload:
 
 
 def _fma_relu(name: str, n: int) -> Workload:
-    return Workload(name, "fma_relu", {"a": (n,), "b": (n,), "c": (n,)}, (n,), 2 * n)
+    return Workload(name, "fma_relu", {"a": (n,), "b": (n,), "c": (n,)}, ((n,),), 2 * n)
 
 
 def _layer_norm(name: str, m: int) -> Workload:
     inputs = {"x": (m, 1024), "scale": (1024,), "shift": (1024,)}
-    return Workload(name, "layer_norm", inputs, (m, 1024), 7 * m * 1024)
+    return Workload(name, "layer_norm", inputs, ((m, 1024),), 7 * m * 1024)
 
 
 def _attention(name: str, heads: int, length: int) -> Workload:
     shape = (heads, length, 64)
     inputs = {"q": shape, "k": shape, "v": shape}
-    return Workload(name, "attention", inputs, shape, 4 * heads * length * length * 64)
+    return Workload(name, "attention", inputs, (shape,), 4 * heads * length * length * 64)
 
 
 def _conv3x3(name: str, c: int, o: int, h: int, w: int) -> Workload:
     inputs = {"x": (1, c, h, w), "weights": (o, c, 3, 3)}
-    return Workload(name, "conv3x3", inputs, (1, o, h, w), 2 * o * c * 9 * h * w)
+    return Workload(name, "conv3x3", inputs, ((1, o, h, w),), 2 * o * c * 9 * h * w)
 
 
 def _mlp(name: str, batch: int, widths: Shape) -> Workload:
-    inputs: dict[str, Shape] = {"x": (batch, widths[0])}
-    flops = 0
+    inputs = {"x": (batch, widths[0])} | _layers(widths)
+    flops = sum(2 * batch * before * after for before, after in itertools.pairwise(widths))
+    return Workload(name, "mlp", inputs, ((batch, widths[-1]),), flops)
+
+
+def _mlp_train(name: str, batch: int, widths: Shape) -> Workload:
+    layers, classes = _layers(widths), widths[-1]
+    inputs = (
+        {"x": (batch, widths[0])} | layers | {"label": (batch,), "class": (classes,), "rate": ()}
+    )
+    products = [2 * batch * before * after for before, after in itertools.pairwise(widths)]
+    return Workload(
+        name, "mlp_train", inputs, tuple(layers.values()), 3 * sum(products) - products[0]
+    )
+
+
+def _layers(widths: Shape) -> dict[str, Shape]:
+    """Weights and biases by name."""
+    found: dict[str, Shape] = {}
     for n, (before, after) in enumerate(itertools.pairwise(widths), start=1):
-        inputs[f"w{n}"], inputs[f"b{n}"] = (before, after), (after,)
-        flops += 2 * batch * before * after
-    return Workload(name, "mlp", inputs, (batch, widths[-1]), flops)
+        found |= {f"w{n}": (before, after), f"b{n}": (after,)}
+    return found
 
 
 MILLIONS_16 = 1 << 24
@@ -134,6 +160,7 @@ FULL = (
     _attention("attention 8 x 1024 x 64", 8, 1024),
     _conv3x3("conv 3x3 64 to 64, 56 x 56", 64, 64, 56, 56),
     _mlp("MLP 784-512-512-10, batch 128", 128, (784, 512, 512, 10)),
+    _mlp_train("training step of that MLP", 128, (784, 512, 512, 10)),
 )
 """The workloads that are timed."""
 
@@ -153,5 +180,6 @@ QUICK = (
     _attention("attention", 2, 9),
     _conv3x3("conv 3x3", 3, 5, 7, 9),
     _mlp("MLP", 3, (17, 9, 11, 5)),
+    _mlp_train("training step", 3, (17, 9, 11, 5)),
 )
 """Every program, tiny: shows that all of this works, not how fast it is."""

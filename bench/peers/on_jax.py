@@ -37,7 +37,7 @@ def _prepare(jax: Any, function: Callable[..., Any]) -> Callable[[Workload, Arra
     def prepare(_: Workload, arrays: Arrays) -> Call:
         given = [jax.numpy.asarray(array) for array in arrays.values()]
         compiled = jax.jit(function).lower(*given).compile()
-        return lambda: compiled(*given).block_until_ready()
+        return lambda: jax.block_until_ready(compiled(*given))
 
     return prepare
 
@@ -59,6 +59,16 @@ def _functions(jax: Any) -> dict[str, Callable[..., Any]]:
         w1, b1, w2, b2, w3, b3 = layers
         return jax.nn.relu(jax.nn.relu(x @ w1 + b1) @ w2 + b2) @ w3 + b3
 
+    def mlp_train(x: Any, *given: Any) -> Any:
+        *parameters, label, classes, rate = given
+
+        def loss(layers: Any) -> Any:
+            logs = jax.nn.log_softmax(mlp(x, *layers))
+            return -jax.numpy.where(label[:, None] == classes, logs, 0).sum()
+
+        gradients = jax.grad(loss)(parameters)
+        return [old - rate * by for old, by in zip(parameters, gradients, strict=True)]
+
     return {
         "matmul": lambda a, b: a @ b,
         "bmm": lambda a, b: a @ b,
@@ -74,4 +84,5 @@ def _functions(jax: Any) -> dict[str, Callable[..., Any]]:
         "attention": attention,
         "conv3x3": conv3x3,
         "mlp": mlp,
+        "mlp_train": mlp_train,
     }

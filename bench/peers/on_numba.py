@@ -109,7 +109,7 @@ def calls(threads: int) -> Calls:
 def _prepare(compiled: Callable[..., None]) -> Callable[[Workload, Arrays], Call]:
     def prepare(workload: Workload, arrays: Arrays) -> Call:
         given = tuple(arrays.values())
-        out = np.empty(workload.output, np.float32)
+        out = np.empty(workload.outputs[0], np.float32)
 
         def call() -> Any:
             compiled(*given, out)

@@ -27,11 +27,13 @@ def calls(_: int) -> Calls:
         "attention": _attention,
         "conv3x3": _conv3x3,
         "mlp": _mlp,
+        "mlp_train": _mlp_train,
     }
 
 
 def _out(workload: Workload) -> Any:
-    return np.empty(workload.output, np.float32)
+    (shape,) = workload.outputs
+    return np.empty(shape, np.float32)
 
 
 def _product(workload: Workload, arrays: Arrays) -> Call:
@@ -164,5 +166,42 @@ def _mlp(workload: Workload, arrays: Arrays) -> Call:
         np.maximum(second, 0, out=second)
         layer(second, w3, b3, out)
         return out
+
+    return call
+
+
+def _mlp_train(workload: Workload, arrays: Arrays) -> Call:
+    x, w1, b1, w2, b2, w3, b3, label, _, rate = arrays.values()
+    made = [np.empty(shape, np.float32) for shape in workload.outputs]
+    values = [np.empty((len(x), len(bias)), np.float32) for bias in (b1, b2, b3)]
+    rows = np.arange(len(x))
+
+    def layer(given: Any, weights: Any, bias: Any, made: Any) -> None:
+        np.matmul(given, weights, out=made)
+        np.add(made, bias, out=made)
+
+    def step(given: Any, weights: Any, bias: Any, by: Any, new: Any) -> None:
+        np.matmul(given.T, by, out=new[0])
+        for old, changed in ((weights, new[0]), (bias, np.sum(by, 0, out=new[1]))):
+            np.multiply(changed, rate, out=changed)
+            np.subtract(old, changed, out=changed)
+
+    def call() -> Any:
+        first, second, last = values
+        layer(x, w1, b1, first)
+        np.maximum(first, 0, out=first)
+        layer(first, w2, b2, second)
+        np.maximum(second, 0, out=second)
+        layer(second, w3, b3, last)
+        _softmax_into(last, last)
+        last[rows, label] -= 1
+        by_second = last @ w3.T
+        by_second *= second > 0
+        by_first = by_second @ w2.T
+        by_first *= first > 0
+        step(second, w3, b3, last, made[4:])
+        step(first, w2, b2, by_second, made[2:4])
+        step(x, w1, b1, by_first, made[:2])
+        return made
 
     return call

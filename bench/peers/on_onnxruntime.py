@@ -91,7 +91,7 @@ def _prepare(nodes: list[Any], constants: tuple[str, ...], threads: int) -> Prep
             for name, array in arrays.items()
             if name not in constants
         ]
-        made = [helper.make_tensor_value_info("out", FLOAT, workload.output)]
+        made = [helper.make_tensor_value_info("out", FLOAT, workload.outputs[0])]
         known = [onnx.numpy_helper.from_array(arrays[name], name) for name in constants]
         graph = helper.make_graph(nodes, "workload", given, made, known)
         opsets = [helper.make_opsetid("", OPSET)]
@@ -106,8 +106,8 @@ def _prepare(nodes: list[Any], constants: tuple[str, ...], threads: int) -> Prep
             if name not in constants:
                 value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
                 binding.bind_ortvalue_input(name, value)
-        out = np.empty(workload.output, np.float32)
-        binding.bind_output("out", "cpu", 0, np.float32, workload.output, out.ctypes.data)
+        out = np.empty(workload.outputs[0], np.float32)
+        binding.bind_output("out", "cpu", 0, np.float32, out.shape, out.ctypes.data)
 
         def call() -> Any:
             session.run_with_iobinding(binding)

@@ -19,6 +19,15 @@ def _mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any) -> Any:  
     return torch.addmm(b3, second, w3)
 
 
+def _mlp_train(x: Any, *given: Any) -> Any:
+    *parameters, label, _, rate = given
+    with torch.enable_grad():
+        leaves = [parameter.detach().requires_grad_() for parameter in parameters]
+        loss = functional.cross_entropy(_mlp(x, *leaves), label.long(), reduction="sum")
+        gradients = torch.autograd.grad(loss, leaves)
+    return [old - rate * by for old, by in zip(parameters, gradients, strict=True)]
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": lambda a, b: a @ b,
     "bmm": torch.bmm,
@@ -36,6 +45,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     ],
     "conv3x3": lambda x, w: functional.conv2d(x, w, padding=1),
     "mlp": _mlp,
+    "mlp_train": _mlp_train,
 }
 """By program."""
 
@@ -51,7 +61,7 @@ def _prepare(function: Callable[..., Any]) -> Callable[[Workload, Arrays], Call]
         tensors = [torch.from_numpy(array) for array in arrays.values()]
 
         def call() -> Any:
-            with torch.inference_mode():
+            with torch.no_grad():
                 return function(*tensors)
 
         return call

@@ -14,10 +14,12 @@ from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
 from ilang.core.notation.layout import format_module
+from ilang.core.notation.module import parse_module
+from ilang.core.pipeline import module_graph
 from ilang.core.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = Workload("sums", "row_sum", {"x": (3, 5)}, (3,), 15)
+SMALL = Workload("sums", "row_sum", {"x": (3, 5)}, ((3,),), 15)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +102,7 @@ def test_who_is_wrong_is_left_out(limits: Limits) -> None:
 def test_the_limit_is_the_longer_of_work_and_traffic(limits: Limits) -> None:
     least = dict.fromkeys(limits.calls(SMALL), 1.0)
     assert limits.seconds(SMALL, least) == 1.0
-    work = Workload("work", "matmul", {"a": (1, 1)}, (1, 1), 10**12)
+    work = Workload("work", "matmul", {"a": (1, 1)}, ((1, 1),), 10**12)
     assert 1.0 < limits.seconds(work, least)
     assert all(call() is not None for call in limits.calls(SMALL).values())
 
@@ -114,7 +116,8 @@ def test_programs_are_plain_and_complete() -> None:
     for path in files.values():
         text = path.read_text("utf-8")
         assert text.startswith("# ")
-        assert "|" not in text.replace("(I | ", "("), "no schedules"
+        graph = module_graph(parse_module(Source(path.name, text)), path.stem)
+        assert all(getattr(node, "schedule", None) is None for node in graph.nodes), "no schedules"
         assert format_module(Source(path.name, text)) == text
 
 
@@ -124,7 +127,7 @@ def test_numpy_peer_has_everything(workload: Workload) -> None:
     call = peers.calls_of("NumPy", 1)[workload.program](workload, arrays)
     right = references.expected(workload.program, arrays)
     assert references.mistake(call(), right) is None
-    assert right.shape == workload.output
+    assert tuple(output.shape for output in right) == workload.outputs
 
 
 def test_unknown_peers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,9 +139,27 @@ def test_unknown_peers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_plug_in() -> None:
     quick = {workload.program: workload for workload in QUICK}
-    for family, prepare in anchors_plugin.CONTESTANTS["ours"].items():
-        program, _ = anchors_plugin.PROGRAMS[family]
+    for family, (program, _) in anchors_plugin.PROGRAMS.items():
+        prepare = anchors_plugin.CONTESTANTS["ours"][family]
         arrays = workloads.arrays_of(quick[program])
         given = {"w" if name == "weights" else name: array for name, array in arrays.items()}
         right = references.expected(program, arrays)
-        assert references.mistake(prepare(given, 1, None)(), right) is None
+        assert references.mistake(prepare(given, 1, {})(), right) is None
+
+
+@pytest.mark.slow
+def test_plug_in_trains() -> None:
+    workload = next(workload for workload in QUICK if workload.program == "mlp_train")
+    arrays = workloads.arrays_of(workload)
+    (rows, _), names = workload.inputs["x"], [name for name in arrays if name[0] in "wb"]
+    start, wide = arrays["w2"].copy(), {name: arrays[name].astype(np.float64) for name in arrays}
+    wide["rate"] = np.array(anchors_plugin.LEARNING / rows)
+    for _ in range(3):
+        made = references.REFERENCES["mlp_train"](**wide)
+        wide |= dict(zip(names, made, strict=True))
+    given = {name: arrays[name] for name in ("x", *names)} | {"y": arrays["label"]}
+    dimensions = {"B": rows, "D": (17, 9, 11, 5)}
+    call = anchors_plugin.CONTESTANTS["ours"]["mlptrain"](given, 1, dimensions)
+    found = [call().copy() for _ in range(3)][-1]
+    assert np.abs(found - wide["w2"]).max() < 0.01 * np.abs(wide["w2"] - start).max()
+    assert np.array_equal(arrays["w2"], start)
