@@ -216,8 +216,8 @@ class TileText:
         stores = [s.value for s in self.inner if isinstance(s, Store)]
         return sums == stores and all(s.primitive == "add" for s in sums)
 
-    def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
-        """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
+    def _uses(self, some: bool) -> tuple[set[int], set[int], set[int]]:
+        """The sizes, the buffers and the loop variables from outside that the function uses, or that of ``some``."""
         sizes: set[int] = set()
         buffers: set[int] = set()
         used: set[int] = set()
@@ -241,7 +241,12 @@ class TileText:
             own.add(loop.variable)
             sizes |= {loop.size} if loop.rest is None else {loop.size, loop.rest.size}
             used |= set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+        return sizes, buffers, used - own
+
+    def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
+        """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
         parameters, arguments = [], []
+        sizes, buffers, used = self._uses(some)
         for n in sorted(n for n in sizes if self.program.sizes[n].fixed is None):
             parameters.append(f"int64_t {self.spelling.size(n)}")
             arguments.append(self.spelling.size(n))
@@ -249,12 +254,22 @@ class TileText:
             buffer = self.program.buffers[number]
             parameters.append(f"const {C_TYPES[buffer.dtype]} *restrict {identifier(buffer.name)}")
             arguments.append(identifier(buffer.name))
-        for variable in sorted(used - own):
+        for variable in sorted(used):
             parameters.append(f"int64_t {self.spelling.variable(variable)}")
             arguments.append(self.spelling.variable(variable))
+        for number, dtype in self._given():
+            parameters.append(f"{C_TYPES[dtype]} {self.spelling.local(number)}")
+            arguments.append(self.spelling.local(number))
         name = identifier(self.program.buffers[self.tile.buffer].name)
         parameters.append(f"{C_TYPES[self.dtype]} *restrict {name}")
         return parameters, [*arguments, name]
+
+    def _given(self) -> list[tuple[int, str]]:
+        """The scalar variables that are computed outside the tile and used in it, with their types."""
+        own = {s.variable for s in self.inner if isinstance(s, Define)}
+        scalars = (s.value for s in self.inner if isinstance(s, (Define, Store)))
+        locals_ = {p for scalar in scalars for p in walk(scalar) if isinstance(p, Local)}
+        return sorted((p.variable, p.dtype) for p in locals_ if p.variable not in own)
 
     def call(self) -> str:
         """The call of the function."""

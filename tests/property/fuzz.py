@@ -67,6 +67,7 @@ def fuzz_specs(seed: int, count: int, options: argparse.Namespace, modes: tuple[
     print(f"specifications    {total.programs}, {total.runs} calls, each twice")
     print(f"elements compared {total.elements}; by the solver of rows too: {total.by_rows} runs")
     print(f"refused alike     {total.misfits}")
+    print(f"with a schedule   {total.schedules}; refused by a rule: {total.refused}")
     print(f"failures          {len(total.failures)}")
     for number, step, message in total.failures[:KEPT]:
         print(f"\nseed {number}: {step}: {message}")

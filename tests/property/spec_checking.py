@@ -18,6 +18,7 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from tests.property import native, specs
+from tests.property.spec_schedules import scheduled
 from tests.property.specs import Array, Program, Spec
 
 CLOSE = 1e-5
@@ -33,6 +34,8 @@ class Tally:
     elements: int = 0
     by_rows: int = 0
     misfits: int = 0
+    schedules: int = 0
+    refused: int = 0
     failures: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
@@ -60,6 +63,9 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
         tally.programs += 1
         program = specs.generate(seed)
         try:
+            if seed % 2:
+                program, given, refused = scheduled(program, random.Random(seed))
+                tally.schedules, tally.refused = tally.schedules + given, tally.refused + refused
             one = _lowered(seed, program, f"p{len(lowered)}")
             _by_oracle(one, tally)
             lowered.append(one)

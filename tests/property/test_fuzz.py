@@ -66,6 +66,7 @@ def test_random_specifications(seed: int, count: int, mode: str) -> None:
     assert tally.runs
     assert tally.by_rows
     assert tally.misfits
+    assert tally.schedules
 
 
 def test_random_specifications_have_every_form() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ilang import i
 from ilang.codegen import toolchain
 from ilang.codegen.targets import c
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -55,3 +56,16 @@ def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
         exact = a.astype(np.float64) @ b.astype(np.float64)
         bound = 1e-5 * (np.abs(a).astype(np.float64) @ np.abs(b)) + 1e-30
         assert (np.abs(out - exact) <= bound).all(), (m, k, n)
+
+
+@pytest.mark.parametrize("acc", ["+", ">"])
+def test_a_tile_takes_what_is_computed_outside_it(acc: str) -> None:
+    """The factor of each row is a sum in a scalar variable, computed once, outside the function of the tile."""
+    product = "c*jx~cjx | x:16,j:4 | c 0 x j j' x'"
+    component = i(f"+ca~c >> {product} >> {acc}cjx~cx | x:16,j:4 | c x j j' x' 0")
+    assert "_tile0_part(" in component.source("c")
+    random = np.random.default_rng(0)
+    for shapes in (((3, 4), (2, 16)), ((1, 4), (5, 24)), ((2, 0), (9, 33)), ((2, 3), (0, 1))):
+        sums, values = (random.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
+        expected = component(sums, values, target="numpy")
+        assert np.array_equal(component(sums, values), expected)
