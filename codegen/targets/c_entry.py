@@ -269,11 +269,10 @@ static inline int threads(size_t scratch_bytes)
 {{
 #ifdef _OPENMP
     const int most = omp_get_max_threads();
-    return most < scratches(scratch_bytes) ? most : scratches(scratch_bytes);
 #else
-    (void)scratch_bytes;
-    return 1;
+    const int most = 1;
 #endif
+    return most < scratches(scratch_bytes) ? most : scratches(scratch_bytes);
 }}
 
 /* the number of the calling thread among those that share a loop */

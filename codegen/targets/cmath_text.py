@@ -18,7 +18,7 @@ HEAD = """
 #error "these functions need each operation rounded as written: no -ffast-math, and on 32-bit x86 -mfpmath=sse"
 #endif
 #ifdef __GNUC__
-#define INLINED static inline __attribute__((always_inline))
+#define INLINED static inline __attribute__((always_inline, unused)) /* some serve machines with FUSED alone */
 #else
 #define INLINED static inline
 #endif

@@ -20,7 +20,7 @@ UNITS = {
     "machine": ("-O2", "-march=native"),
     "plain": ("-O2",),
     "avx2": ("-O2", "-mavx2", "-mfma"),
-    "sanitized": ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"),
+    "sanitized": ("-O1", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 }
 EXTENTS = [
     *((1, 1, 1), (6, 512, 64), (7, 513, 65), (9, 33, 8), (13, 1, 48), (128, 128, 128)),
