@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import schedules  # noqa: E402 - found through the line above
+from tests.property import native, schedules  # noqa: E402 - found through the line above
 from tests.property.checking import Tally, check  # noqa: E402
 
 MODES = ("sanitized", "sanitized", "threads", "sanitized", "fast")
@@ -43,12 +43,14 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--mode", choices=sorted(native.MODES), help="compile every batch this way")
     options = parser.parse_args()
+    modes = MODES if options.mode is None else (options.mode,)
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     total, refused, started = Tally(), Counter[str](), time.monotonic()
     todo = [
-        (seed + at, min(BATCH, options.programs - at), MODES[number % len(MODES)])
+        (seed + at, min(BATCH, options.programs - at), modes[number % len(modes)])
         for number, at in enumerate(range(0, options.programs, BATCH))
     ]
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:

@@ -37,7 +37,9 @@ MODES: dict[str, tuple[str, ...]] = {
     "avx2": ("-O3", "-mavx2", "-mfma"),
     "baseline": ("-O3",),
     "threads": ("-O1", "-fopenmp"),
+    "races": ("-O1", "-g1", "-fopenmp", "-fsanitize=thread"),
 }
+"""Flags by mode. Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``."""
 STRICT = (
     "-Wall",
     "-Werror=vla",
@@ -85,7 +87,7 @@ def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answ
 def source(batch: Sequence[Program], mode: str) -> str:
     """Every program of a batch and a main function, as one C text."""
     text = c.emit_source(batch, "batch")
-    if mode == "threads":
+    if mode in ("threads", "races"):
         text = text.replace(f"work < {c_entry.ENOUGH}", "work < 2")
     return text + DRIVER.replace("ENTRIES", "\n".join(_entries(batch)))
 
@@ -151,6 +153,7 @@ def _answers(batch: Sequence[Program], calls: Sequence[Call], folder: Path) -> l
         **os.environ,
         "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
         "UBSAN_OPTIONS": "print_stacktrace=1",
+        "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=99",
         "OMP_NUM_THREADS": "2",
         "OMP_DYNAMIC": "false",
     }
