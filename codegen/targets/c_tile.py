@@ -311,15 +311,23 @@ class TileText:
         yield "#endif"
 
     def _fitting(self, held: int, vector: int) -> tuple[int, int]:
-        """The rows and the lanes of a part of the tile that some bytes hold; one vector of each row at least."""
+        """The rows and the lanes of a part of the tile that some bytes hold: the most products per element read.
+
+        One vector of each row at least; a tile of more than two dimensions has all of its rows.
+        """
         rows, lanes, size = prod(self.dims[:-1]), self.dims[-1], BYTES[self.dtype]
         unit = min(vector // size, self.lanes)
+        heights = (
+            [n for n in range(1, rows + 1) if rows % n == 0] if len(self.dims) == 2 else [rows]
+        )
         fits = [
-            n for n in range(unit, lanes + 1, unit) if lanes % n == 0 and rows * n * size <= held
+            (height, n)
+            for height in heights
+            for n in range(unit, lanes + 1, unit)
+            if lanes % n == 0 and height * n * size <= held
         ]
-        if fits or len(self.dims) != 2:
-            return rows, max(fits, default=unit)
-        return max(n for n in range(1, rows + 1) if rows % n == 0 and n * unit * size <= held), unit
+        best = max(fits, key=lambda fit: (_products(fit[0], fit[1] // unit), fit), default=None)
+        return best or (rows if len(self.dims) != 2 else 1, unit)
 
     def _some(self) -> Iterator[str]:
         """The function of a part of the tile; how much that is, is constant where it is called."""
@@ -455,6 +463,11 @@ class TileText:
         yield f"#pragma GCC unroll {self._most_parts()}"
         yield f"{INDENT}{INDENT}for (int part = 0; part < parts_at_once; ++part) {statement}"
         yield f"{INDENT}}}"
+
+
+def _products(rows: int, vectors: int) -> float:
+    """Products of a part of a tile, per vector and row that are read for them."""
+    return rows * vectors / (rows + vectors)
 
 
 ACC = "in_registers"

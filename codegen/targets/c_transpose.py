@@ -137,6 +137,29 @@ static inline void transpose_square_{dtype}(
         }}
     }}
 }}
+
+/* the same of half as many rows: two columns are a vector */
+static inline void transpose_half_{dtype}(
+    {c_type} *restrict to, int64_t step, const {c_type} *restrict from, int64_t stride)
+{{
+    {kind} half[lanes_{kind} / 2], next[lanes_{kind} / 2];
+#pragma GCC unroll {most // 2}
+    for (int row = 0; row < lanes_{kind} / 2; ++row) half[row] = *(const {kind}u *)&from[row * stride];
+#pragma GCC unroll {most.bit_length() - 2}
+    for (int stage = 1; stage < {kind}_stages; ++stage) {{
+#pragma GCC unroll {most // 4}
+        for (int row = 0; row < lanes_{kind} / 4; ++row) {{
+            next[2 * row] = {kind}_low(half[row], half[row + lanes_{kind} / 4]);
+            next[2 * row + 1] = {kind}_high(half[row], half[row + lanes_{kind} / 4]);
+        }}
+#pragma GCC unroll {most // 2}
+        for (int row = 0; row < lanes_{kind} / 2; ++row) half[row] = next[row];
+    }}
+#pragma GCC unroll {most}
+    for (int column = 0; column < lanes_{kind}; ++column) {{
+        memcpy(&to[column * step], (const {c_type} *)half + column * (lanes_{kind} / 2), sizeof({kind}) / 2);
+    }}
+}}
 """
     yield from text.split("\n")
 
@@ -174,6 +197,19 @@ static void transpose_{dtype}(
             }}
         }}
         if (lines) past_end();
+        return;
+    }}
+    if (rows >= lanes_{kind} / 2 && columns >= lanes_{kind}) {{
+        const int64_t high = rows >= lanes_{kind} ? lanes_{kind} : lanes_{kind} / 2;
+        for (int64_t row = 0; row < rows; row += high) {{
+            for (int64_t column = 0; column < columns; column += lanes_{kind}) {{
+                const int64_t r = min_i64(row, rows - high), c = min_i64(column, columns - lanes_{kind});
+                {c_type} *const target = to + first + c * step + r;
+                const {c_type} *const source = from + origin + r * stride + c;
+                if (rows >= lanes_{kind}) transpose_square_{dtype}(target, step, source, stride, 0);
+                else transpose_half_{dtype}(target, step, source, stride);
+            }}
+        }}
         return;
     }}
 #else

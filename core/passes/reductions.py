@@ -197,7 +197,14 @@ class Reductions(Loops, ABC):
         blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
         scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks))
         if use is not None:
-            self._over_lanes(frame, scope, tile.lanes, lambda body: use(body, element()))
+            order = tile.lanes if tile.head else self._as_stored(frame, tile)
+            self._over_lanes(frame, scope, order, lambda body: use(body, element()))
+
+    @staticmethod
+    def _as_stored(frame: Frame, tile: Shape) -> tuple[Loop, ...]:
+        """The loops of a tile in the order in which its elements stand in the result."""
+        outputs = frame.node.output_axes()
+        return tuple(sorted(tile.lanes, key=lambda loop: (outputs.index(loop.axis), loop.part)))
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""

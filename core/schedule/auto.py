@@ -24,16 +24,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.roots import Kernels, readers_of
-from ilang.core.schedule.tile import Factors, Tiling, blocked, tiling, transposed
-
-Access = tuple[Affine, ...]
+from ilang.core.schedule.tile import Access, Factors, Tiling, blocked, tiling, transposed
 
 UNIT_STRIDE = 1.0
 WIDE_STRIDE = 8.0
@@ -89,7 +86,7 @@ class _Choice:
         self._go_by_rows()
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
-        self.packs: dict[int, tuple[int, int]] = {}
+        self.packs: dict[int, tuple[int, int, bool]] = {}
         self.across: dict[int, tuple[int, int]] = {}
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
         self.kernels = Kernels(shaped, self.provenance)
@@ -199,7 +196,7 @@ class _Choice:
             return nest
         own = self.tilings[value]
         if own is not None and nest.order == own.order():
-            self.packs[value] = (own.rows, own.lanes)
+            self.packs[value] = (own.rows, own.lanes, own.windows)
         self._root(value, nest)
         return replace(nest, sites=self._sites(value, node, nest))
 
@@ -273,11 +270,15 @@ class _Choice:
         """Rule 7: give contractions that meet in blocks of rows their loops."""
         for value in range(len(self.shaped.nodes)):
             tile = self.tilings[value]
-            if tile is None:
+            if tile is None or tile.windows:
                 continue
             for made, pairs in self._reached(value):
                 found = self._found(made)
-                if found is None or not self._is_reduced(made, found[1].get(found[0].lanes)):
+                if (
+                    found is None
+                    or found[0].windows
+                    or not self._is_reduced(made, found[1].get(found[0].lanes))
+                ):
                     continue
                 ours = {own: pairs[at] for own, at in found[1].items() if at in pairs}
                 below = found[0].by_rows()
@@ -436,11 +437,14 @@ class _Choice:
             blocks = nest.order[-1].part == 1
             is_across = last in walked and other not in walked and read.index[-1].axis() == other
             return len(nest.order) - 2 if blocks and is_across else None
-        rows, lanes = self.packs.get(value, (-1, -1))
+        rows, lanes, windows = self.packs.get(value, (-1, -1, False))
         terms = [term for index in read.index for term in index.terms]
         axes = [axis for _, axis in terms]
-        if lanes not in axes or rows in axes or any(c < 1 for c, _ in terms):
+        copied = lanes in axes or (windows and rows in axes)
+        if not copied or {rows, lanes} <= set(axes) or any(c < 1 for c, _ in terms):
             return None
+        if windows:
+            return next(n for n, loop in enumerate(nest.order) if loop.axis not in axes)
         place = nest.order.index(Loop(lanes))
         return min(place + 1, nest.order.index(Loop(rows)))
 
@@ -456,8 +460,8 @@ class _Choice:
             return self._tiled_site(value, read.value, pairs, nest)
         back = _inverse(pairs)
         if value in self.packs and self.inlined[read.value]:
-            rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value])
-            self.packs[read.value] = (rows, lanes)
+            rows, lanes = (back.get(axis, [-1])[0] for axis in self.packs[value][:2])
+            self.packs[read.value] = (rows, lanes, self.packs[value][2])
         if value in self.across and self.inlined[read.value]:
             other, last = (back.get(axis, [-1])[0] for axis in self.across[value])
             self.across[read.value] = (other, last)

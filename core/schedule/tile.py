@@ -5,6 +5,11 @@ axes then reads each element once for many results: its elements stay in registe
 what runs along the lanes stands packed beside them.
 
     order: other output axes, j, i, reduced parts, i', j'        j: lanes, i: rows
+
+The rows of a convolution walk a window of an operand: its lanes are along another axis than those of the window, so
+that what is packed is the other operand, once, and each block of windows is copied once, padding included.
+
+    order: axes of both, axes of the window's operand, blocks of windows, j, others, i, reduced parts, i', j'
 """
 
 from __future__ import annotations
@@ -23,6 +28,9 @@ ROWS, LANES = 6, 64
 the text of a target computes some of the lanes at a time."""
 VECTOR = 16
 """Lanes that a row of a tile has a multiple of: a line of 64 bytes of f32."""
+WINDOW_ROWS, WINDOW_LANES, WINDOW_BLOCK = 8, 32, 4
+"""Rows and lanes of a tile of windows, 16 vectors, whose rows vectors transpose; and how many windows along the axis
+before the rows are copied together: what they share is copied once, and threads have something to share."""
 STRIP, TERMS = 2048, 8
 """Accumulators of a strip, 16 KB of f64, and the terms that are summed before they meet one."""
 BLOCK = (32, 64)
@@ -34,17 +42,22 @@ REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
 
 Factors = tuple[tuple[int, ...], ...]
+Access = tuple[Affine, ...]
 
 
 @record
 class Tiling:
-    """The axes and the splits of a tiled reduction; ``outer`` are its loops outside the tile's rows and lanes."""
+    """The axes and the splits of a tiled reduction; ``outer`` are its loops outside the tile's rows and lanes.
+
+    Of a tile of ``windows``, what its rows read is copied, and each copy stands outside the loops that do not walk it.
+    """
 
     rows: int
     lanes: int
     factors: tuple[tuple[int, ...], ...]
     outer: tuple[Loop, ...]
     inner: tuple[Loop, ...]
+    windows: bool = False
 
     def order(self) -> tuple[Loop, ...]:
         """All loops."""
@@ -60,9 +73,7 @@ class Tiling:
         return self.outer[-1].axis == self.lanes
 
 
-def tiling(
-    node: Assignment, sizes: Sequence[Size], accesses: Iterable[tuple[Affine, ...]]
-) -> Tiling | None:
+def tiling(node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access]) -> Tiling | None:
     """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
 
     Args:
@@ -89,7 +100,18 @@ def tiling(
     ]
     if not along or not rows:
         return None
+    width = sizes[node.sizes[rows[-1]]].fixed
+    if _slides(accesses, lanes) and (width is None or width >= VECTOR):
+        return _windows(node, sizes, accesses, lanes, rows[-1])
+    if _slides(accesses, rows[-1]):
+        return _windows(node, sizes, accesses, rows[-1], lanes)
     return _tiling(node, sizes, rows[-1], lanes)
+
+
+def _slides(accesses: Iterable[Access], axis: int) -> bool:
+    """Whether an axis moves windows forwards, and does nothing else."""
+    parts = [part for index in accesses for part in index if any(a == axis for _, a in part.terms)]
+    return all(part.axis() is None and all(c > 0 for c, _ in part.terms) for part in parts)
 
 
 def transposed(
@@ -163,29 +185,75 @@ def _balanced(extent: int | None) -> int:
     return -(-extent // -(-extent // ROWS)) if extent else ROWS
 
 
-def _narrowed(extent: int | None) -> int:
+def _narrowed(extent: int | None, lanes: int = LANES) -> int:
     """The lanes of a tile: no more vectors than a short row has."""
-    return min(LANES, -(-extent // VECTOR) * VECTOR) if extent else LANES
+    return min(lanes, -(-extent // VECTOR) * VECTOR) if extent else lanes
+
+
+def _terms(node: Assignment, sizes: Sequence[Size]) -> list[tuple[int, ...]]:
+    """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter."""
+    reduced = node.reduced_axes()
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    extents = [sizes[node.sizes[axis]].fixed for axis in reduced]
+    if prod(extent or MOST_TERMS + 1 for extent in extents) <= MOST_TERMS:
+        return factors
+    for axis, extent, factor in zip(reduced, extents, REDUCED[len(reduced)], strict=True):
+        factors[axis] = (factor,) if extent is None or extent > factor else ()
+    return factors
 
 
 def _tiling(node: Assignment, sizes: Sequence[Size], rows: int, lanes: int) -> Tiling:
-    reduced = node.reduced_axes()
-    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors = _terms(node, sizes)
     height, width = (sizes[node.sizes[axis]].fixed for axis in (rows, lanes))
     factors[rows], factors[lanes] = (_balanced(height),), (_narrowed(width),)
-    terms = prod(sizes[node.sizes[axis]].fixed or MOST_TERMS + 1 for axis in reduced)
-    for axis, factor in zip(reduced, REDUCED[len(reduced)], strict=True):
-        factors[axis] = (factor,) if terms > MOST_TERMS else ()
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
-    return Tiling(
-        rows,
-        lanes,
-        tuple(factors),
-        (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows)),
-        (
-            *(Loop(axis) for axis in reduced),
-            *(Loop(axis, 1) for axis in reduced if factors[axis]),
-            Loop(rows, 1),
-            Loop(lanes, 1),
-        ),
+    outer = (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows))
+    return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes))
+
+
+def _inner(
+    node: Assignment, factors: Sequence[tuple[int, ...]], rows: int, lanes: int
+) -> tuple[Loop, ...]:
+    """The loops of a tile: parts of the reduced axes, rows, lanes."""
+    reduced = node.reduced_axes()
+    return (
+        *(Loop(axis) for axis in reduced if factors[axis]),
+        *(Loop(axis, len(factors[axis])) for axis in reduced),
+        Loop(rows, 1),
+        Loop(lanes, 1),
     )
+
+
+def _windows(
+    node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access], rows: int, lanes: int
+) -> Tiling:
+    """A tile whose rows move windows of an operand."""
+    factors = _terms(node, sizes)
+    width = sizes[node.sizes[lanes]].fixed
+    factors[rows], factors[lanes] = (WINDOW_ROWS,), (_narrowed(width, WINDOW_LANES),)
+    others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
+    packed, moved = (
+        {a for index in accesses for part in index for _, a in part.terms if _has(index, axis)}
+        for axis in (lanes, rows)
+    )
+    blocks = [axis for axis in others if axis in moved - packed and _slides(accesses, axis)]
+    blocks = [axis for axis in blocks[-1:] if not sizes[node.sizes[axis]].is_few()]
+    for axis in blocks:
+        factors[axis] = (WINDOW_BLOCK,)
+    outside = sorted(
+        (axis for axis in others if axis in moved),
+        key=lambda axis: (axis not in packed, axis in blocks, others.index(axis)),
+    )
+    outer = (
+        *map(Loop, outside),
+        Loop(lanes),
+        *(Loop(axis) for axis in others if axis not in moved),
+        *(Loop(axis, 1) for axis in blocks),
+        Loop(rows),
+    )
+    return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes), True)
+
+
+def _has(index: Access, axis: int) -> bool:
+    """Whether an access walks an axis."""
+    return any(a == axis for part in index for _, a in part.terms)
