@@ -1,0 +1,100 @@
+"""Contractions whose rows move windows, padded or not, in every way that they are compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+from tests.property import native
+from tests.property.meaning import TYPES
+from tests.property.test_fuzz import needs_compiler
+
+Array = npt.NDArray[Any]
+
+PLANE = "nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx"
+CASES: dict[str, tuple[str, str, str, int, int, int]] = {
+    PLANE: ("ncyx", "ocuv", "noyx", 1, 1, 1),
+    "nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx": ("ncyx", "ocuv", "noyx", 0, 1, 1),
+    "nc(2y+u-1)(2x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx": ("ncyx", "ocuv", "noyx", 1, 2, 1),
+    "nc(y+2u-2)(x+2v-2)*ocuv~noyxcuv >> +noyxcuv~noyx": ("ncyx", "ocuv", "noyx", 2, 1, 2),
+    "nc(x+v-1)*ocv~noxcv >> +noxcv~nox": ("ncx", "ocv", "nox", 1, 1, 1),
+    "(x+v)*ov~oxv >> +oxv~ox": ("x", "ov", "ox", 0, 1, 1),
+    "c(y+u-1)(x+v-1)*ocuv~oyxcuv >> +oyxcuv~oyx": ("cyx", "ocuv", "oyx", 1, 1, 1),
+    "n(y+u-1)(x+v-1)c*uvco~nyxouvc >> +nyxouvc~nyxo": ("nyxc", "uvco", "nyxo", 1, 1, 1),
+    "ngc(y+u-1)(x+v-1)*gocuv~ngoyxcuv >> +ngoyxcuv~ngoyx": ("ngcyx", "gocuv", "ngoyx", 1, 1, 1),
+    "nc(y+u-1)(x+v-1)*pocuv~npoyxcuv >> +npoyxcuv~npoyx": ("ncyx", "pocuv", "npoyx", 1, 1, 1),
+    "c(z+t)(y+u)(x+v)*octuv~ozyxctuv >> +ozyxctuv~ozyx": ("czyx", "octuv", "ozyx", 0, 1, 1),
+    f"{PLANE} >> >noyx~noyx": ("ncyx", "ocuv", "noyx", 1, 1, 1),
+}
+"""Programs: the axes of the image, the weights and the result; padding, stride and dilation of the windows."""
+TAPS = {"x": "v", "y": "u", "z": "t"}
+SIZES = (
+    {"n": 1, "c": 3, "o": 33, "p": 2, "g": 1, "x": 9, "y": 5, "z": 3, "v": 3, "u": 3, "t": 3},
+    {"n": 2, "c": 35, "o": 65, "p": 1, "g": 2, "x": 17, "y": 10, "z": 4, "v": 2, "u": 3, "t": 2},
+    {"n": 3, "c": 70, "o": 8, "p": 3, "g": 3, "x": 8, "y": 8, "z": 8, "v": 3, "u": 1, "t": 1},
+    {"n": 1, "c": 1, "o": 1, "p": 1, "g": 1, "x": 1, "y": 1, "z": 1, "v": 1, "u": 1, "t": 1},
+    {"n": 2, "c": 0, "o": 9, "p": 2, "g": 1, "x": 12, "y": 9, "z": 9, "v": 3, "u": 3, "t": 1},
+    {"n": 0, "c": 4, "o": 40, "p": 8, "g": 2, "x": 30, "y": 13, "z": 2, "v": 4, "u": 5, "t": 2},
+    {"n": 9, "c": 9, "o": 0, "p": 9, "g": 9, "x": 9, "y": 9, "z": 9, "v": 1, "u": 2, "t": 3},
+    {"n": 1, "c": 61, "o": 16, "p": 9, "g": 8, "x": 41, "y": 1, "z": 8, "v": 3, "u": 1, "t": 1},
+)
+
+
+def _windows(image: Array, axes: str, sizes: dict[str, int], how: tuple[int, int, int]) -> Array:
+    """An image with an axis more for each axis that windows walk: their elements."""
+    pad, stride, dilation = how
+    for axis in [axis for axis in axes if axis in TAPS]:
+        at, taps = axes.index(axis), sizes[TAPS[axis]]
+        padded = np.pad(image, [(pad * (d == at),) * 2 for d in range(image.ndim)])
+        count = max(0, (padded.shape[at] - dilation * (taps - 1) - 1) // stride + 1)
+        index = np.arange(count)[:, None] * stride + np.arange(taps) * dilation
+        image = np.moveaxis(np.take(padded, index, at), at + 1, -1)
+    return image
+
+
+def _example(
+    case: tuple[str, str, str, int, int, int], sizes: dict[str, int], dtype: str
+) -> tuple[list[Array], Array]:
+    """Inputs, of whole numbers that sum exactly, and the result."""
+    image, weights, result, *how = case
+    numbers = np.random.default_rng(0)
+    inputs = [
+        numbers.integers(-3, 4, [sizes[axis] for axis in axes]).astype(TYPES[dtype])
+        for axes in (image, weights)
+    ]
+    seen = _windows(inputs[0], image, sizes, (how[0], how[1], how[2]))
+    taps = "".join(TAPS[axis] for axis in image if axis in TAPS)
+    return inputs, np.einsum(f"{image}{taps},{weights}->{result}", seen, inputs[1], optimize=True)
+
+
+def _fits(case: tuple[str, str, str, int, int, int], sizes: dict[str, int]) -> bool:
+    """Whether a window has a place in the image."""
+    image, *_, pad, _, dilation = case
+    axes = [axis for axis in image if axis in TAPS]
+    return all(sizes[axis] + 2 * pad > dilation * (sizes[TAPS[axis]] - 1) for axis in axes)
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline", "threads"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_windows(mode: str, dtype: str) -> None:
+    batch, calls, wanted = [], [], []
+    for number, (text, case) in enumerate(CASES.items()):
+        shaped = infer(graph_of(text_component(text), f"f{number}"), [dtype, dtype])
+        batch.append(lower(shaped))
+        for sizes in SIZES:
+            if not _fits(case, sizes):
+                continue
+            inputs, result = _example(case, sizes, dtype)
+            result = np.maximum(result, 0) if ">noyx" in text else result
+            given = [size.places[0] for size in shaped.sizes if size.is_argument()]
+            extents = tuple(inputs[place.number].shape[place.dim] for place in given)
+            calls.append(native.Call(number, extents, tuple(inputs), (result.shape,)))
+            wanted.append((text, sizes, result))
+    for answer, (text, sizes, result) in zip(native.run(batch, calls, mode), wanted, strict=True):
+        assert not answer.trouble, (text, sizes)
+        np.testing.assert_array_equal(answer.outputs[0], result, f"{text} {sizes}")
