@@ -76,7 +76,9 @@ def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) ->
     exact = terms > MOST_TERMS or dtype not in FLOATS
     head = tuple(loops[:first])
     staged = {nest.order.index(loop) + 1 for loop in head} & set(nest.sites)
-    added = node.acc == "+" and not exact and not staged and all(x.axis in reduced for x in head)
+    apart = len({x.axis for x in head}) == len(head)  # else one ends where the other says
+    added = node.acc == "+" and not exact and not staged and apart
+    added = added and all(x.axis in reduced for x in head)
     return Shape(
         () if added else head,
         head if added else (),

@@ -240,6 +240,9 @@ class _Choice:
         for own, ours in pairs.items():
             factors[ours] = tile.factors[own]
         order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
+        if node.acc is None:  # rows and lanes as they stand in the result
+            outputs = node.output_axes()
+            order[-2:] = sorted(order[-2:], key=lambda loop: outputs.index(loop.axis))
         return tuple(factors), tuple(order)
 
     def _found(self, value: int) -> tuple[Tiling, dict[int, int]] | None:

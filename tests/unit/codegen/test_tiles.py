@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ilang import i
+from ilang import i, load
 from ilang.codegen import toolchain
 from ilang.codegen.targets import c
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -69,3 +69,16 @@ def test_a_tile_takes_what_is_computed_outside_it(acc: str) -> None:
         sums, values = (random.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
         expected = component(sums, values, target="numpy")
         assert np.array_equal(component(sums, values), expected)
+
+
+def test_two_parts_of_an_axis_around_a_tile(tmp_path: Path) -> None:
+    """Where a part ends depends on the other, so they are loops around the tile, not blocks of it."""
+    place = tmp_path / "f.i"
+    place.write_text(
+        "f(a[i,k,9], b[k,9,j]) = ikl*klj~ijkl | i:6,j:16,k:64 | j 1 i k k' l i' j'"
+        " >> +ijkl~ij | i:6,j:16,k:64 | j i k k' l i' j' 0\n",
+        "utf-8",
+    )
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((7, 70, 9), (70, 9, 17)))
+    np.testing.assert_array_equal(load(place)["f"](a, b), np.einsum("ikl,klj->ij", a, b))
