@@ -141,7 +141,9 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
     yield from cmath.definitions(helpers & cmath.NAMES)
     for helper in sorted(helpers - cmath.NAMES):
         yield from _helper(helper)
-    moved = sorted({dtype for emission in emissions for dtype in emission.transposed()})
+    copied = [copy for emission in emissions for copy in emission.transposed()]
+    moved = sorted({copy.load.dtype for copy, _ in copied})
+    short = {copy.load.dtype for copy, is_short in copied if is_short}
     vectors = sorted(
         {name for emission in emissions for name in emission.vectors()}
         | {(dtype, c_transpose.lanes_in(dtype), "") for dtype in moved}
@@ -155,7 +157,7 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
         yield "#endif"
         yield ""
     for dtype in moved:
-        yield from c_transpose.helper(dtype)
+        yield from c_transpose.helper(dtype, dtype in short)
     yield from body
 
 
@@ -182,9 +184,9 @@ class _Emission:
         """The vector types that tiles use, and the functions on them."""
         return {helper for text in self.tiles.values() for helper in text.helpers()}
 
-    def transposed(self) -> set[str]:
-        """The element types of what is copied transposing."""
-        return {copy.load.dtype for copy in self._copies()}
+    def transposed(self) -> list[tuple[Transposing, bool]]:
+        """What is copied transposing, and whether its rows are known to be shorter than a vector."""
+        return [(copy, c_transpose.is_short(self.program, copy)) for copy in self._copies()]
 
     def _copies(self) -> list[Transposing]:
         """The loops that copy, transposing."""

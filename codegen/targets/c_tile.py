@@ -466,8 +466,8 @@ class TileText:
 
 
 def _products(rows: int, vectors: int) -> float:
-    """Products of a part of a tile, per vector and row that are read for them."""
-    return rows * vectors / (rows + vectors)
+    """Products of a part of a tile per read: what the lanes read comes from farther away than what the rows do."""
+    return rows * vectors / (rows + 2 * vectors)
 
 
 ACC = "in_registers"

@@ -28,6 +28,12 @@ def lanes_in(dtype: str) -> int:
     return VECTOR_BYTES // BYTES[dtype]
 
 
+def is_short(program: Program, copy: Transposing) -> bool:
+    """Whether the rows of a result, such as those of a tile, are known to be shorter than the longest vectors."""
+    fixed = program.sizes[copy.inner.size].fixed
+    return fixed is not None and fixed < lanes_in(copy.load.dtype)
+
+
 def call(program: Program, copy: Transposing, spelling: Spelling) -> tuple[str, ...]:
     """The function and the arguments that copy: see ``helper``."""
     variables = {copy.outer.variable, copy.inner.variable}
@@ -137,7 +143,14 @@ static inline void transpose_square_{dtype}(
         }}
     }}
 }}
+"""
+    yield from text.split("\n")
 
+
+def _half(dtype: str) -> Iterator[str]:
+    """A function that transposes half a square in registers."""
+    kind, c_type, most = vector_type(dtype, lanes_in(dtype)), C_TYPES[dtype], lanes_in(dtype)
+    text = f"""\
 /* the same of half as many rows: two columns are a vector */
 static inline void transpose_half_{dtype}(
     {c_type} *restrict to, int64_t step, const {c_type} *restrict from, int64_t stride)
@@ -164,13 +177,34 @@ static inline void transpose_half_{dtype}(
     yield from text.split("\n")
 
 
-def helper(dtype: str) -> Iterator[str]:
-    """The functions that copy elements of a type, transposing."""
+def _low(dtype: str) -> str:
+    """What copies rows that are shorter than a line."""
+    kind, c_type = vector_type(dtype, lanes_in(dtype)), C_TYPES[dtype]
+    return f"""\
+    if (rows >= lanes_{kind} / 2 && columns >= lanes_{kind}) {{
+        const int64_t high = rows >= lanes_{kind} ? lanes_{kind} : lanes_{kind} / 2;
+        for (int64_t row = 0; row < rows; row += high) {{
+            for (int64_t column = 0; column < columns; column += lanes_{kind}) {{
+                const int64_t r = min_i64(row, rows - high), c = min_i64(column, columns - lanes_{kind});
+                {c_type} *const target = to + first + c * step + r;
+                const {c_type} *const source = from + origin + r * stride + c;
+                if (rows >= lanes_{kind}) transpose_square_{dtype}(target, step, source, stride, 0);
+                else transpose_half_{dtype}(target, step, source, stride);
+            }}
+        }}
+        return;
+    }}
+"""
+
+
+def helper(dtype: str, short: bool) -> Iterator[str]:
+    """The functions that copy elements of a type, transposing; ``short`` where rows of results may be."""
     c_type, line = C_TYPES[dtype], lanes_in(dtype)
     kind = vector_type(dtype, line)
     yield "#ifdef __GNUC__"
     yield from _interleaved(dtype)
     yield from _square(dtype)
+    yield from _half(dtype) if short else ()
     yield "#endif"
     yield ""
     text = f"""\
@@ -199,20 +233,7 @@ static void transpose_{dtype}(
         if (lines) past_end();
         return;
     }}
-    if (rows >= lanes_{kind} / 2 && columns >= lanes_{kind}) {{
-        const int64_t high = rows >= lanes_{kind} ? lanes_{kind} : lanes_{kind} / 2;
-        for (int64_t row = 0; row < rows; row += high) {{
-            for (int64_t column = 0; column < columns; column += lanes_{kind}) {{
-                const int64_t r = min_i64(row, rows - high), c = min_i64(column, columns - lanes_{kind});
-                {c_type} *const target = to + first + c * step + r;
-                const {c_type} *const source = from + origin + r * stride + c;
-                if (rows >= lanes_{kind}) transpose_square_{dtype}(target, step, source, stride, 0);
-                else transpose_half_{dtype}(target, step, source, stride);
-            }}
-        }}
-        return;
-    }}
-#else
+{_low(dtype) if short else ""}#else
     (void)past;
 #endif
     for (int64_t row = 0; row < rows; row += {line}) {{
