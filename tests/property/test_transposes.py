@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.targets import c_transpose
-from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.shaped import Input, Shaped
 from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.record import replace
 from tests.property import native
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
@@ -119,3 +120,26 @@ def test_packed_across(mode: str) -> None:
     for n, k in zip(EXTENTS, reversed(EXTENTS), strict=True):
         runs.append([numbers.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (n, n + 3)])
     _is_right("ik*jk~ijk >> +ijk~ij", "f32", mode, runs, [[x @ y.T] for x, y in runs])
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_rows_known_to_be_shorter_than_a_vector(mode: str, dtype: str) -> None:
+    numbers = np.random.default_rng(0)
+    batch, calls, wanted = [], [], []
+    for number, rows in enumerate((8, 9, 12, 15)):
+        shaped = infer(graph_of(text_component("ij~ji"), f"f{number}"), [dtype])
+        assert isinstance(shaped.nodes[0], Input)
+        size = shaped.tensors[0].dims[0]
+        sizes = tuple(
+            replace(s, fixed=rows) if n == size else s for n, s in enumerate(shaped.sizes)
+        )
+        batch.append(lower(replace(shaped, sizes=sizes)))
+        for columns in EXTENTS:
+            x = numbers.integers(0, 100, (rows, columns)).astype(TYPES[dtype])
+            calls.append(native.Call(number, (columns,), (x,), (x.T.shape,)))
+            wanted.append(x.T)
+    for answer, want in zip(native.run(batch, calls, mode), wanted, strict=True):
+        assert not answer.trouble
+        np.testing.assert_array_equal(answer.outputs[0], want)
