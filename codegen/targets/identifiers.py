@@ -62,7 +62,7 @@ def _patterns() -> re.Pattern[str]:
         r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
-        r"|transpose(_square)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
+        r"|transpose(_square|_half)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
         r"|\w+_(block|chunk|stop)|(start|end)_\w+"  # variables of our own, beside those of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
     )

@@ -60,7 +60,9 @@ def test_indices_that_do_not() -> None:
 
 
 def test_every_loop_around_a_convolution_is_shared() -> None:
-    assert [name[0] for name in shared(program(CONVOLUTION))[:3]] == ["n", "y", "x"]
+    """What packs the weights, the blocks of windows, and inside them the copy of one and the strips of channels."""
+    names = [name[0] for name in shared(program(CONVOLUTION))]
+    assert names == ["o", "c", "u", "n", "y", "c", "o"]
     assert "together" in emit(program(CONVOLUTION))
 
 
