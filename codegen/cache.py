@@ -28,9 +28,6 @@ from ilang.codegen import toolchain
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -315,6 +312,8 @@ def _turn(folder: str, key: str) -> Iterator[None]:
     if sys.platform == "win32":  # no such locks: work may then be done twice
         yield
         return
+    import fcntl
+
     with open(os.path.join(folder, f"lock-{key[:2]}"), "ab") as file:
         end, pause = time.monotonic() + LOCK_SECONDS, 0.001
         held = False

@@ -1,10 +1,13 @@
-"""Threads, forks and Ctrl-C: a lock that survives a fork, and waiting that a signal ends."""
+"""Threads, forks and Ctrl-C: a lock that survives a fork, and waiting that a signal ends.
+
+Locks are taken from where ``threading`` has them: importing that is a tenth of a first call, which needs no threads.
+"""
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,13 +28,13 @@ class Turn:
     """A lock that a forked child finds open, whoever held it in the parent."""
 
     def __init__(self) -> None:
-        self._owner, self._lock = os.getpid(), threading.RLock()
+        self._owner, self._lock = os.getpid(), _thread.RLock()
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
         """Hold the lock."""
         if self._owner != os.getpid():
-            self._owner, self._lock = os.getpid(), threading.RLock()
+            self._owner, self._lock = os.getpid(), _thread.RLock()
         with self._lock:
             yield
 
@@ -41,7 +44,7 @@ class _Job:
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
-        self.done = threading.Lock()  # open once the work is done
+        self.done = _thread.allocate_lock()  # open once the work is done
         self.done.acquire()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -71,6 +74,7 @@ class _Crew:
         try:
             self._idle.pop().put(job)
         except IndexError:
+            import threading
             from queue import SimpleQueue
 
             jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -96,6 +100,8 @@ def interruptible(work: Callable[[], T]) -> T:
 
     Interrupted work goes on unseen until it is done; what it writes to is not to be used before.
     """
+    import threading
+
     if threading.current_thread() is not threading.main_thread():
         return work()
     job = _Job(work)

@@ -27,7 +27,7 @@ from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ops import SLOW
+from ilang.core.ops import COSTS, SLOW, TILED
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
@@ -41,8 +41,8 @@ LONG = 2**29
 
 Shorter calls are over before somebody waits, and would pay for the other thread, and for another core's caches.
 """
-SLOWLY, TILED = 8.0, 1 / 16
-"""What an iteration counts that computes an exponential or the like, and one of a contraction."""
+SLOWLY = float(max(COSTS[primitive] for primitive in SLOW))
+"""What an iteration counts that computes an exponential or the like."""
 
 MOST_THREADS = min(64, os.cpu_count() or 1)
 MOST_SPACES = 4
@@ -159,7 +159,7 @@ def _weights(shaped: Shaped) -> tuple[tuple[float, tuple[int, ...]], ...]:
         again = all(len(axes) < len(made.axes) for axes in walked)
         if again and node.acc == "+" and node.scalar.dtype in FLOATS:
             found[below] = 0.0
-            found[value] = TILED
+            found[value] = 1 / TILED
     return tuple((found[value], node.sizes) for value, node in nodes.items())
 
 

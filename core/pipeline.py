@@ -1,18 +1,17 @@
 """The staircase: every step from text to kernels, as data.
 
 ``STEPS`` drives lowering, the sections of golden files, and the page that documents it (docs/architecture.md). The
-functions above it walk parts of it for those who start or stop between.
+functions above it walk parts of it for those who start or stop between. Whoever calls a program that an earlier run has
+compiled needs what stands before kernels alone: steps to them, and what prints landings, are imported when first taken.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ilang.core import listing
 from ilang.core.check import graph as graph_check
-from ilang.core.check import kernel as kernel_check
-from ilang.core.check import nest as nest_check
 from ilang.core.check import shaped as shaped_check
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.infer.fit import fit_shaped
@@ -20,15 +19,9 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Definition, Module, Tree
-from ilang.core.listing import graph_text, loops_text, shapes_text
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
-from ilang.core.passes.kernel_to_lanes import kernel_to_lanes
-from ilang.core.passes.kernel_to_merged import kernel_to_merged
-from ilang.core.passes.kernel_to_threads import kernel_to_threads
-from ilang.core.passes.nest_to_kernel import nest_to_kernel
-from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.passes.syntax_to_graph import syntax_to_graph
 from ilang.core.record import record
 from ilang.core.source import Source
@@ -73,6 +66,20 @@ class Step:
     verify: Callable[[Any], None] | None
     section: str
     show: Callable[[Any], str]
+
+
+def _later(module: str, name: str) -> Callable[[Any], Any]:
+    """A function of a module of ``core``, which is imported when it is first called."""
+
+    def call(value: Any) -> Any:
+        return getattr(importlib.import_module(f"ilang.core.{module}"), name)(value)
+
+    return call
+
+
+graph_text: Callable[[Graph], str] = _later("listing", "graph_text")
+shapes_text: Callable[[Shaped], str] = _later("listing", "shapes_text")
+loops_text: Callable[[Program], str] = _later("listing", "loops_text")
 
 
 def text_component(text: str, name: str = "<text>") -> Tree:
@@ -163,6 +170,7 @@ def explain(
 ) -> Explanation:
     """What ``i explain`` tells of a program; ``verbose`` adds the story of the inference."""
     from ilang.core import explanation
+    from ilang.core.passes.shaped_to_nest import shaped_to_nest
 
     shaped = infer(graph, shapes=shapes)
     program = lower(shaped)
@@ -230,18 +238,18 @@ STEPS = (
         "shaped",
         "core/ir/nest.py",
         "a loop nest per assignment",
-        shaped_to_nest,
-        nest_check.verify,
+        _later("passes.shaped_to_nest", "shaped_to_nest"),
+        _later("check.nest", "verify"),
         "nest",
-        listing.nest_text,
+        _later("listing", "nest_text"),
     ),
     Step(
         "core/passes/nest_to_kernel.py",
         "nest",
         "core/ir/kernel.py",
         "staged, folded, loops",
-        nest_to_kernel,
-        kernel_check.verify,
+        _later("passes.nest_to_kernel", "nest_to_kernel"),
+        _later("check.kernel", "verify"),
         "loops",
         loops_text,
     ),
@@ -250,8 +258,8 @@ STEPS = (
         "kernel",
         "core/ir/kernel.py",
         "loops over the same elements merged",
-        kernel_to_merged,
-        kernel_check.verify,
+        _later("passes.kernel_to_merged", "kernel_to_merged"),
+        _later("check.kernel", "verify"),
         "loops",
         loops_text,
     ),
@@ -260,8 +268,8 @@ STEPS = (
         "kernel",
         "core/ir/kernel.py",
         "lanes of reductions",
-        kernel_to_lanes,
-        kernel_check.verify,
+        _later("passes.kernel_to_lanes", "kernel_to_lanes"),
+        _later("check.kernel", "verify"),
         "loops",
         loops_text,
     ),
@@ -270,8 +278,8 @@ STEPS = (
         "kernel",
         "core/ir/kernel.py",
         "loops that threads share",
-        kernel_to_threads,
-        kernel_check.verify,
+        _later("passes.kernel_to_threads", "kernel_to_threads"),
+        _later("check.kernel", "verify"),
         "loops",
         loops_text,
     ),

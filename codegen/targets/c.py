@@ -29,6 +29,7 @@ from ilang.codegen.targets.cfamily import (
     C_TYPES,
     HELPERS,
     INDENT,
+    LEFT_SMALL,
     OTHER_LANE,
     Spelling,
     comment,
@@ -381,6 +382,7 @@ class _Emission:
             yield from stream_lines(self.program, loop, functions.spelling, INDENT + INDENT, ends)
             yield f"{INDENT}}} else {{"
             indent += INDENT
+            yield LEFT_SMALL
         yield from functions.opened(function, indent)
         for inner in loop.body:
             yield from self._statement(inner, functions, indent + INDENT)
@@ -411,6 +413,8 @@ class _Emission:
             yield from c_quotient.lines(loop, division, head, functions.spelling, inside)
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
+        elif inside != indent:
+            yield LEFT_SMALL
         yield f"{inside}{head}"
         for inner in loop.body:
             yield from self._statement(inner, functions, inside + INDENT)
@@ -433,11 +437,15 @@ class _Emission:
             yield f"{indent}for (int64_t {head}) {{"
             outer, first, last = indent + INDENT, f"{name}_chunk", f"{name}_stop"
             yield f"{outer}const int64_t {last} = min_i64({first} + {FETCHED}, {whole});"
-        for load in loop.ahead:
-            head = f"{name} = {first}; {name} < {last}; {name} += {64 // BYTES[load.dtype]}"
-            write = int(self.program.buffers[load.buffer].role != "input")
-            element = spelling.element(load.buffer, load.index)
-            yield f"{outer}for (int64_t {head}) FETCH(&{element}, {write});"
+        for bytes_ in sorted({BYTES[load.dtype] for load in loop.ahead}):
+            head = f"{name} = {first}; {name} < {last}; {name} += {64 // bytes_}"
+            yield f"{outer}for (int64_t {head}) {{"
+            for load in loop.ahead:
+                if BYTES[load.dtype] == bytes_:
+                    write = int(self.program.buffers[load.buffer].role != "input")
+                    element = spelling.element(load.buffer, load.index)
+                    yield f"{outer}{INDENT}FETCH(&{element}, {write});"
+            yield f"{outer}}}"
         deeper, inside = outer + INDENT, outer + INDENT + INDENT
         yield f"{outer}for (int64_t {name}_block = {first}; {name}_block < {last}; {name}_block += {lanes}) {{"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
@@ -450,6 +458,7 @@ class _Emission:
         if loop.ahead:
             yield f"{indent}}}"
         deeper = indent + INDENT
+        yield LEFT_SMALL
         yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
         for inner in loop.body:
@@ -459,18 +468,25 @@ class _Emission:
 
 
 def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
-    """Combine lanes pairwise: half of them take the other half, until one is left."""
+    """Combine lanes pairwise: half of them take the other half, until one is left.
+
+    Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.
+    Of the larger or the smaller of two, a loop is faster.
+    """
     mine, other = Local(s.variable, s.dtype), Local(OTHER_LANE, s.dtype)
-    deeper = indent + INDENT
-    yield f"{indent}for (int half = {s.lanes // 2}; half > 0; half /= 2) {{"
-    yield f"{deeper}for (int lane = 0; lane < half; ++lane) {{"
+    combined = Apply(s.primitive, (mine, other), s.dtype)
+    halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
+    looped = s.primitive in HELPERS
+    if looped:
+        yield f"{indent}for (int half = {halves[0]}; half > 0; half /= 2) {{"
     spelling.lane = "lane"
-    spelling.other = f"{spelling.name(s.variable)}[lane + half]"
-    update = spelling.update(spelling.local(s.variable), Apply(s.primitive, (mine, other), s.dtype))
-    yield f"{deeper}{INDENT}{update}"
+    for half in ["half"] if looped else halves:
+        spelling.other = f"{spelling.name(s.variable)}[lane + {half}]"
+        update = spelling.update(spelling.local(s.variable), combined)
+        yield f"{indent}{INDENT * looped}for (int lane = 0; lane < {half}; ++lane) {update}"
     spelling.lane = "0"
-    yield f"{deeper}}}"
-    yield f"{indent}}}"
+    if looped:
+        yield f"{indent}}}"
 
 
 def _called(scalar: Apply) -> set[str]:

@@ -31,12 +31,8 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Load, walk
-from ilang.core.ops import SLOW
+from ilang.core.ops import COSTS, TILED
 
-COSTS = {**dict.fromkeys(SLOW, 8), "div": 2, "recip": 2, "sqrt": 2}
-"""Work of primitives beside which an addition is nothing."""
-TILED = 16
-"""Elements that a register tile takes in the time of one that is read from memory and added."""
 USUAL = 1000.0
 """An extent, where a choice between nests rests on which has more work."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, LEFT_SMALL, Spelling
 from ilang.core.ir.kernel import Define, For, Program, Statement, Store
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
 
@@ -67,6 +67,7 @@ def lines(loop: For, division: Apply, head: str, spelling: Spelling, indent: str
     yield f"{indent}if (divides_f32({divisor})) {{"
     yield f"{deeper}const float reciprocal = 1.0f / {divisor};"
     yield f"{deeper}largest = 0;"
+    yield LEFT_SMALL
     yield f"{deeper}{head}"
     quotient = Quotient(spelling, division, f"quotient_f32({number}, {divisor}, reciprocal)")
     yield from (inside + text for text in _body(loop.body, quotient, spelling))

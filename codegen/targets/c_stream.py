@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, LEFT_SMALL, Spelling
 from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import Define, For, Program, Store
 from ilang.core.ir.scalar import Apply, Load, walk
@@ -79,6 +79,7 @@ def lines(
     yield f"{indent}for (int64_t start = {ends[0]}; start < {ends[1]}; start += {count}) {{"
     yield f"{deeper}{c_type} block[{count}];"
     yield f"{deeper}const int64_t filled = min_i64({count}, {ends[1]} - start);"
+    yield LEFT_SMALL
     yield f"{deeper}for (int64_t element = 0; element < filled; ++element) {{"
     yield f"{inside}const int64_t {name} = start + element;"
     for s in defines:

@@ -269,6 +269,26 @@ def test_the_writer_is_our_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(seen) == 2
 
 
+LOWERING = ("core.passes.nest_to_kernel", "core.schedule.auto", "codegen.targets.c")
+CALL = f"""
+import sys, numpy
+from ilang import i
+i("ik*kj~ijk >> +ijk~ij")(numpy.ones((3, 4)), numpy.ones((4, 5)))
+print([name for name in {LOWERING} if f"ilang.{{name}}" in sys.modules], "threading" in sys.modules)
+"""
+
+
+def test_what_an_earlier_run_has_called_is_neither_lowered_nor_written(fresh_cache: Path) -> None:
+    assert not fresh_cache.exists()
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", CALL], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert said == [f"{list(LOWERING)} True\n", "[] False\n"]
+
+
 @pytest.mark.parametrize("spoil", ["gone", "cut", "loop"])
 def test_a_link_that_leads_nowhere_is_made_again(
     spoil: str, compiles: Compiles, fresh_cache: Path

@@ -638,3 +638,15 @@ def test_writes_all_or_nothing(exists: bool, failure: BaseException, tmp_path: P
 def test_a_device_is_no_place() -> None:
     refused(lambda: build(MATMUL, Path("/dev/full")), "E0911")
     refused(lambda: build(MATMUL, Path("/dev/full/out")), "E0912")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("n_m", "_x", "start_j", "end_j", "j_block", "j_chunk", "j_stop", "max_f32", "square_i64", "i64_of_f32"),
+        *("bits_of_f64", "f32_of_bits", "transpose_square_f32", "transpose_i64", "f32x16", "i64x8_max", "UINT8_MAX"),
+        *("PTRDIFF_MIN", "INT_FAST16_WIDTH", "M_PI", "FP_NAN", "HUGE_VALF", "PRId8", "SCNxMAX"),
+    ],
+)  # fmt: skip
+def test_names_taken_by_their_kind_get_an_underscore(name: str) -> None:
+    assert identifier(name) == f"{name}_"

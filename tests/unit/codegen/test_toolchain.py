@@ -107,14 +107,32 @@ def test_a_signal_ends_it(fake_compiler: FakeCompiler, work: Path) -> None:
     assert (error.code, "SIGSEGV" in error.message) == ("E0904", True)
 
 
+@pytest.mark.parametrize("told", [True, False])
 def test_it_hangs(
-    fake_compiler: FakeCompiler, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    told: bool,
+    fake_compiler: FakeCompiler,
+    work: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if not told:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
     monkeypatch.setattr(toolchain, "SECONDS", 0.3)
     fake_compiler(f"sleep 600 & echo $! >{tmp_path}/child; wait")
     assert refusal(work).code == "E0905"
     child = int((tmp_path / "child").read_text())
     assert is_gone(child)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing tells when a process ends")
+def test_nobody_looks_again_and_again_whether_it_has_ended(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_seconds: float) -> None:
+        raise AssertionError("slept")
+
+    monkeypatch.setattr(time, "sleep", refuse)
+    assert build(TEXT, work, Variant())
 
 
 def is_gone(process: int) -> bool:
