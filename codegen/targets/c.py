@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets import c_quotient, c_transpose, cmath
+from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
     STATUS,
     Entry,
@@ -176,8 +177,10 @@ class _Emission:
         self.tiles: dict[int, TileText] = {}
         for kernel in program.kernels:
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
+            placed = directs(program, kernel)
             for number, tile in enumerate(tiles):
-                text = TileText(program, kernel, tile, f"{self.name}_{kernel.name}_tile{number}")
+                name = f"{self.name}_{kernel.name}_tile{number}"
+                text = TileText(program, kernel, tile, name, placed.get(id(tile)))
                 if text.holds:
                     self.tiles[id(tile)] = text
 
@@ -250,10 +253,27 @@ class _Emission:
             if function.loops:
                 yield from self._range(function, functions)
             else:
-                for statement in kernel.body:
-                    yield from self._statement(statement, functions, INDENT)
+                yield from self._block(kernel.body, functions, INDENT)
             yield "}"
             yield ""
+
+    def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
+        """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
+        stored = ""
+        for s in body:
+            if stored:
+                yield f"{indent}if (!{stored}) {{"
+            yield from self._statement(s, functions, indent + INDENT if stored else indent)
+            if stored:
+                yield f"{indent}}}"
+            stored = self._stored(s)
+
+    def _stored(self, s: Statement) -> str:
+        """The name of what says whether the function of a tile has stored it where it belongs; "" where none does."""
+        text = self.tiles.get(id(s))
+        if not isinstance(s, Tile) or text is None or text.direct is None:
+            return ""
+        return f"stored_{identifier(self.program.buffers[s.buffer].name)}"
 
     def _statement(self, s: Statement, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
@@ -262,12 +282,10 @@ class _Emission:
                 yield from self._for(s, functions, indent)
             case If():
                 yield f"{indent}if ({spelling.conditions(s.within)}) {{"
-                for inner in s.body:
-                    yield from self._statement(inner, functions, indent + INDENT)
+                yield from self._block(s.body, functions, indent + INDENT)
                 if s.otherwise:
                     yield f"{indent}}} else {{"
-                for inner in s.otherwise:
-                    yield from self._statement(inner, functions, indent + INDENT)
+                    yield from self._block(s.otherwise, functions, indent + INDENT)
                 yield f"{indent}}}"
             case Define() if s.lanes > 1:
                 name, lanes = (
@@ -298,17 +316,24 @@ class _Emission:
         if text is None:
             yield from self._tile_by_element(s, functions, indent)
             return
-        condition = text.condition()
+        stored, condition = self._stored(s), text.condition()
         yield "#ifdef __GNUC__"
+        if stored:
+            yield f"{indent}const int {stored} = {text.stored()};"
         if not condition:
             yield f"{indent}{text.call()}"
             yield "#else"
+            if stored:
+                yield f"{indent}const int {stored} = 0;"
             yield from self._tile_by_element(s, functions, indent)
             yield "#endif"
             return
         yield f"{indent}if ({condition}) {{"
         yield f"{indent}{INDENT}{text.call()}"
         yield f"{indent}}} else"
+        if stored:
+            yield "#else"
+            yield f"{indent}const int {stored} = 0;"
         yield "#endif"
         yield f"{indent}{{"
         yield from self._tile_by_element(s, functions, indent + INDENT)
@@ -384,8 +409,7 @@ class _Emission:
             indent += INDENT
             yield LEFT_SMALL
         yield from functions.opened(function, indent)
-        for inner in loop.body:
-            yield from self._statement(inner, functions, indent + INDENT)
+        yield from self._block(loop.body, functions, indent + INDENT)
         yield from functions.closed(function, indent)
         if is_streamed(self.program, loop):
             yield f"{INDENT}}}"
@@ -416,8 +440,7 @@ class _Emission:
         elif inside != indent:
             yield LEFT_SMALL
         yield f"{inside}{head}"
-        for inner in loop.body:
-            yield from self._statement(inner, functions, inside + INDENT)
+        yield from self._block(loop.body, functions, inside + INDENT)
         yield f"{inside}}}"
         while inside != indent:
             inside = inside[: -len(INDENT)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from ilang.codegen.targets.c_direct import Direct
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, strides
 from ilang.codegen.targets.identifiers import identifier
@@ -42,7 +43,7 @@ def vector_type(dtype: str, lanes: int) -> str:
     return f"{dtype}x{lanes}"
 
 
-TILE_PARTS = ("", "_part", "_lanes", "_most", "_some", "_few")
+TILE_PARTS = ("", "_part", "_whole", "_any", "_lanes", "_most", "_some", "_few")
 """What the names of a tile's functions and constants end in."""
 
 
@@ -103,9 +104,12 @@ def extremum(dtype: str, lanes: int, primitive: str) -> Iterator[str]:
 class TileText:
     """The function of one tile, if its body is one that vectors can hold."""
 
-    def __init__(self, program: Program, kernel: Kernel, tile: Tile, name: str) -> None:
-        """For a tile of a kernel; ``name`` is what its function is called."""
+    def __init__(
+        self, program: Program, kernel: Kernel, tile: Tile, name: str, direct: Direct | None = None
+    ) -> None:
+        """For a tile of a kernel; ``name`` is what its function is called, ``direct`` where a whole tile goes."""
         self.program = program
+        self.direct = direct
         self.tile = tile
         self.name = name
         buffer = program.buffers[tile.buffer]
@@ -262,7 +266,11 @@ class TileText:
             arguments.append(self.spelling.local(number))
         name = identifier(self.program.buffers[self.tile.buffer].name)
         parameters.append(f"{C_TYPES[self.dtype]} *restrict {name}")
-        return parameters, [*arguments, name]
+        arguments.append(name)
+        if self.direct is not None:
+            parameters.append("int64_t stride")
+            arguments.append("stride")
+        return parameters, arguments
 
     def _given(self) -> list[tuple[int, str]]:
         """The scalar variables that are computed outside the tile and used in it, with their types."""
@@ -272,8 +280,25 @@ class TileText:
         return sorted((p.variable, p.dtype) for p in locals_ if p.variable not in own)
 
     def call(self) -> str:
-        """The call of the function."""
-        return f"{self.name}({', '.join(self._parameters()[1])});"
+        """The call of the function; a tile that is ``stored`` by it goes where it belongs."""
+        arguments = self._parameters()[1]
+        if self.direct is not None:
+            place, stride = self.direct.place(self.plain), self.direct.stride(self.plain)
+            arguments[-2:] = [
+                f"stored_{arguments[-2]} ? {place} : {arguments[-2]}",
+                f"stored_{arguments[-2]} ? {stride} : {self.dims[-1]}",
+            ]
+        return f"{self.name}({', '.join(arguments)});"
+
+    def stored(self) -> str:
+        """When the function stores the tile where it belongs."""
+        assert self.direct is not None
+        words = [self.direct.condition(self.plain), self.condition()]
+        return " && ".join(word for word in words if word)
+
+    def _stride(self) -> str:
+        """How many elements are between rows of what the function writes."""
+        return "stride" if self.direct is not None else str(self.dims[-1])
 
     def lines(self) -> Iterator[str]:
         """Two functions: some rows and lanes of the tile in registers, and all of it."""
@@ -286,7 +311,9 @@ class TileText:
             yield "#endif"
         yield from self._at_once()
         yield from self._some()
+        yield from self._whole()
         yield from self._all()
+        yield from self._either()
         if self._contracts():
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT OFF"
@@ -350,7 +377,7 @@ class TileText:
         yield from self._core(INDENT)
         name = identifier(self.program.buffers[self.tile.buffer].name)
         place = (
-            f"{name}[(first_row + tile_row) * {self.dims[-1]} + first_lane + part * lanes_{kind}]"
+            f"{name}[(first_row + tile_row) * {self._stride()} + first_lane + part * lanes_{kind}]"
         )
         yield from self._over_part(f"*({kind}u *)&{place} = {ACC}[tile_row][part];")
         yield "}"
@@ -385,57 +412,120 @@ class TileText:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
 
+    def _whole(self) -> Iterator[str]:
+        """The function of as many rows and lanes as are computed at a time: with no others around, it starts soon."""
+        head = f"static __attribute__((noinline)) void {self.name}_whole("
+        own = ["int64_t first_row", "int64_t first_lane"]
+        yield wrapped(head, [*own, *self._parameters(some=True)[0]], ")")
+        yield "{"
+        rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
+        parts = f"{self.name}_lanes / lanes_{vector_type(self.dtype, self.lanes)}"
+        arguments = ["first_row", "first_lane", *self._parameters(some=True)[1]]
+        yield f"{INDENT}{self.name}_part({', '.join([rows, parts, *arguments])});"
+        yield "}"
+        yield ""
+
+    def _either(self) -> Iterator[str]:
+        """The function that is called: a whole tile of one block is one call where registers hold it."""
+        parameters, arguments = self._parameters()
+        yield wrapped(f"static inline void {self.name}(", parameters, ")")
+        yield "{"
+        words = [
+            f"{self.name}_lanes == {self.dims[-1]}",
+            f"{self.name}_most == {prod(self.dims[:-1])}",
+        ]
+        words += [f"{self._trips(loop)} == 1" for loop in self.tile.blocks]
+        for rest, extent in zip(self.rests, self.dims, strict=True):
+            words += [] if rest is None else [f"{self.plain.rest(rest)} >= {extent}"]
+        yield f"{INDENT}if ({' && '.join(words)})"
+        first = dict.fromkeys(
+            (self.plain.variable(loop.variable) for loop in self.tile.blocks), "0"
+        )
+        some = ["0", "0", *(first.get(word, word) for word in self._parameters(some=True)[1])]
+        yield f"{INDENT}{INDENT}{self.name}_whole({', '.join(some)});"
+        yield f"{INDENT}else"
+        yield f"{INDENT}{INDENT}{self.name}_any({', '.join(arguments)});"
+        yield "}"
+
     def _all(self) -> Iterator[str]:
         """The function of the tile: block by block, its rows and lanes that are inside, part by part."""
         name = identifier(self.program.buffers[self.tile.buffer].name)
-        head = f"static __attribute__((noinline)) void {self.name}("
+        head = f"static __attribute__((noinline)) void {self.name}_any("
         yield wrapped(head, self._parameters()[0], ")")
         yield "{"
         rest = self.rests[0] if len(self.dims) == 2 else None
-        yield f"{INDENT}const int64_t tile_rows = {self._inside(prod(self.dims[:-1]), rest)};"
-        yield f"{INDENT}const int64_t tile_lanes = {self._inside(self.dims[-1], self.rests[-1])};"
-        indent, elements = INDENT, prod(self.dims)
-        each = f"for (int element = 0; element < {elements}; ++element)"
-        if self.tile.blocks:
-            count = " * ".join(self._trips(loop) for loop in self.tile.blocks)
-            yield f"{INDENT}const int64_t blocks = {count};"
-            yield f"{INDENT}double sums[{elements}];"
-            yield f"{INDENT}if (blocks != 1) {each} sums[element] = {name}[element] = 0;"
+        rows, lanes = prod(self.dims[:-1]), self.dims[-1]
+        yield f"{INDENT}const int64_t tile_rows = {self._inside(rows, rest)};"
+        yield f"{INDENT}const int64_t tile_lanes = {self._inside(lanes, self.rests[-1])};"
+        if not self.tile.blocks:
+            yield from self._parts(INDENT, self._parameters(some=True)[1])
+            yield "}"
+            yield ""
+            return
+        count = " * ".join(self._trips(loop) for loop in self.tile.blocks)
+        kind = C_TYPES[self.dtype]
+        yield f"{INDENT}const int64_t blocks = {count};"
+        yield f"{INDENT}int64_t block = 0;"
+        yield f"{INDENT}{kind} given[{rows * lanes}] __attribute__((aligned(64)));"
+        yield f"{INDENT}double sums[{rows * lanes}] __attribute__((aligned(64)));"
+        each = f"for (int element = 0; element < {rows * lanes}; ++element)"
+        yield f"{INDENT}{kind} *const filled = blocks == 1 ? {name} : given;"
+        if self.direct is not None:
+            yield f"{INDENT}const int64_t step = blocks == 1 ? stride : {lanes};"
+        partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
+        yield f"{INDENT}if (blocks < 1 || (blocks > 1 && ({partial})))"
+        yield f"{INDENT}{INDENT}{each} sums[element] = given[element] = 0;"
+        indent = INDENT
         for loop in self.tile.blocks:
             yield self.plain.opened(loop, indent)
             indent += INDENT
-        yield from self._parts(indent)
-        if self.tile.blocks:
-            more = f"for (int64_t element = 0; element < tile_rows * {self.dims[-1]}; ++element)"
-            yield f"{indent}if (blocks != 1) {more} sums[element] += {name}[element];"
+        arguments = self._parameters(some=True)[1]
+        places = {name: "filled", "stride": "step"}
+        yield from self._parts(indent, [places.get(word, word) for word in arguments])
+        yield f"{indent}if (blocks == 1) return;"
+        yield f"{indent}if (block++ == 0)"
+        yield f"{indent}{INDENT}{each} sums[element] = given[element];"
+        yield f"{indent}else if (block < blocks)"
+        yield f"{indent}{INDENT}{each} sums[element] += given[element];"
         while len(indent) > len(INDENT):
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-        if self.tile.blocks:
-            value = f"({C_TYPES[self.dtype]})sums[element]"
-            yield f"{INDENT}if (blocks != 1) {each} {name}[element] = {value};"
+        yield from self._sum(name, kind)
         yield "}"
+        yield ""
 
-    def _parts(self, indent: str) -> Iterator[str]:
-        """The calls that compute the rows and lanes of a block."""
+    def _sum(self, name: str, kind: str) -> Iterator[str]:
+        """The tile from the sums of all blocks but the last, and what that one gives."""
+        rows, lanes = prod(self.dims[:-1]), self.dims[-1]
+        stride, inside = self._stride(), INDENT + INDENT
+        yield f"{INDENT}for (int tile_row = 0; tile_row < {rows}; ++tile_row) {{"
+        yield f"{inside}for (int lane = 0; lane < {lanes}; ++lane) {{"
+        yield f"{inside}{INDENT}const int element = tile_row * {lanes} + lane;"
+        total = f"({kind})(sums[element] + given[element])"
+        yield f"{inside}{INDENT}{name}[tile_row * {stride} + lane] = {total};"
+        yield f"{inside}}}"
+        yield f"{INDENT}}}"
+
+    def _parts(self, indent: str, arguments: Sequence[str]) -> Iterator[str]:
+        """The calls that compute the rows and lanes of a block, with these arguments."""
         kind, deeper = vector_type(self.dtype, self.lanes), indent + INDENT
-        inside = deeper + INDENT
-        step = f"{self.name}_most" if len(self.dims) == 2 else "tile_rows"
-        yield f"{indent}for (int64_t row = 0; row < tile_rows; row += {step}) {{"
+        inside, given = deeper + INDENT, ", ".join(["row", "lane", *arguments])
+        most = f"{self.name}_most" if len(self.dims) == 2 else "tile_rows"
+        yield f"{indent}for (int64_t row = 0; row < tile_rows; row += {most}) {{"
         yield f"{deeper}int64_t lane = 0;"
         wide = f"{self.name}_lanes"
         yield f"{deeper}for (; tile_lanes - lane > {wide} / 2; lane += {wide}) {{"
-        parts = f"{wide} / lanes_{kind}"
         if len(self.dims) == 2:
-            for number, height in enumerate(("few", "some")):
-                test = f"{'else ' * (number > 0)}if (tile_rows - row <= {self.name}_{height})"
-                yield f"{inside}{test}"
-                yield f"{inside}{INDENT}{self._call_of_part(f'{self.name}_{height}', parts)}"
+            for number, height in enumerate((f"{self.name}_few", f"{self.name}_some")):
+                yield f"{inside}{'else ' * (number > 0)}if (tile_rows - row <= {height})"
+                part = f"{self.name}_part({height}, {wide} / lanes_{kind}, {given});"
+                yield f"{inside}{INDENT}{part}"
             yield f"{inside}else"
-        yield f"{inside}{INDENT}{self._call_of_part(f'{self.name}_most', parts)}"
+        yield f"{inside}{INDENT}{self.name}_whole({given});"
         yield f"{deeper}}}"
         yield f"{deeper}for (; lane < tile_lanes; lane += lanes_{kind})"
-        yield f"{inside}{self._call_of_part(f'{self.name}_most', '1')}"
+        rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
+        yield f"{inside}{self.name}_part({rows}, 1, {given});"
         yield f"{indent}}}"
 
     def _trips(self, loop: For) -> str:
@@ -446,11 +536,6 @@ class TileText:
     def _inside(self, extent: int, rest: Rest | None) -> str:
         """How many rows or lanes are inside their dimension."""
         return str(extent) if rest is None else f"min_i64({extent}, {self.plain.rest(rest)})"
-
-    def _call_of_part(self, rows: str, parts: str) -> str:
-        """The call that computes some rows and vectors."""
-        arguments = ", ".join([rows, parts, "row", "lane", *self._parameters(some=True)[1]])
-        return f"{self.name}_part({arguments});"
 
     def _most_parts(self) -> int:
         """Vectors of a row where they are shortest."""

@@ -19,7 +19,7 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
     FETCH FUSED MOST_DIVIDED largest reciprocal size
     lane half stream block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
-    tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once sums blocks VECTOR HELD
+    tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks VECTOR HELD
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive
@@ -58,7 +58,7 @@ def _is_marked(name: str) -> bool:
     """Whether a name may be one of ``_patterns``: it has what each of them has one of."""
     return (
         not name.islower()
-        or name.startswith(("n_", "_", "start_", "end_"))
+        or name.startswith(("n_", "_", "start_", "end_", "stored_", "late_"))
         or name.endswith(("_block", "_chunk", "_stop"))
         or "32" in name
         or "64" in name
@@ -74,7 +74,7 @@ def _patterns() -> re.Pattern[str]:
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
         r"|transpose(_square|_half)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
-        r"|\w+_(block|chunk|stop)|(start|end)_\w+"  # variables of our own, beside those of loops
+        r"|\w+_(block|chunk|stop)|(start|end|stored|late)_\w+"  # variables of our own, beside those of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+|HUGE_VAL[FL]?|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
     )
 
