@@ -20,6 +20,7 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
+from ilang.codegen.targets.c_fill import filled
 from ilang.codegen.targets.c_parallel import Function, Functions
 from ilang.codegen.targets.c_stream import HELPER, PAST, is_streamed
 from ilang.codegen.targets.c_stream import condition as stream_condition
@@ -167,7 +168,7 @@ class _Emission:
     """The implementation of one program."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program = program = filled(program)
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         self.functions = [
@@ -261,12 +262,36 @@ class _Emission:
         """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
         stored = ""
         for s in body:
+            if isinstance(s, For) and s.late:
+                yield from self._late(s, body, functions, indent)
+                continue
             if stored:
                 yield f"{indent}if (!{stored}) {{"
             yield from self._statement(s, functions, indent + INDENT if stored else indent)
             if stored:
                 yield f"{indent}}}"
             stored = self._stored(s)
+
+    def _late(
+        self, loop: For, body: Sequence[Statement], functions: Functions, indent: str
+    ) -> Iterator[str]:
+        """A loop that fills a copy, unless a tile does so later in the block."""
+        (copy,) = (s.buffer for s in statements_within(loop.body) if isinstance(s, Store))
+        (text,) = (
+            text
+            for s in statements_within(body)
+            if isinstance(s, Tile) and s.fill is not None and s.fill.buffer == copy
+            if (text := self.tiles.get(id(s))) is not None
+        )
+        words = ["team < 2"] if any(s.parallel for s in body if isinstance(s, For)) else []
+        yield "#ifdef __GNUC__"
+        yield f"{indent}const int {text.late_name()} = {' && '.join([*words, text.late()])};"
+        yield "#else"
+        yield f"{indent}const int {text.late_name()} = 0;"
+        yield "#endif"
+        yield f"{indent}if (!{text.late_name()}) {{"
+        yield from self._statement(loop, functions, indent + INDENT)
+        yield f"{indent}}}"
 
     def _stored(self, s: Statement) -> str:
         """The name of what says whether the function of a tile has stored it where it belongs; "" where none does."""

@@ -7,6 +7,7 @@ out:  the function of the tile writes into out, where all rows and lanes are ins
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ilang.codegen.targets.cfamily import Spelling
 from ilang.core.ir.affine import Affine, Within, walks
@@ -63,7 +64,7 @@ def directs(program: Program, kernel: Kernel) -> dict[int, Direct]:
     """The tiles of a kernel, by identity, that the statement after each only copies to where it belongs."""
     found = {}
     for block in _blocks(kernel):
-        for s, after in zip(block, block[1:], strict=False):
+        for s, after in pairwise(block):
             direct = _direct(program, s, after) if isinstance(s, Tile) else None
             if direct is not None:
                 found[id(s)] = direct

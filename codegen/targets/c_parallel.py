@@ -112,6 +112,9 @@ class Functions:
             s, name = self.defined[variable], self.spelling.name(variable)
             kind = f"const {C_TYPES[s.dtype]} *" if s.lanes > 1 else f"{C_TYPES[s.dtype]} "
             found.append((f"{kind}{name}", name))
+        for copy in _filled_inside(function.body):
+            name = f"late_{identifier(self.program.buffers[copy].name)}"
+            found.append((f"int {name}", name))
         for number in use.shared:
             buffer = self.program.buffers[number]
             const, name = "" if number in use.written else "const ", identifier(buffer.name)
@@ -320,6 +323,17 @@ def _blocks(s: Statement) -> tuple[Sequence[Statement], ...]:
             return s.body, s.edge
         case _:
             return ()
+
+
+def _filled_inside(body: Sequence[Statement]) -> Iterator[int]:
+    """The copies that tiles may fill whose loops are further out."""
+    inside = [s for s in statements_within(body) if isinstance(s, For) and s.late]
+    own = {
+        s.buffer for loop in inside for s in statements_within(loop.body) if isinstance(s, Store)
+    }
+    for s in statements_within(body):
+        if isinstance(s, Tile) and s.fill is not None and s.fill.buffer not in own:
+            yield s.fill.buffer
 
 
 def _touched(s: Statement) -> Iterator[int]:

@@ -14,10 +14,10 @@ from math import prod
 
 from ilang.codegen.targets.c_direct import Direct
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine, strides
+from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, strides
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import (
     Define,
     For,
@@ -29,7 +29,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, walk
 
 VECTOR_BYTES = 64
 """Bytes of the widest vectors."""
@@ -38,12 +38,7 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 SUPPORTED = INFIX.keys() | {"neg", "recip", "square", "max", "min"}
 
 
-def vector_type(dtype: str, lanes: int) -> str:
-    """The name of a vector type; with ``u`` appended, the same in memory at any address."""
-    return f"{dtype}x{lanes}"
-
-
-TILE_PARTS = ("", "_part", "_whole", "_any", "_lanes", "_most", "_some", "_few")
+TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """What the names of a tile's functions and constants end in."""
 
 
@@ -225,7 +220,8 @@ class TileText:
         sizes: set[int] = set()
         buffers: set[int] = set()
         used: set[int] = set()
-        for s in statements_within(self.tile.body):
+        fill = () if self.tile.fill is None else (self.tile.fill,)
+        for s in (*statements_within(self.tile.body), *fill):
             if isinstance(s, For):
                 sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
                 used |= set() if s.rest is None else {v for _, v in s.rest.start.terms}
@@ -240,11 +236,11 @@ class TileText:
         for rest in self.rests[:-1] if some else self.rests:
             used |= set() if rest is None else {v for _, v in rest.start.terms}
             sizes |= set() if rest is None else {rest.size}
-        own = {loop.variable for loop in (*self.core, *self.loops)}
         for loop in () if some else self.tile.blocks:
-            own.add(loop.variable)
             sizes |= {loop.size} if loop.rest is None else {loop.size, loop.rest.size}
             used |= set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+        own = {loop.variable for loop in (*self.core, *self.loops)}
+        own |= set() if some else {loop.variable for loop in self.tile.blocks}
         return sizes, buffers, used - own
 
     def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
@@ -256,7 +252,9 @@ class TileText:
             arguments.append(self.spelling.size(n))
         for number in sorted(buffers):
             buffer = self.program.buffers[number]
-            parameters.append(f"const {C_TYPES[buffer.dtype]} *restrict {identifier(buffer.name)}")
+            filled = self.tile.fill is not None and number == self.tile.fill.buffer
+            kind = f"{'' if filled else 'const '}{C_TYPES[buffer.dtype]}"
+            parameters.append(f"{kind} *restrict {identifier(buffer.name)}")
             arguments.append(identifier(buffer.name))
         for variable in sorted(used):
             parameters.append(f"int64_t {self.spelling.variable(variable)}")
@@ -264,6 +262,9 @@ class TileText:
         for number, dtype in self._given():
             parameters.append(f"{C_TYPES[dtype]} {self.spelling.local(number)}")
             arguments.append(self.spelling.local(number))
+        if self.tile.fill is not None and not some:
+            parameters.append("int fills")
+            arguments.append("fills")
         name = identifier(self.program.buffers[self.tile.buffer].name)
         parameters.append(f"{C_TYPES[self.dtype]} *restrict {name}")
         arguments.append(name)
@@ -281,7 +282,10 @@ class TileText:
 
     def call(self) -> str:
         """The call of the function; a tile that is ``stored`` by it goes where it belongs."""
-        arguments = self._parameters()[1]
+        parameters, arguments = self._parameters()
+        if self.tile.fill is not None:
+            words = [self.late_name(), *(f"{self.plain.variable(v)} == 0" for v in self.tile.first)]
+            arguments[parameters.index("int fills")] = " && ".join(words)
         if self.direct is not None:
             place, stride = self.direct.place(self.plain), self.direct.stride(self.plain)
             arguments[-2:] = [
@@ -289,6 +293,19 @@ class TileText:
                 f"stored_{arguments[-2]} ? {stride} : {self.dims[-1]}",
             ]
         return f"{self.name}({', '.join(arguments)});"
+
+    def late_name(self) -> str:
+        """The name of what says that the tile fills the copy that it reads."""
+        assert self.tile.fill is not None
+        return f"late_{identifier(self.program.buffers[self.tile.fill.buffer].name)}"
+
+    def late(self) -> str:
+        """When the tile may fill the copy that it reads, for one thread: all lanes are inside."""
+        return (
+            "1"
+            if self.rests[-1] is None
+            else f"{self.plain.rest(self.rests[-1])} >= {self.dims[-1]}"
+        )
 
     def stored(self) -> str:
         """When the function stores the tile where it belongs."""
@@ -312,6 +329,8 @@ class TileText:
         yield from self._at_once()
         yield from self._some()
         yield from self._whole()
+        if self.tile.fill is not None:
+            yield from self._whole(filling=True)
         yield from self._all()
         yield from self._either()
         if self._contracts():
@@ -360,6 +379,7 @@ class TileText:
         """The function of a part of the tile; how much that is, is constant where it is called."""
         kind = vector_type(self.dtype, self.lanes)
         own = ["const int rows_at_once", "const int parts_at_once"]
+        own += ["const int filling"] if self.tile.fill is not None else []
         own += ["int64_t first_row", "int64_t first_lane"]
         head = f"static inline __attribute__((always_inline)) void {self.name}_part("
         yield wrapped(head, [*own, *self._parameters(some=True)[0]], ")")
@@ -389,6 +409,8 @@ class TileText:
         for loop in self.core:
             yield self.plain.opened(loop, indent)
             indent += INDENT
+        if self.tile.fill is not None:
+            yield from self._filled(self.tile.fill, indent)
         for loop, extent in zip(self.loops, self.dims, strict=True):
             last = loop is self.loops[-1]
             name = self.plain.variable(loop.variable)
@@ -412,18 +434,39 @@ class TileText:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
 
-    def _whole(self) -> Iterator[str]:
+    def _filled(self, fill: Store, indent: str) -> Iterator[str]:
+        """Take lanes from where a copy would have them, and fill that."""
+        kind, loop = vector_type(self.dtype, self.lanes), self.loops[-1]
+        name, inside = self.plain.variable(loop.variable), indent + INDENT + INDENT
+        yield f"{indent}if (filling) {{"
+        yield f"#pragma GCC unroll {self._most_parts()}"
+        lanes = f"parts_at_once * lanes_{kind}"
+        yield self.plain.opened(loop, indent + INDENT, f"lanes_{kind}", lanes)
+        if loop.variable in self.spelling.moved:
+            yield f"{inside}const int64_t in_{name} = first_lane + {name};"
+        target = self.spelling.element(fill.buffer, fill.index)
+        yield f"{inside}*({kind}u *)&{target} = {self.spelling.expression(fill.value)};"
+        yield f"{indent}{INDENT}}}"
+        yield f"{indent}}}"
+
+    def _whole(self, filling: bool = False) -> Iterator[str]:
         """The function of as many rows and lanes as are computed at a time: with no others around, it starts soon."""
-        head = f"static __attribute__((noinline)) void {self.name}_whole("
+        end = "filling" if filling else "whole"
+        head = f"static __attribute__((noinline)) void {self.name}_{end}("
         own = ["int64_t first_row", "int64_t first_lane"]
         yield wrapped(head, [*own, *self._parameters(some=True)[0]], ")")
         yield "{"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
         parts = f"{self.name}_lanes / lanes_{vector_type(self.dtype, self.lanes)}"
         arguments = ["first_row", "first_lane", *self._parameters(some=True)[1]]
+        arguments = [*self._fills(filling), *arguments]
         yield f"{INDENT}{self.name}_part({', '.join([rows, parts, *arguments])});"
         yield "}"
         yield ""
+
+    def _fills(self, filling: bool = False) -> list[str]:
+        """The argument that says whether a part fills the copy that it reads."""
+        return [] if self.tile.fill is None else [str(int(filling))]
 
     def _either(self) -> Iterator[str]:
         """The function that is called: a whole tile of one block is one call where registers hold it."""
@@ -437,14 +480,18 @@ class TileText:
         words += [f"{self._trips(loop)} == 1" for loop in self.tile.blocks]
         for rest, extent in zip(self.rests, self.dims, strict=True):
             words += [] if rest is None else [f"{self.plain.rest(rest)} >= {extent}"]
-        yield f"{INDENT}if ({' && '.join(words)})"
+        fills = f"if (fills) {self.name}_filling" if self.tile.fill is not None else ""
+        yield f"{INDENT}if ({' && '.join(words)}) {{"
         first = dict.fromkeys(
             (self.plain.variable(loop.variable) for loop in self.tile.blocks), "0"
         )
         some = ["0", "0", *(first.get(word, word) for word in self._parameters(some=True)[1])]
-        yield f"{INDENT}{INDENT}{self.name}_whole({', '.join(some)});"
-        yield f"{INDENT}else"
+        if fills:
+            yield f"{INDENT}{INDENT}{fills}({', '.join(some)});"
+        yield f"{INDENT}{INDENT}{'else ' if fills else ''}{self.name}_whole({', '.join(some)});"
+        yield f"{INDENT}}} else {{"
         yield f"{INDENT}{INDENT}{self.name}_any({', '.join(arguments)});"
+        yield f"{INDENT}}}"
         yield "}"
 
     def _all(self) -> Iterator[str]:
@@ -515,17 +562,25 @@ class TileText:
         yield f"{deeper}int64_t lane = 0;"
         wide = f"{self.name}_lanes"
         yield f"{deeper}for (; tile_lanes - lane > {wide} / 2; lane += {wide}) {{"
+        own = "".join(f"{word}, " for word in self._fills())
+        otherwise = ""
+        if self.tile.fill is not None:
+            yield f"{inside}if (fills)"
+            yield f"{inside}{INDENT}{self.name}_filling({given});"
+            otherwise = "else "
         if len(self.dims) == 2:
-            for number, height in enumerate((f"{self.name}_few", f"{self.name}_some")):
-                yield f"{inside}{'else ' * (number > 0)}if (tile_rows - row <= {height})"
-                part = f"{self.name}_part({height}, {wide} / lanes_{kind}, {given});"
+            for height in (f"{self.name}_few", f"{self.name}_some"):
+                yield f"{inside}{otherwise}if (tile_rows - row <= {height})"
+                part = f"{self.name}_part({height}, {wide} / lanes_{kind}, {own}{given});"
                 yield f"{inside}{INDENT}{part}"
+                otherwise = "else "
+        if otherwise:
             yield f"{inside}else"
         yield f"{inside}{INDENT}{self.name}_whole({given});"
         yield f"{deeper}}}"
         yield f"{deeper}for (; lane < tile_lanes; lane += lanes_{kind})"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
-        yield f"{inside}{self.name}_part({rows}, 1, {given});"
+        yield f"{inside}{self.name}_part({rows}, 1, {own}{given});"
         yield f"{indent}}}"
 
     def _trips(self, loop: For) -> str:
@@ -553,105 +608,3 @@ class TileText:
 def _products(rows: int, vectors: int) -> float:
     """Products of a part of a tile per read: what the lanes read comes from farther away than what the rows do."""
     return rows * vectors / (rows + 2 * vectors)
-
-
-ACC = "in_registers"
-"""The tile's elements in a tile function."""
-
-
-class VectorSpelling(Spelling):
-    """Scalars as C text where one loop variable stands for some lanes of a vector."""
-
-    def __init__(
-        self,
-        program: Program,
-        kernel: Kernel,
-        tile: int,
-        lane_variable: int,
-        lanes: int,
-        moved: set[int],
-    ) -> None:
-        """Names for a kernel.
-
-        ``lane_variable`` walks the lanes, ``tile`` is the buffer in registers; variables that are ``moved`` count
-        within a part of the tile, and reads use where that is in the tensor.
-        """
-        super().__init__(program, kernel)
-        self.moved = moved
-        self.tile = tile
-        self.lane_variable = lane_variable
-        self.lanes = lanes
-        self.vectors: set[int] = set()
-        self.reading = False
-
-    def variable(self, number: int) -> str:
-        """A loop variable; in a read, where it is in the tensor: a row stays inside its dimension."""
-        name = super().variable(number)
-        return f"in_{name}" if self.reading and number in self.moved else name
-
-    def step(self, index: Sequence[Affine], buffer: int) -> int | None:
-        """How far apart two lanes read: 0 or 1 elements; None for anything else."""
-        if buffer == self.tile:
-            return 1
-        steps = [sum(c for c, v in part.terms if v == self.lane_variable) for part in index]
-        if any(steps[:-1]):
-            return None
-        return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
-
-    def statement(self, s: Statement) -> str:
-        """A definition or an update of the tile."""
-        if isinstance(s, Define):
-            kind = C_TYPES[s.dtype]
-            if self.is_vector(s.value):
-                self.vectors.add(s.variable)
-                kind = vector_type(s.dtype, self.lanes)
-            return f"const {kind} {self.local(s.variable)} = {self.expression(s.value)};"
-        assert isinstance(s, Store)
-        return self.update(self.element(s.buffer, s.index), s.value)
-
-    def is_vector(self, scalar: Scalar) -> bool:
-        """Whether a scalar has a value per lane."""
-        return any(
-            (isinstance(part, Load) and self.step(part.index, part.buffer) == 1)
-            or (isinstance(part, Local) and part.variable in self.vectors)
-            for part in walk(scalar)
-        )
-
-    def element(self, buffer: int, index: Sequence[Affine]) -> str:
-        """An element of a buffer; one of the tile is a vector in registers."""
-        if buffer != self.tile:
-            self.reading = True
-            text = super().element(buffer, index)
-            self.reading = False
-            return text
-        row = ""
-        for size, part in zip(self.program.buffers[buffer].dims[:-1], index[:-1], strict=True):
-            word = affine(part, self.variable, self.size)
-            row = f"({row}) * {self.size(size)} + {word}" if row else word
-        lane = affine(index[-1], self.variable, self.size)
-        kind = vector_type(self.program.buffers[buffer].dtype, self.lanes)
-        return f"{ACC}[{row or '0'}][{lane} / lanes_{kind}]"
-
-    def expression(self, scalar: Scalar) -> str:
-        """A scalar, or a vector of its lanes."""
-        if isinstance(scalar, Load) and scalar.buffer != self.tile:
-            text = super().expression(scalar)
-            if self.step(scalar.index, scalar.buffer) == 1:
-                return f"*(const {vector_type(scalar.dtype, self.lanes)}u *)&{text}"
-            return text
-        if isinstance(scalar, Apply) and scalar.primitive in ("max", "min", "square"):
-            if not self.is_vector(scalar):
-                return super().expression(scalar)
-            words = [self._splat(argument) for argument in scalar.arguments]
-            if scalar.primitive == "square":
-                return f"{words[0]} * {words[0]}"
-            return f"{scalar.primitive}_{vector_type(scalar.dtype or '', self.lanes)}({', '.join(words)})"
-        return super().expression(scalar)
-
-    def _splat(self, scalar: Scalar) -> str:
-        """A value in every lane."""
-        text = f"({self.expression(scalar)})"
-        if self.is_vector(scalar):
-            return text
-        assert scalar.dtype is not None
-        return f"({text} - ({vector_type(scalar.dtype, self.lanes)}){{0}})"

@@ -19,7 +19,8 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
     FETCH FUSED MOST_DIVIDED largest reciprocal size
     lane half stream block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
-    tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks VECTOR HELD
+    tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
+    VECTOR HELD filling fills
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive

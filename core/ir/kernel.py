@@ -71,7 +71,8 @@ class For:
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "".
     Of a loop with a ``stretch``, the iterations of one block run, each with its own number. ``ahead`` are elements that
-    the loop should fetch into the cache while it runs; they may be past the end of their buffer.
+    the loop should fetch into the cache while it runs; they may be past the end of their buffer. A ``late`` loop only
+    fills a copy that a ``Tile`` further down in the same block may fill instead.
     """
 
     variable: int
@@ -83,6 +84,7 @@ class For:
     role: str = ""
     stretch: Stretch | None = None
     ahead: tuple[Load, ...] = ()
+    late: bool = False
 
 
 @record
@@ -140,7 +142,8 @@ class Tile:
     the elements in registers, the last dimension in lanes. ``edge`` has the same loops, each stopping at the end of its
     dimension, for where one of them would leave the tensor; it is right everywhere. The loops ``blocks``, outermost
     first and without bodies, stand around both: each iteration starts anew, and the elements are the sums, in f64, of
-    what the iterations give.
+    what the iterations give. With ``fill``, a copy that the tile reads may be empty at the iteration in which the
+    variables ``first`` are 0: each element is then stored there before it is read.
     """
 
     buffer: int
@@ -148,6 +151,8 @@ class Tile:
     body: tuple[Statement, ...]
     edge: tuple[Statement, ...]
     blocks: tuple[For, ...] = ()
+    fill: Store | None = None
+    first: tuple[int, ...] = ()
 
 
 Statement = For | If | Define | Change | Store | Fold | Tile
@@ -216,6 +221,7 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
         yield s
         if isinstance(s, Tile):
             stack.extend((*s.blocks, *reversed(s.edge)))
+            stack.extend(() if s.fill is None else (s.fill,))
         if isinstance(s, If):
             stack.extend(reversed(s.otherwise))
         if isinstance(s, (For, If, Tile)):

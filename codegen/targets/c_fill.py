@@ -1,0 +1,150 @@
+"""Let the first tile that reads a packed copy fill it: what it reads is in registers anyway.
+
+Example:
+    in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same where threads share tiles, or lanes are missing;
+          for i: tile t of in1[6i+i',k] * c[k,j']           else the tile of i = 0 reads in0 and writes c
+
+A tile reads whole rows of lanes, the same ones in all iterations of the loops between it and the copy; where the index
+of the copy has none of their variables, the first of those iterations reads all that the others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.c_tile import TileText
+from ilang.core.ir.affine import walks
+from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.scalar import Load, walk
+from ilang.core.passes.rewriting import parts_of, walked_index
+from ilang.core.passes.transposing import step_of
+from ilang.core.record import replace
+
+
+def filled(program: Program) -> Program:
+    """The program with tiles that fill copies."""
+    kernels = tuple(_Filling(program, kernel).run() for kernel in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+class _Filling:
+    """One kernel: its blocks are walked from the outside in."""
+
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.written = [s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)]
+
+    def run(self) -> Kernel:
+        """The kernel, its copies marked that a tile may fill."""
+        return replace(self.kernel, body=self._block(self.kernel.body, frozenset()))
+
+    def _block(self, body: Sequence[Statement], opened: frozenset[int]) -> tuple[Statement, ...]:
+        out = list(body)
+        for n, s in enumerate(body):
+            copied = _copied(s)
+            if copied is None or not isinstance(s, For):
+                continue
+            for at in range(n + 1, len(out)):
+                reader = self._reader(copied, out[at], opened)
+                if reader is not None:
+                    out[n], out[at] = replace(s, late=True), reader
+                    break
+        for n, s in enumerate(out):
+            if isinstance(s, For):
+                out[n] = replace(s, body=self._block(s.body, opened | {s.variable}))
+            elif isinstance(s, If):
+                parts = (self._block(part, opened) for part in (s.body, s.otherwise))
+                out[n] = If(s.within, *parts)
+        return tuple(out)
+
+    def _reader(self, copied: Store, s: Statement, opened: frozenset[int]) -> Statement | None:
+        """A statement whose tile fills a copy, if that is possible."""
+        if not isinstance(s, For) or s.stretch is not None or s.lanes > 1:
+            return None
+        found = _tile_within(s, copied.buffer)
+        if found is None:
+            return None
+        loops, tile = found
+        text = TileText(self.program, self.kernel, tile, "")
+        if not text.holds or text.condition():
+            return None
+        fill = self._fill(copied, tile, opened)
+        if fill is None:
+            return None
+        made: Statement = replace(tile, fill=fill, first=tuple(x.variable for x in loops))
+        for loop in reversed(loops):
+            old = tile if loop is loops[-1] else loops[loops.index(loop) + 1]
+            made = replace(loop, body=tuple(made if inner is old else inner for inner in loop.body))
+        return made
+
+    def _fill(self, copied: Store, tile: Tile, opened: frozenset[int]) -> Store | None:
+        """What a tile stores in a copy while it reads the source of it."""
+        source = copied.value
+        assert isinstance(source, Load)
+        reads = [part for part in _loads(self.kernel.body) if part.buffer == copied.buffer]
+        inside = [part for part in _loads((tile,)) if part.buffer == copied.buffer]
+        if (
+            len(reads) != len(inside)
+            or len({part.index for part in _loads(tile.body, copied)}) != 1
+        ):
+            return None
+        if self.written.count(copied.buffer) != 1 or source.buffer in self.written:
+            return None
+        chain = _chain(tile)
+        count = len(self.program.buffers[tile.buffer].dims)
+        lanes = chain[-1].variable
+        index = next(_loads(tile.body, copied)).index
+        own = {loop.variable for loop in (*tile.blocks, *chain[:-count], chain[-1])} | opened
+        if any(v not in own for part in index for _, v in part.terms):
+            return None
+        instead = {
+            part.terms[0][1]: at for part, at in zip(copied.index, index, strict=True) if part.terms
+        }
+        taken = tuple(walked_index(part, instead) for part in source.index)
+        for at in (index, taken):
+            if not at or step_of(at[-1], lanes) != 1 or any(step_of(x, lanes) for x in at[:-1]):
+                return None
+        return Store(copied.buffer, index, replace(source, index=taken))
+
+
+def _copied(s: Statement) -> Store | None:
+    """What loops copy that do nothing else, each along a dimension of a private buffer."""
+    variables = []
+    while isinstance(s, For) and len(s.body) == 1 and s.stretch is None and s.lanes == 1:
+        variables.append(s.variable)
+        s = s.body[0]
+    if not isinstance(s, Store) or not isinstance(s.value, Load) or s.value.dtype == "bool":
+        return None
+    return s if [walks(v) for v in variables] == list(s.index) else None
+
+
+def _tile_within(loop: For, copy: int) -> tuple[list[For], Tile] | None:
+    """The tile inside a loop that reads a copy, and the loops around it; None where anything else is around."""
+    for s in loop.body:
+        if isinstance(s, Tile) and any(part.buffer == copy for part in _loads(s.body)):
+            return [loop], s
+        if isinstance(s, For) and s.stretch is None and s.lanes == 1:
+            found = _tile_within(s, copy)
+            if found is not None:
+                return [loop, *found[0]], found[1]
+    return None
+
+
+def _chain(tile: Tile) -> list[For]:
+    """The loops of a tile, outermost first."""
+    chain: list[For] = []
+    body = tile.body
+    while len(body) == 1 and isinstance(body[0], For):
+        chain.append(body[0])
+        body = body[0].body
+    return chain
+
+
+def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:
+    """What statements read, or of that what is copied."""
+    for s in statements_within(body):
+        for scalar in parts_of(s):
+            for part in walk(scalar):
+                if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
+                    yield part

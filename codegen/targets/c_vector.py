@@ -1,0 +1,117 @@
+"""Scalars as C text where a loop over the lanes of a tile is a loop over vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling, affine
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Define, Kernel, Program, Statement, Store
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar, walk
+
+
+def vector_type(dtype: str, lanes: int) -> str:
+    """The name of a vector type; with ``u`` appended, the same in memory at any address."""
+    return f"{dtype}x{lanes}"
+
+
+ACC = "in_registers"
+"""The tile's elements in a tile function."""
+
+
+class VectorSpelling(Spelling):
+    """Scalars as C text where one loop variable stands for some lanes of a vector."""
+
+    def __init__(
+        self,
+        program: Program,
+        kernel: Kernel,
+        tile: int,
+        lane_variable: int,
+        lanes: int,
+        moved: set[int],
+    ) -> None:
+        """Names for a kernel.
+
+        ``lane_variable`` walks the lanes, ``tile`` is the buffer in registers; variables that are ``moved`` count
+        within a part of the tile, and reads use where that is in the tensor.
+        """
+        super().__init__(program, kernel)
+        self.moved = moved
+        self.tile = tile
+        self.lane_variable = lane_variable
+        self.lanes = lanes
+        self.vectors: set[int] = set()
+        self.reading = False
+
+    def variable(self, number: int) -> str:
+        """A loop variable; in a read, where it is in the tensor: a row stays inside its dimension."""
+        name = super().variable(number)
+        return f"in_{name}" if self.reading and number in self.moved else name
+
+    def step(self, index: Sequence[Affine], buffer: int) -> int | None:
+        """How far apart two lanes read: 0 or 1 elements; None for anything else."""
+        if buffer == self.tile:
+            return 1
+        steps = [sum(c for c, v in part.terms if v == self.lane_variable) for part in index]
+        if any(steps[:-1]):
+            return None
+        return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
+
+    def statement(self, s: Statement) -> str:
+        """A definition or an update of the tile."""
+        if isinstance(s, Define):
+            kind = C_TYPES[s.dtype]
+            if self.is_vector(s.value):
+                self.vectors.add(s.variable)
+                kind = vector_type(s.dtype, self.lanes)
+            return f"const {kind} {self.local(s.variable)} = {self.expression(s.value)};"
+        assert isinstance(s, Store)
+        return self.update(self.element(s.buffer, s.index), s.value)
+
+    def is_vector(self, scalar: Scalar) -> bool:
+        """Whether a scalar has a value per lane."""
+        return any(
+            (isinstance(part, Load) and self.step(part.index, part.buffer) == 1)
+            or (isinstance(part, Local) and part.variable in self.vectors)
+            for part in walk(scalar)
+        )
+
+    def element(self, buffer: int, index: Sequence[Affine]) -> str:
+        """An element of a buffer; one of the tile is a vector in registers."""
+        if buffer != self.tile:
+            self.reading = True
+            text = super().element(buffer, index)
+            self.reading = False
+            return text
+        row = ""
+        for size, part in zip(self.program.buffers[buffer].dims[:-1], index[:-1], strict=True):
+            word = affine(part, self.variable, self.size)
+            row = f"({row}) * {self.size(size)} + {word}" if row else word
+        lane = affine(index[-1], self.variable, self.size)
+        kind = vector_type(self.program.buffers[buffer].dtype, self.lanes)
+        return f"{ACC}[{row or '0'}][{lane} / lanes_{kind}]"
+
+    def expression(self, scalar: Scalar) -> str:
+        """A scalar, or a vector of its lanes."""
+        if isinstance(scalar, Load) and scalar.buffer != self.tile:
+            text = super().expression(scalar)
+            if self.step(scalar.index, scalar.buffer) == 1:
+                return f"*(const {vector_type(scalar.dtype, self.lanes)}u *)&{text}"
+            return text
+        if isinstance(scalar, Apply) and scalar.primitive in ("max", "min", "square"):
+            if not self.is_vector(scalar):
+                return super().expression(scalar)
+            words = [self._splat(argument) for argument in scalar.arguments]
+            if scalar.primitive == "square":
+                return f"{words[0]} * {words[0]}"
+            return f"{scalar.primitive}_{vector_type(scalar.dtype or '', self.lanes)}({', '.join(words)})"
+        return super().expression(scalar)
+
+    def _splat(self, scalar: Scalar) -> str:
+        """A value in every lane."""
+        text = f"({self.expression(scalar)})"
+        if self.is_vector(scalar):
+            return text
+        assert scalar.dtype is not None
+        return f"({text} - ({vector_type(scalar.dtype, self.lanes)}){{0}})"
