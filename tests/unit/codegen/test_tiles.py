@@ -25,12 +25,15 @@ UNITS = {
 EXTENTS = [
     *((1, 1, 1), (6, 512, 64), (7, 513, 65), (9, 33, 8), (13, 1, 48), (128, 128, 128)),
     *((3, 0, 70), (0, 4, 9), (9, 4, 0), (10, 1500, 33), (17, 40, 129), (8, 2, 63), (23, 1024, 10)),
+    *((3, 40, 70), (1, 600, 64), (4, 1030, 128), (6, 0, 64), (12, 1025, 192)),
 ]
 
 
-def function(text: str, flags: tuple[str, ...], place: Path) -> ctypes.CDLL:
-    """A program compiled with some flags."""
-    program = lower(infer(graph_of(text_component(text), "f")))
+def function(
+    text: str, flags: tuple[str, ...], place: Path, dtype: str | None = None
+) -> ctypes.CDLL:
+    """A program of two inputs compiled with some flags."""
+    program = lower(infer(graph_of(text_component(text), "f"), (dtype, dtype)))
     source, library = place / "f.c", place / "f.so"
     source.write_text(c.emit(program))
     command = [*toolchain.find_compiler().command, *toolchain.STANDARD, *flags]
@@ -82,3 +85,57 @@ def test_two_parts_of_an_axis_around_a_tile(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     a, b = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((7, 70, 9), (70, 9, 17)))
     np.testing.assert_array_equal(load(place)["f"](a, b), np.einsum("ikl,klj->ij", a, b))
+
+
+PRODUCTS = {
+    "batch": ("bik*bkj~bijk >> +bijk~bij", "bik,bkj->bij", ((3, 13, 40), (3, 40, 130))),
+    "one for all": ("bik*kj~bijk >> +bijk~bij", "bik,kj->bij", ((2, 13, 600), (600, 64))),
+    "right transposed": ("ik*jk~ijk >> +ijk~ij", "ik,jk->ij", ((13, 600), (130, 600))),
+    "left transposed": ("ki*kj~ijk >> +ijk~ij", "ki,kj->ij", ((600, 13), (600, 130))),
+    "two sums": ("ikl*klj~ijkl >> +ijkl~ij", "ikl,klj->ij", ((13, 40, 20), (40, 20, 70))),
+    "result transposed": ("ik*kj~ijk >> +ijk~ij >> ij~ji", "ik,kj->ji", ((13, 600), (600, 130))),
+    "large": ("ik*kj~ijk >> +ijk~ij", "ik,kj->ij", ((130, 200), (200, 64))),
+    "few strips": ("ik*kj~ijk >> +ijk~ij", "ik,kj->ij", ((260, 1100), (1100, 200))),
+}
+
+
+@pytest.mark.parametrize("what", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_are_those_of_one_thread(what: str, dtype: str, tmp_path: Path) -> None:
+    text, sums, shapes = PRODUCTS[what]
+    kind = {"float32": "f32", "float64": "f64"}[dtype]
+    library = function(text, ("-O2", "-march=native", "-fopenmp"), tmp_path, kind)
+    library.f_work.restype = ctypes.c_size_t
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype(dtype) for shape in shapes]
+    exact = np.einsum(sums, *arrays, dtype=np.float64)
+    left, right = sums.split("->")[0].split(",")
+    extents = dict(zip(left + right, (*shapes[0], *shapes[1]), strict=True))
+    sizes = (ctypes.c_int64 * len(extents))(*extents.values())
+    work = np.full(library.f_work(sizes) // 8 + 16, np.nan)
+    results = []
+    for threads in (1, 2, 5):
+        library.omp_set_num_threads(threads)
+        out = np.full(exact.shape, np.nan, dtype)
+        pointers = (ctypes.c_void_p(array.ctypes.data) for array in (*arrays, out, work))
+        assert library.f(sizes, *pointers) == 0
+        results.append(out)
+    assert all(np.array_equal(results[0], each) for each in results[1:])
+    bound = 1e-5 * np.einsum(sums, *map(np.abs, arrays), dtype=np.float64)
+    assert (np.abs(results[0] - exact) <= bound).all()
+
+
+def emitted(text: str) -> str:
+    return c.emit(lower(infer(graph_of(text_component(text), "f"))))
+
+
+def test_the_first_tile_fills_what_runs_along_the_lanes() -> None:
+    product = emitted("ik*kj~ijk >> +ijk~ij")
+    assert "const int late_in1_copy = team < 2 && n_j - (64 * j) >= 64;" in product
+    assert "late_in1_copy && i == 0" in product
+    assert "late_" not in emitted("ik*jk~ijk >> +ijk~ij")  # the copy is a transposed one
+
+
+def test_a_whole_tile_is_stored_where_it_belongs() -> None:
+    assert "stored_tile ? &out[(6 * i) * n_j + 64 * j] : tile" in emitted("ik*kj~ijk >> +ijk~ij")
+    assert "stored_" not in emitted("ik*kj~ijk >> +ijk~ij >> >ij~ij")  # something is still to do
