@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_stream import STREAM_FROM
-from ilang.codegen.targets.c_tile import VECTOR_BYTES, vector_type
+from ilang.codegen.targets.c_tile import VECTOR_BYTES
+from ilang.codegen.targets.c_vector import vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
