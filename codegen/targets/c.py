@@ -25,8 +25,9 @@ from ilang.codegen.targets.c_parallel import Function, Functions
 from ilang.codegen.targets.c_stream import HELPER, PAST, is_streamed
 from ilang.codegen.targets.c_stream import condition as stream_condition
 from ilang.codegen.targets.c_stream import lines as stream_lines
-from ilang.codegen.targets.c_tile import REGISTERS, TileText, extremum, helpers_of
+from ilang.codegen.targets.c_tile import REGISTERS, TileText
 from ilang.codegen.targets.c_uses import use_of
+from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
     HELPERS,

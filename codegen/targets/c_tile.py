@@ -71,31 +71,6 @@ HELD = ((1536, 64), (384, 32), (192, 16))
 """The values of the macro of this name, and bytes of a vector beside each."""
 
 
-def helpers_of(dtype: str, lanes: int) -> Iterator[str]:
-    """The vector type of some lanes, fewer where the machine's vectors are shorter."""
-    name, bytes_ = vector_type(dtype, lanes), BYTES[dtype]
-    c_type, integer = C_TYPES[dtype], f"int{8 * bytes_}_t"
-    most = lanes * bytes_
-    wide = f"(VECTOR < {most} ? VECTOR : {most})"
-    yield f"/* {lanes} lanes of {dtype}, or as many as a vector has; {name}u is the same in memory, at any address */"
-    yield f"enum {{ lanes_{name} = {wide} / {bytes_} }};"
-    yield f"typedef {c_type} {name} __attribute__((vector_size({wide})));"
-    yield f"typedef {c_type} {name}u __attribute__((vector_size({wide}), aligned({bytes_}), may_alias));"
-    yield f"typedef {integer} {name}m __attribute__((vector_size({wide})));"
-    yield ""
-
-
-def extremum(dtype: str, lanes: int, primitive: str) -> Iterator[str]:
-    """The larger or smaller of two vectors lane by lane, as a macro: a vector argument has no stable ABI."""
-    name = vector_type(dtype, lanes)
-    sign = ">" if primitive == "max" else "<"
-    yield f"/* the {'larger' if primitive == 'max' else 'smaller'} of two, lane by lane; NaN if one is */"
-    yield f"#define {primitive}_{name}(a, b) \\"
-    yield f"    (({name})(((((a) {sign} (b)) | ((a) != (a))) & ({name}m)(a)) | \\"
-    yield f"     (~(((a) {sign} (b)) | ((a) != (a))) & ({name}m)(b))))"
-    yield ""
-
-
 class TileText:
     """The function of one tile, if its body is one that vectors can hold."""
 
