@@ -115,6 +115,10 @@ def _compile(batch: Sequence[Program], mode: str, folder: Path) -> None:
     (folder / "batch.h").write_text(c.emit_header(batch, "batch"), "utf-8")
     (folder / "batch.c").write_text(source(batch, mode), "utf-8")
     standard = [flag for flag in toolchain.STANDARD if flag not in ("-shared", "-fPIC")]
+    if mode == "races" and "OMP_TOOL_LIBRARIES" not in os.environ:
+        raise CompileError(
+            "races: set CC=clang, and OMP_TOOL_LIBRARIES to the path of libarcher.so"
+        )
     compiler = toolchain.find_compiler().command
     command = [*compiler, *standard, *MODES[mode], *STRICT, "batch.c", "-o", "batch", "-lm"]
     done = subprocess.run(
