@@ -20,11 +20,9 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
+from ilang.codegen.targets.c_fetch import FETCH, Fetching
 from ilang.codegen.targets.c_fill import filled
 from ilang.codegen.targets.c_parallel import Function, Functions
-from ilang.codegen.targets.c_stream import HELPER, PAST, is_streamed
-from ilang.codegen.targets.c_stream import condition as stream_condition
-from ilang.codegen.targets.c_stream import lines as stream_lines
 from ilang.codegen.targets.c_tile import REGISTERS, TileText
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
@@ -176,6 +174,7 @@ class _Emission:
             Functions(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}")
             for kernel in program.kernels
         ]
+        self.fetching = Fetching(program)
         self.tiles: dict[int, TileText] = {}
         for kernel in program.kernels:
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
@@ -221,8 +220,8 @@ class _Emission:
                     found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For):
                     found |= self._of_loop(s)
-                if isinstance(s, For) and id(s) not in moved and is_streamed(self.program, s):
-                    found |= {"min_i64", "past", "stream"}
+                if isinstance(s, For) and id(s) not in moved and self.fetching.rows(s):
+                    found |= {"min_i64", "fetch"}
         return found
 
     def _of_loop(self, loop: For) -> set[str]:
@@ -427,50 +426,51 @@ class _Emission:
     def _range(self, function: Function, functions: Functions) -> Iterator[str]:
         """What the function of a parallel loop does: some of its iterations."""
         loop, indent = function.loops[-1], INDENT
-        if is_streamed(self.program, loop):
-            yield f"{INDENT}if ({stream_condition(self.program, loop, functions.spelling)}) {{"
-            ends = ("first", "last")
-            yield from stream_lines(self.program, loop, functions.spelling, INDENT + INDENT, ends)
-            yield f"{INDENT}}} else {{"
-            indent += INDENT
-            yield LEFT_SMALL
+        chunk, head = self.fetching.opened(loop, ("first", "last"), functions.spelling)
+        if chunk:
+            yield from (indent + line for line in chunk)
+            yield from self._iterations(loop, head, functions, indent + INDENT)
+            yield f"{indent}}}"
+            return
         yield from functions.opened(function, indent)
         yield from self._block(loop.body, functions, indent + INDENT)
         yield from functions.closed(function, indent)
-        if is_streamed(self.program, loop):
-            yield f"{INDENT}}}"
 
     def _plain_for(
         self, loop: For, ends: tuple[str, str], functions: Functions, indent: str
     ) -> Iterator[str]:
         """A loop one iteration after the other.
 
-        Large results are stored past the caches; where all is divided by one number, a loop that does not divide
+        What is stored along memory is fetched before; where all is divided by one number, a loop that does not divide
         stands before.
         """
-        if is_streamed(self.program, loop):
-            yield f"{indent}if ({stream_condition(self.program, loop, functions.spelling)}) {{"
-            bounds = ("0", ends[1])
-            yield from stream_lines(self.program, loop, functions.spelling, indent + INDENT, bounds)
-            yield f"{indent}}} else {{"
-        inside = indent + INDENT if is_streamed(self.program, loop) else indent
-        name = functions.spelling.variable(loop.variable)
-        head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
+        inside, spelling = indent, functions.spelling
+        name = spelling.variable(loop.variable)
+        chunk, head = self.fetching.opened(loop, ("0", ends[1]), spelling)
+        if chunk:
+            yield from (inside + line for line in chunk)
+            inside += INDENT
+        else:
+            head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
         division = c_quotient.divided(self.program, loop)
         if division is not None:
             yield f"{inside}{{"
             inside += INDENT
-            yield from c_quotient.lines(loop, division, head, functions.spelling, inside)
+            yield from c_quotient.lines(loop, division, head, spelling, inside)
         if loop.role == "u":
             yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
-        elif inside != indent:
+        elif division is not None:
             yield LEFT_SMALL
-        yield f"{inside}{head}"
-        yield from self._block(loop.body, functions, inside + INDENT)
-        yield f"{inside}}}"
+        yield from self._iterations(loop, head, functions, inside)
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
+
+    def _iterations(self, loop: For, head: str, functions: Functions, indent: str) -> Iterator[str]:
+        """A loop that a line opens."""
+        yield f"{indent}{head}"
+        yield from self._block(loop.body, functions, indent + INDENT)
+        yield f"{indent}}}"
 
     def _laned(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
@@ -549,8 +549,8 @@ def _called(scalar: Apply) -> set[str]:
 
 def _helper(name: str) -> Iterator[str]:
     """The definition of a helper function."""
-    if name in ("past", "stream", "fetch"):
-        yield from {"past": PAST, "stream": HELPER, "fetch": FETCH}[name]
+    if name in ("past", "fetch"):
+        yield from {"past": c_transpose.PAST, "fetch": FETCH}[name]
         return
     kind, _, dtype = name.rpartition("_")
     c_type = C_TYPES[dtype]
@@ -582,13 +582,3 @@ def _helper(name: str) -> Iterator[str]:
 
 FETCHED = 256
 """Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
-
-FETCH = (
-    "/* move a cache line nearer, to be written or read; any address will do */",
-    "#ifdef __GNUC__",
-    "#define FETCH(address, write) __builtin_prefetch(address, write)",
-    "#else",
-    "#define FETCH(address, write) ((void)0)",
-    "#endif",
-    "",
-)

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_stream import STREAM_FROM
 from ilang.codegen.targets.c_tile import VECTOR_BYTES
 from ilang.codegen.targets.c_vector import vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import For, Program
 from ilang.core.passes.transposing import Transposing, step_of
 from ilang.core.record import replace
+
+STREAM_FROM = 32 << 20
+"""Bytes of a result from which it is written past the caches."""
 
 
 def lanes_in(dtype: str) -> int:
@@ -86,6 +88,35 @@ def _past(program: Program, number: int, spelling: Spelling) -> str:
     words = " * ".join(f"(double){spelling.size(n)}" for n in buffer.dims)
     return f"{words} * {BYTES[buffer.dtype]} >= {STREAM_FROM}"
 
+
+PAST = (
+    "#if defined(__SSE2__) && defined(__GNUC__)",
+    "typedef float quad __attribute__((vector_size(16), may_alias));",
+    "typedef float quad_anywhere __attribute__((vector_size(16), aligned(4), may_alias));",
+    "#endif",
+    "",
+    "/* copy 16 bytes to where 16 divides the address, past the caches */",
+    "static inline void quad_past(void *to, const void *from)",
+    "{",
+    "#if !defined(__SSE2__) || !defined(__GNUC__)",
+    f"{INDENT}memcpy(to, from, 16);",
+    "#elif defined(__clang__)",
+    f"{INDENT}__builtin_nontemporal_store(*(const quad_anywhere *)from, (quad *)to);",
+    "#else",
+    f"{INDENT}__builtin_ia32_movntps((float *)to, *(const quad_anywhere *)from);",
+    "#endif",
+    "}",
+    "",
+    "/* what was stored past the caches comes before what is stored next */",
+    "static inline void past_end(void)",
+    "{",
+    "#if defined(__SSE2__) && defined(__GNUC__)",
+    f"{INDENT}__builtin_ia32_sfence();",
+    "#endif",
+    "}",
+    "",
+)
+"""Stores past the caches, sixteen bytes at a time."""
 
 SHUFFLED = (
     "/* elements of two vectors, by constant numbers */",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.codegen.targets.c_stream import is_streamed
 from ilang.codegen.targets.cfamily import strides
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import (
@@ -51,8 +50,6 @@ def use_of(
     """
     found = _Mentions(program)
     found.sizes |= {loop.size for loop in loops[1:]}
-    if loops and is_streamed(program, loops[-1]):
-        found.stream(loops[-1])
     for s in statements_within(body):
         found.statement(s)
     opened = {loop.variable for loop in loops}
@@ -107,12 +104,6 @@ class _Mentions:
                 self._element(s.buffer, s.index)
                 self._scalar(s.value)
 
-    def stream(self, loop: For) -> None:
-        """The sizes that decide whether a loop stores past the caches."""
-        store = loop.body[-1]
-        assert isinstance(store, Store)
-        self.sizes |= {loop.size, *self.program.buffers[store.buffer].dims}
-
     def _loop(self, loop: For) -> None:
         self.opened.add(loop.variable)
         self.sizes.add(loop.size)
@@ -124,8 +115,6 @@ class _Mentions:
         if loop.stretch is not None:
             self.sizes.add(loop.stretch.count)
             self.variables.add(loop.stretch.block)
-        if is_streamed(self.program, loop):
-            self.stream(loop)
         for copy in transposing(self.program, loop):
             buffer = self.program.buffers[copy.store.buffer]
             self.sizes |= (

@@ -18,7 +18,7 @@ RESERVED = frozenset(
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
     FETCH FUSED MOST_DIVIDED largest reciprocal size
-    lane half stream block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
+    lane half block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
     VECTOR HELD filling fills
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array

@@ -1,0 +1,53 @@
+"""Loops that fetch what they will store: right for every extent, and no loop fetches what another one has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ilang.codegen.targets.c import emit
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+from tests.property import native
+from tests.property.meaning import TYPES
+from tests.property.test_fuzz import needs_compiler
+
+ROWS = ((0, 5), (3, 0), (1, 1), (1, 127), (2, 128), (3, 129), (5, 1000), (2, 1025), (4, 2500))
+MODES = ("sanitized", "fast", "avx2", "baseline", "threads")
+
+
+def text_of(program: str, shapes: list[tuple[int, ...]] | None = None) -> str:
+    """The C of a program of f32 arrays."""
+    return emit(lower(infer(graph_of(text_component(program), "f"), shapes=shapes)))
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_every_extent(mode: str, dtype: str) -> None:
+    """Sums of matrices, and rows divided by their largest number."""
+    numbers = np.random.default_rng(0)
+    arrays = [numbers.integers(1, 9, shape).astype(TYPES[dtype]) for shape in ROWS]
+    for text in ("ij+ij~ij", "(I & >ij~i) >> ij/i~ij"):
+        count = 2 if "+" in text else 1
+        shaped = infer(graph_of(text_component(text), "f"), [dtype] * count)
+        calls = [native.Call(0, x.shape, (x,) * count, (x.shape,)) for x in arrays]
+        for answer, x in zip(native.run([lower(shaped)], calls, mode), arrays, strict=True):
+            assert not answer.trouble
+            right = x + x if count == 2 else x / x.max(1, keepdims=True, initial=0)
+            np.testing.assert_array_equal(answer.outputs[0], right)
+
+
+def test_what_is_fetched() -> None:
+    """What is stored and what is read beside it, a page further on."""
+    text = text_of("ij+j~ij")
+    assert "FETCH(&out[i * n_j + j + 1024], 1);" in text
+    assert "FETCH(&in0[i * n_j + j + 1024], 0);" in text
+    assert "FETCH(&in1" not in text
+
+
+def test_what_is_not() -> None:
+    """Short rows, temporaries, what takes longer than memory, and what loops in lanes fetch before."""
+    assert "FETCH" not in text_of("ij+j~ij", [(9, 1000), (1000,)])
+    assert "FETCH" not in text_of("^i~i")
+    softmax = text_of("(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij")
+    assert softmax.count("FETCH(&out") == 1
