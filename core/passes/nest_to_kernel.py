@@ -191,6 +191,26 @@ class _Lowering(Running):
             if site and frame.nest.order[site - 1] == loop:
                 yield self._producer(frame, read, site, frame.home[loop])
 
+    def _stages_inside(self, frame: Frame, loops: tuple[Loop, ...]) -> bool:
+        """Whether anything is staged right inside one of these loops: by the assignment, or by what it stages."""
+        todo = [(frame.value, frozenset(loops))]
+        while todo:
+            value, among = todo.pop()
+            node, nest = self._node(value)
+            for read, site in zip(node.reads, nest.sites, strict=True):
+                if not among or not site:
+                    continue
+                if nest.order[site - 1] in among:
+                    return True
+                if nest.staged(node.reads.index(read)) is None or isinstance(
+                    self.shaped.nodes[read.value], Input
+                ):
+                    continue
+                made = self._node(read.value)[1]
+                shared = fuse(self.provenance, value, nest, read, site, made).loops
+                todo.append((read.value, frozenset(o for o, r in shared.items() if r in among)))
+        return False
+
     def _producer(self, reader: Frame, read: Read, depth: int, site: Scope) -> Steps:
         """Lower a staged producer in the scope of its site, or find it computed there."""
         if read in reader.staged:

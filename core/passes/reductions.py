@@ -39,11 +39,17 @@ class Reductions(Loops, ABC):
     def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
         """Compute the producers whose site is inside a loop just opened."""
 
+    @abstractmethod
+    def _stages_inside(self, frame: Frame, loops: tuple[Loop, ...]) -> bool:
+        """Whether anything is staged right inside one of these loops: by the assignment, or by what it stages."""
+
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
         outputs = set(frame.node.output_axes())
         inner = [loop for loop in loops if loop.axis in outputs]
         tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
+        if tile is not None and self._stages_inside(frame, tile.blocks):
+            tile = tile.with_head()  # what is computed between blocks needs loops with bodies
         if not inner:
             yield from self._single(frame, scope, loops)
         elif tile is not None and not tile.head:
@@ -193,7 +199,7 @@ class Reductions(Loops, ABC):
         start = replace(start_of(node), dtype=tile.dtype)
         trips = [(frame.variable(loop), *self._trip(frame, loop)) for loop in tile.blocks]
         for loop in tile.blocks:
-            frame.home.pop(loop)
+            assert not frame.home.pop(loop).block, "blocks of a tile have no room for statements"
         blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
         scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks))
         if use is not None:

@@ -139,3 +139,25 @@ def test_the_first_tile_fills_what_runs_along_the_lanes() -> None:
 def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     assert "stored_tile ? &out[(6 * i) * n_j + 64 * j] : tile" in emitted("ik*kj~ijk >> +ijk~ij")
     assert "stored_" not in emitted("ik*kj~ijk >> +ijk~ij >> >ij~ij")  # something is still to do
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("jx~jx | x:8,j:2 | j x 0 x' j' >> +jx~j | x:8,j:2 | j x x' j' 0", [(5, 7)]),
+        ("jx~jx | x:8,j:2 | j x 0 x' j' >> +jx~j | x:8,j:2 | j x x' j' 0", [(3, 600)]),
+        ("-jx~jx >> jx~jx | x:8,j:2 | j x 0 x' j' >> +jx~j | x:8,j:2 | j x x' j' 0", [(5, 27)]),
+        (
+            "-c~c >> c*jx~cjx | x:2,j:4 | x j c 0 j' x' >> +cjx~x | x:2,j:4 | x j c j' x' 0",
+            [(9,), (11, 5)],
+        ),
+    ],
+)
+def test_what_is_staged_between_the_blocks_of_a_tile(
+    text: str, shapes: list[tuple[int, ...]]
+) -> None:
+    """The product that is reduced has a site of its own, inside a loop that could be a block of the tile."""
+    random = np.random.default_rng(0)
+    arrays = [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+    component = i(text)
+    assert np.array_equal(component(*arrays), component(*arrays, target="numpy"))
