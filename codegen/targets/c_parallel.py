@@ -88,7 +88,7 @@ class Functions:
                     common = [a for a, b in zip(known, path, strict=False) if a is b]
                     self.homes[buffer] = tuple(common)
             if isinstance(s, For) and s.parallel:
-                loops = _together(s)
+                loops = _together(self.program, s)
                 made = Function(f"{self.top.name}_loop{len(self.of_loop)}", loops, loops[-1].body)
                 function.calls.append(made)
                 self.of_loop[id(s)] = made
@@ -268,12 +268,17 @@ def filled(head: str, words: Sequence[str], tail: str) -> str:
     return "\n".join(lines)
 
 
-def _together(loop: For) -> list[For]:
-    """A parallel loop and those inside it that are all that it does, but for the innermost loop of a nest."""
+def _together(program: Program, loop: For) -> list[For]:
+    """A parallel loop and those inside it that are all that it does, but for the innermost loop of a nest.
+
+    The place in a loop is a remainder by its extent, which is therefore not known to be 0.
+    """
     found = [loop]
     while len(found[-1].body) == 1:
         inner = found[-1].body[0]
         if not isinstance(inner, For) or not inner.parallel or inner.rest is not None:
+            break
+        if program.sizes[inner.size].fixed == 0:
             break
         if not any(isinstance(s, (For, Tile)) for s in inner.body):
             break

@@ -132,11 +132,14 @@ def _staged(shaped: Shaped, related: set[int]) -> Iterator[tuple[Assignment, int
 
 
 def _without_roles(node: Assignment) -> Iterator[Candidate]:
-    """Each role left out."""
+    """Each role left out, then all of a kind, then all."""
     if node.schedule is None:
         return
-    for role in node.schedule.roles:
-        rest = tuple(other for other in node.schedule.roles if other != role)
+    roles = node.schedule.roles
+    rests = [tuple(other for other in roles if other != role) for role in roles]
+    rests += [tuple(other for other in roles if other.role != role.role) for role in roles]
+    rests += [()] if roles else []
+    for rest in dict.fromkeys(rests):
         yield Candidate(node, replace(node.schedule, roles=rest), is_less=True)
 
 

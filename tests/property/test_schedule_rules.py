@@ -249,3 +249,21 @@ def test_a_producer_without_a_schedule_takes_that_of_one_reader() -> None:
     fix = caught.value.fix
     assert fix is not None
     lowered(text[: fix.span.start] + fix.text + text[fix.span.end :])
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        ("ij~ij || i j | i:u,j:u", "|| i j"),
+        ("ij~ij || i j | i:u,j:v", "|| i j | j:v"),
+        ("ij~ij >> ij+ij~ij || i 0 1 j | 0:r,1:r,i:p", "|| i 0 1 j | i:p"),
+        ("ij~ij >> ij+ij~ij || i 0 1 j | 0:r,j:u", "|| i 0 1 j"),
+    ],
+)
+def test_several_wrong_roles_are_left_out_together(text: str, better: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        lowered(text)
+    fix = caught.value.fix
+    assert fix is not None
+    assert fix.text == better
+    lowered(text[: fix.span.start] + fix.text + text[fix.span.end :])

@@ -58,7 +58,8 @@ PROGRAMS = {
         "cut(x[n]) = i32\n"
         "counted(x[n]) = >>i~i >> +i~.\n"
     ),
-    "fixed": "layer(x[4,8], w[8,5]) = ik*kj~ijk >> +ijk~ij\nempty(x[3,0]) = >ij~i\n",
+    "fixed": "layer(x[4,8], w[8,5]) = ik*kj~ijk >> +ijk~ij\nempty(x[3,0]) = >ij~i\n"
+    "rows(x[n,0,m]) = +nkm~nk\n",
     "functions": (
         "logs(x: f64[n], y[n]) = i$i~i\n"
         "powers(x[n,m], y[n,m]) = ij^ij~ij >> +ij~i\n"
