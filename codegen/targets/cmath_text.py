@@ -274,12 +274,13 @@ INLINED int divides_f32(float b)
 QUOTIENT_F32 = """
 /*
  * a / b to the last bit for r = 1 / b, 2^-24 <= b <= 2^64 and |a| <= 2^50: a * r, and what that leaves of a divided too
- * (Markstein). It is scaled so that nothing underflows; a quotient below 2^-126 is rounded twice.
+ * (Markstein). It is scaled so that nothing underflows; a quotient below 2^-126 is rounded twice. The sign of r is
+ * changed, not that of what is left: of that, GCC loses the sign of a zero.
  */
 INLINED float quotient_f32(float a, float b, float r)
 {
     const float scaled = a * 0x1p50f, q = scaled * r;
-    return fmaf(-fmaf(q, b, -scaled), r, q) * 0x1p-50f;
+    return fmaf(fmaf(q, b, -scaled), -r, q) * 0x1p-50f;
 }
 """
 
