@@ -21,7 +21,7 @@ from ilang.codegen.targets.c_entry import (
     wrapped,
 )
 from ilang.codegen.targets.c_fetch import FETCH, Fetching
-from ilang.codegen.targets.c_fill import filled
+from ilang.codegen.targets.c_fill import fill_by_tiles
 from ilang.codegen.targets.c_parallel import Function, Functions
 from ilang.codegen.targets.c_tile import REGISTERS, TileText
 from ilang.codegen.targets.c_uses import use_of
@@ -167,7 +167,7 @@ class _Emission:
     """The implementation of one program."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program = filled(program)
+        self.program = program = fill_by_tiles(program)
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         self.functions = [
@@ -298,7 +298,7 @@ class _Emission:
         text = self.tiles.get(id(s))
         if not isinstance(s, Tile) or text is None or text.direct is None:
             return ""
-        return f"stored_{identifier(self.program.buffers[s.buffer].name)}"
+        return text.stored_name()
 
     def _statement(self, s: Statement, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling

@@ -21,7 +21,7 @@ from ilang.core.passes.transposing import step_of
 from ilang.core.record import replace
 
 
-def filled(program: Program) -> Program:
+def fill_by_tiles(program: Program) -> Program:
     """The program with tiles that fill copies."""
     kernels = tuple(_Filling(program, kernel).run() for kernel in program.kernels)
     return replace(program, kernels=kernels)

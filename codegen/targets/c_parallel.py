@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
+from ilang.codegen.targets.c_tile import late_name
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
@@ -113,7 +114,7 @@ class Functions:
             kind = f"const {C_TYPES[s.dtype]} *" if s.lanes > 1 else f"{C_TYPES[s.dtype]} "
             found.append((f"{kind}{name}", name))
         for copy in _filled_inside(function.body):
-            name = f"late_{identifier(self.program.buffers[copy].name)}"
+            name = late_name(self.program, copy)
             found.append((f"int {name}", name))
         for number in use.shared:
             buffer = self.program.buffers[number]

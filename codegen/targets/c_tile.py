@@ -71,6 +71,11 @@ HELD = ((1536, 64), (384, 32), (192, 16))
 """The values of the macro of this name, and bytes of a vector beside each."""
 
 
+def late_name(program: Program, copy: int) -> str:
+    """The name of what says that a tile fills a copy, and no loop before it."""
+    return f"late_{identifier(program.buffers[copy].name)}"
+
+
 class TileText:
     """The function of one tile, if its body is one that vectors can hold."""
 
@@ -264,15 +269,19 @@ class TileText:
         if self.direct is not None:
             place, stride = self.direct.place(self.plain), self.direct.stride(self.plain)
             arguments[-2:] = [
-                f"stored_{arguments[-2]} ? {place} : {arguments[-2]}",
-                f"stored_{arguments[-2]} ? {stride} : {self.dims[-1]}",
+                f"{self.stored_name()} ? {place} : {arguments[-2]}",
+                f"{self.stored_name()} ? {stride} : {self.dims[-1]}",
             ]
         return f"{self.name}({', '.join(arguments)});"
 
     def late_name(self) -> str:
         """The name of what says that the tile fills the copy that it reads."""
         assert self.tile.fill is not None
-        return f"late_{identifier(self.program.buffers[self.tile.fill.buffer].name)}"
+        return late_name(self.program, self.tile.fill.buffer)
+
+    def stored_name(self) -> str:
+        """The name of what says that the function stores the tile where it belongs."""
+        return f"stored_{identifier(self.program.buffers[self.tile.buffer].name)}"
 
     def late(self) -> str:
         """When the tile may fill the copy that it reads, for one thread: all lanes are inside."""

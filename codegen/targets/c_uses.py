@@ -117,9 +117,8 @@ class _Mentions:
             self.variables.add(loop.stretch.block)
         for copy in transposing(self.program, loop):
             buffer = self.program.buffers[copy.store.buffer]
-            self.sizes |= (
-                set(buffer.dims) if buffer.role == "output" else set()
-            )  # may go past the caches
+            if buffer.role == "output":  # it may go past the caches, by its size
+                self.sizes |= set(buffer.dims)
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Within, walks
-from ilang.core.ir.nest import Loop, Scheduled, schedule_text, unscheduled
+from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
-from ilang.core.ir.shaped import Input, Read
+from ilang.core.ir.shaped import Assignment, Input, Read
 from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
 from ilang.core.passes.running import Running
@@ -202,9 +202,7 @@ class _Lowering(Running):
                     continue
                 if nest.order[site - 1] in among:
                     return True
-                if nest.staged(node.reads.index(read)) is None or isinstance(
-                    self.shaped.nodes[read.value], Input
-                ):
+                if self._is_copied(node, nest, read):
                     continue
                 made = self._node(read.value)[1]
                 shared = fuse(self.provenance, value, nest, read, site, made).loops
@@ -215,7 +213,7 @@ class _Lowering(Running):
         """Lower a staged producer in the scope of its site, or find it computed there."""
         if read in reader.staged:
             return
-        if self._is_copied(reader, read):
+        if self._is_copied(reader.node, reader.nest, read):
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
             above = [s for s in reader.home.values() if site.is_inside(s)]
             copied = (reader.value, read, below, tuple(id(s) for s in above))
@@ -251,10 +249,10 @@ class _Lowering(Running):
             site.places[key] = frame.place
         reader.staged[read] = seen(site.places[key], windows)
 
-    def _is_copied(self, reader: Frame, read: Read) -> bool:
+    def _is_copied(self, node: Assignment, nest: Nest, read: Read) -> bool:
         """Whether a staged read copies what is there already: an input, or what is computed whole."""
         made = self.shaped.nodes[read.value]
-        return isinstance(made, Input) or reader.nest.staged(reader.node.reads.index(read)) is None
+        return isinstance(made, Input) or nest.staged(node.reads.index(read)) is None
 
     def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
         """Registers hold constant extents only."""

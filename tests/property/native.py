@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from ilang.codegen import toolchain
 from ilang.codegen.targets import c, c_entry
@@ -27,6 +28,7 @@ from tests.property.meaning import TYPES
 
 Array = npt.NDArray[Any]
 
+CPUINFO = Path("/proc/cpuinfo")
 SANITIZED = (
     *("-O1", "-g1", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
     "-fno-sanitize-recover=all",
@@ -40,6 +42,12 @@ MODES: dict[str, tuple[str, ...]] = {
     "races": ("-O1", "-g1", "-fopenmp", "-fsanitize=thread"),
 }
 """Flags by mode. Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``."""
+needs_avx2 = pytest.mark.skipif(
+    not (CPUINFO.exists() and "avx2" in CPUINFO.read_text("utf-8", "replace")),
+    reason="programs with AVX2 instructions cannot run on this machine",
+)
+AVX2 = pytest.param("avx2", marks=needs_avx2)
+"""The mode of this name as a parameter of a test."""
 STRICT = (
     "-Wall",
     "-Werror=vla",

@@ -12,7 +12,7 @@ from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
 
 ROWS = ((0, 5), (3, 0), (1, 1), (1, 127), (2, 128), (3, 129), (5, 1000), (2, 1025), (4, 2500))
-MODES = ("sanitized", "fast", "avx2", "baseline", "threads")
+MODES = ("sanitized", "fast", native.AVX2, "baseline", "threads")
 
 
 def text_of(program: str, shapes: list[tuple[int, ...]] | None = None) -> str:

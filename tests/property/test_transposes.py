@@ -69,7 +69,7 @@ def _shapes(rank: int) -> list[tuple[int, ...]]:
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline", "threads"])
+@pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline", "threads"])
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "bool"])
 def test_transposed(mode: str, dtype: str) -> None:
     numbers = np.random.default_rng(0)
@@ -100,7 +100,7 @@ def test_two_results_of_one_operand(text: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+@pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_past_the_caches(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole lines, wherever an array begins; where rows of the result begin elsewhere in a line, as usual."""
@@ -112,7 +112,7 @@ def test_past_the_caches(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+@pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
 def test_packed_across(mode: str) -> None:
     """A contraction whose lanes run across what it reads packs them transposed."""
     numbers = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def test_packed_across(mode: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("mode", ["sanitized", "fast", "avx2", "baseline"])
+@pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_rows_known_to_be_shorter_than_a_vector(mode: str, dtype: str) -> None:
     numbers = np.random.default_rng(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import platform
 import subprocess
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from ilang import i, load
 from ilang.codegen import toolchain
 from ilang.codegen.targets import c
 from ilang.core.pipeline import graph_of, infer, lower, text_component
+from tests.property import native
 
-X86 = platform.machine() in ("x86_64", "AMD64")
 UNITS = {
     "machine": ("-O2", "-march=native"),
     "plain": ("-O2",),
@@ -41,10 +40,8 @@ def function(
     return ctypes.CDLL(str(library))
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["machine", "plain", native.AVX2, "sanitized"])
 def test_products_of_ragged_extents(unit: str, tmp_path: Path) -> None:
-    if unit == "avx2" and not (X86 and "avx2" in Path("/proc/cpuinfo").read_text()):
-        pytest.skip("the machine has no AVX2")
     library = function("ik*kj~ijk >> +ijk~ij", UNITS[unit], tmp_path)
     library.f_work.restype = ctypes.c_size_t
     random = np.random.default_rng(0)
