@@ -91,6 +91,7 @@ class _Choice:
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
         self.kernels = Kernels(shaped, self.provenance)
         self.takers = readers_of(shaped)
+        self.has_written = any(nest is not None for nest in written)
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
@@ -214,7 +215,7 @@ class _Choice:
         whole = value not in self.given
         if whole:
             self.places.update({(value, loop): (value, loop) for loop in nest.order})
-        if any(other is not None for other in self.written):
+        if self.has_written:
             return  # which kernels there are is seen when all schedules are read
         root = self.kernels.add(value, nest, self.takers[value], whole)
         known = self.kernels.nests[root.owner].order[: root.shared]
