@@ -302,10 +302,9 @@ class _Rows:
     def read_before(self, position: int) -> set[Load]:
         """What loops before a position read, each as ``_of_any`` has it; positions are asked for in order."""
         for s in self.body[self.seen : position]:
-            for inner in statements_within([s]) if isinstance(s, For) else ():
-                self.read |= {
-                    _of_any(p, s.variable) for p in parts_of(inner) if isinstance(p, Load)
-                }
+            if isinstance(s, For):
+                found = (p for inner in statements_within([s]) for p in parts_of(inner))
+                self.read |= {_of_any(p, s.variable) for p in found if isinstance(p, Load)}
         self.seen = position
         return self.read
 

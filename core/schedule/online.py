@@ -8,8 +8,8 @@ rule 6). That is right where every use of it ends in a sum that can be corrected
     - a sum or maximum s that only divides: the quotient is not formed, and the sum of its numerators is divided once,
       by the final s.
 
-``Plans.of`` looks at one kernel and changes nothing. It follows each copy that staging makes of a value, from the partial
-reductions to the sums that end them, and refuses every other way. What the state of a value means:
+``Plans.of`` looks at one kernel and changes nothing. It follows each copy that staging makes of a value, from the
+partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
 
     raw       it is a partial reduction
     shifted   it is x - m
