@@ -125,6 +125,7 @@ class _Explaining:
         values = [v for v, node in enumerate(self.shaped.nodes) if isinstance(node, Assignment)]
         self.number = {value: n for n, value in enumerate(values, 1)}
         self.reader = self._readers()
+        self.read = self._reads()
         self.rows: dict[int, str] = {}
         for each in self.shaped.rows:
             self.rows.setdefault(each.value, rows_text(each))
@@ -169,6 +170,14 @@ class _Explaining:
             if (site := nest.staged(number)) is not None
         }
 
+    def _reads(self) -> dict[int, list[tuple[Assignment, Read]]]:
+        """Every read of each value, and the assignment that it is of, in order."""
+        found: dict[int, list[tuple[Assignment, Read]]] = {}
+        for _, node, _ in self._assignments():
+            for read in node.reads:
+                found.setdefault(read.value, []).append((node, read))
+        return found
+
     def _tensor(self, value: int) -> TensorRow:
         tensor = self.shaped.tensors[value]
         extents = tuple(size_text(self.shaped.sizes[n]) for n in tensor.dims)
@@ -180,10 +189,8 @@ class _Explaining:
         node = self.shaped.nodes[value]
         if isinstance(node, Assignment):
             return tuple(self._index_text(index, node) for index in node.target)
-        for _, reader, _ in self._assignments():
-            for read in reader.reads:
-                if read.value == value:
-                    return tuple(self._index_text(index, reader) for index in read.index)
+        for reader, read in self.read.get(value, ())[:1]:
+            return tuple(self._index_text(index, reader) for index in read.index)
         return ()
 
     def _index_text(self, index: Affine, node: Assignment) -> str:
@@ -269,9 +276,13 @@ class _Explaining:
         pending: list[tuple[Read, dict[int, Affine]]] = [
             (read, {}) for read in reversed(node.reads)
         ]
+        seen: set[tuple[int, tuple[Affine, ...]]] = set()  # a fused value may be read many times
         while pending:
             read, names = pending.pop()
             index = tuple(walked_index(part, names) for part in read.index)
+            if (read.value, index) in seen:
+                continue
+            seen.add((read.value, index))
             made = self.shaped.nodes[read.value]
             if self._is_fused(read.value) and isinstance(made, Assignment):
                 pairs = zip(made.target, index, strict=True)
@@ -311,9 +322,7 @@ class _Explaining:
         """The sizes whose product is the number of elements read: a diagonal has one axis for two dimensions."""
         walked = [
             {axis: node.sizes[axis] for index in read.index for _, axis in index.terms}
-            for _, node, _ in self._assignments()
-            for read in node.reads
-            if read.value == value
+            for node, read in self.read.get(value, ())
         ]
         dims = self.shaped.tensors[value].dims
         most = max(walked, key=len, default=None)
@@ -321,13 +330,14 @@ class _Explaining:
 
     def _stored(self) -> str:
         """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
-        kept = []
+        kept: dict[str, None] = {}
+        outputs = frozenset(self.shaped.outputs)
         total = _Total(self.program)
         for value, _, _ in self._assignments():
             replaced = value in self.successor
-            if not replaced and value not in self.reader and value not in self.shaped.outputs:
+            if not replaced and value not in self.reader and value not in outputs:
                 tensor = self.shaped.tensors[value]
-                kept.append(tensor.name)
+                kept[tensor.name] = None
                 total.add(BYTES[tensor.dtype], tensor.dims)
         scratch = _Total(self.program)
         for buffer in self.program.buffers:

@@ -36,7 +36,7 @@ class _Verifier:
 
     def block(self, body: tuple[Statement, ...]) -> None:
         """Check the statements of a block in order; what it defines ends with it."""
-        before = set(self.defined)
+        defined: list[int] = []
         for s in body:
             match s:
                 case For():
@@ -58,6 +58,7 @@ class _Verifier:
                     self._scalar(s.value)
                     self._demand(s.variable not in self.defined, "a variable is defined once")
                     self.defined.add(s.variable)
+                    defined.append(s.variable)
                 case Change():
                     self._scalar(s.value)
                     self._demand(
@@ -75,7 +76,7 @@ class _Verifier:
                     buffer = self.program.buffers[s.buffer]
                     self._demand(buffer.role != "input", "inputs are not written")
                     self._demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
-        self.defined = before
+        self.defined.difference_update(defined)
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
         """Check blocks inside loops that have no bodies of their own."""

@@ -51,6 +51,8 @@ LANES = 16
 CHUNK = 2048
 """Terms of an f32 sum that 16 lanes take before they are added in f64: 128 each, which leaves the sum within 1e-5 of
 the exact one, relative to the sum of sizes."""
+ANY = -1
+"""Stands for the variable of any loop."""
 
 
 def kernel_to_lanes(program: Program) -> Program:
@@ -125,8 +127,17 @@ class _Lanes:
         self.sizes = list(program.sizes)
         self.parts = list(program.parts)
         self.names = Names(frozenset(size.name for size in program.sizes))
+        self.constants = _constants(program.sizes)
+        self.chunks = {
+            part.whole: part.size
+            for part in reversed(program.parts)
+            if isinstance(part, Part) and part.step == CHUNK
+        }
+        self.buffer_names = frozenset(buffer.name for buffer in program.buffers)
         self.variables: list[str] = []
         self.locals: list[str] = []
+        self.taken: set[str] = set()
+        self.serial: dict[str, int] = {}
 
     def run(self) -> Program:
         """The program with lanes."""
@@ -137,6 +148,7 @@ class _Lanes:
 
     def _kernel(self, kernel: Kernel) -> Kernel:
         self.variables, self.locals = list(kernel.names), list(kernel.locals)
+        self.taken, self.serial = {*kernel.names, *kernel.locals}, {}
         body = self._block(kernel.body, None)
         return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
 
@@ -147,6 +159,7 @@ class _Lanes:
         """
         out: list[Statement] = []
         defined: dict[int, int] = {}
+        rows = _Rows(body)
         for n, s in enumerate(body):
             changes = accumulations(s, self.short) if isinstance(s, For) else ()
             if isinstance(s, Define) and s.mutable:
@@ -159,7 +172,7 @@ class _Lanes:
             elif not changes or any(c.variable not in defined for c in changes):
                 out.append(replace(s, body=self._block(s.body, s.variable)))
             else:
-                ahead = self._ahead(s, body, n, around)
+                ahead = () if around is None else self._ahead(s, rows, n, around)
                 sums = self._sums(s, changes)
                 lanes = _lanes(changes)
                 others = [c for c in changes if c not in sums]
@@ -170,38 +183,39 @@ class _Lanes:
                 out += [_fold(c, lanes) for c in others]
         return tuple(out)
 
-    def _ahead(
-        self, loop: For, body: Sequence[Statement], position: int, around: int | None
-    ) -> tuple[Load, ...]:
-        """What a loop at a position of a block can fetch while it runs, if loops are around it.
+    def _ahead(self, loop: For, rows: _Rows, position: int, around: int) -> tuple[Load, ...]:
+        """What a loop at a position of a block can fetch while it runs, in a loop over ``around``.
 
-        A row that it reads again, after a loop before it, where the next iteration around has it: that of ``around``.
-        A row of an array that the next loop will write, if this one computes for longer than the memory takes.
+        A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
+        that the next loop will write, if this one computes for longer than the memory takes.
         """
-        if around is None:
-            return ()
-        read: set[Load] = set()
-        wanted: list[Load] = []
-        later = [n for n in range(position + 1, len(body)) if isinstance(body[n], For)]
-        slow = any(
-            isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
-        )
-        for n, s in enumerate(body):
-            if n == position or not isinstance(s, For):
-                continue
-            like = walked(s, {s.variable: walks(loop.variable)})
-            assert isinstance(like, For)
-            inside = list(statements_within([like]))
-            if n < position:
-                read |= {p for each in inside for p in parts_of(each) if isinstance(p, Load)}
-            elif slow and n == later[0] and (like.size, like.rest) == (loop.size, loop.rest):
-                stores = [each for each in inside if isinstance(each, Store)]
-                wanted += [Load(each.buffer, each.index, each.value.dtype or "") for each in stores]
-        again = [p for s in loop.body for p in parts_of(s) if isinstance(p, Load) and p in read]
-        following = {around: Affine(((1, around),), 1)}
+        read, following = rows.read_before(position), {around: Affine(((1, around),), 1)}
+        again = [
+            p
+            for s in loop.body
+            for p in parts_of(s)
+            if isinstance(p, Load) and _of_any(p, loop.variable) in read
+        ]
         moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
-        found = dict.fromkeys((*_moved(moves, following), *wanted))
+        found = dict.fromkeys((*_moved(moves, following), *self._wanted(loop, rows, position)))
         return tuple(p for p in found if self._is_row(p, loop.variable))
+
+    @staticmethod
+    def _wanted(loop: For, rows: _Rows, position: int) -> list[Load]:
+        """What the loop after one at a position of a block will write, if that one is slow and both walk alike."""
+        if not any(
+            isinstance(p, Apply) and p.primitive in SLOW for s in loop.body for p in parts_of(s)
+        ):
+            return []
+        later = rows.loop_after(position)
+        if later is None or later.size != loop.size:
+            return []
+        like = walked(later, {later.variable: walks(loop.variable)})
+        assert isinstance(like, For)
+        if like.rest != loop.rest:
+            return []
+        stores = [s for s in statements_within([like]) if isinstance(s, Store)]
+        return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
 
     def _is_row(self, load: Load, variable: int) -> bool:
         """Whether a loop walks an array, and no scratch, element by element."""
@@ -252,29 +266,69 @@ class _Lanes:
 
     def _fresh(self, names: list[str], name: str) -> int:
         """A new variable of the kernel, in one of its two lists of names."""
-        buffers = {buffer.name for buffer in self.program.buffers}
-        names.append(fresh(name, buffers, self.variables, self.locals))
+        chosen = fresh(name, self.taken, self.buffer_names, serial=self.serial)
+        self.taken.add(chosen)
+        names.append(chosen)
         return len(names) - 1
 
     def _constant(self, extent: int) -> int:
         """The size number of a constant."""
-        for n, size in enumerate(self.sizes):
-            if size.fixed == extent and not size.places:
-                return n
-        self.sizes.append(Size(self.names.fresh(f"c{extent}"), extent, ()))
-        return len(self.sizes) - 1
+        if extent not in self.constants:
+            self.constants[extent] = len(self.sizes)
+            self.sizes.append(Size(self.names.fresh(f"c{extent}"), extent, ()))
+        return self.constants[extent]
 
     def _chunks(self, whole: int) -> int:
         """The size number of the chunks of a dimension."""
-        for part in self.parts:
-            if isinstance(part, Part) and (part.whole, part.step) == (whole, CHUNK):
-                return part.size
+        if whole in self.chunks:
+            return self.chunks[whole]
         size = self.sizes[whole]
         if size.fixed is not None:
             return self._constant(-(-size.fixed // CHUNK))
+        self.chunks[whole] = len(self.sizes)
         self.sizes.append(Size(self.names.fresh(f"{size.name}_{CHUNK}"), None, ()))
-        self.parts.append(Part(len(self.sizes) - 1, whole, CHUNK))
-        return len(self.sizes) - 1
+        self.parts.append(Part(self.chunks[whole], whole, CHUNK))
+        return self.chunks[whole]
+
+
+class _Rows:
+    """What the loops of a block read, found as far as it is asked for: each loop is looked at once."""
+
+    def __init__(self, body: Sequence[Statement]) -> None:
+        self.body = body
+        self.read: set[Load] = set()
+        self.seen = 0
+
+    def read_before(self, position: int) -> set[Load]:
+        """What loops before a position read, each as ``_of_any`` has it; positions are asked for in order."""
+        for s in self.body[self.seen : position]:
+            if isinstance(s, For):
+                found = (p for inner in statements_within([s]) for p in parts_of(inner))
+                self.read |= {_of_any(p, s.variable) for p in found if isinstance(p, Load)}
+        self.seen = position
+        return self.read
+
+    def loop_after(self, position: int) -> For | None:
+        """The first loop after a position."""
+        for n in range(position + 1, len(self.body)):
+            s = self.body[n]
+            if isinstance(s, For):
+                return s
+        return None
+
+
+def _of_any(load: Load, variable: int) -> Load:
+    """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
+    return _moved([load], {variable: walks(ANY)})[0]
+
+
+def _constants(sizes: Sequence[Size]) -> dict[int, int]:
+    """The first size number of each constant extent."""
+    found: dict[int, int] = {}
+    for n, size in enumerate(sizes):
+        if size.fixed is not None and not size.places:
+            found.setdefault(size.fixed, n)
+    return found
 
 
 def _term(change: Change) -> Scalar | None:

@@ -13,11 +13,10 @@ element has the value that it had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.kernel import (
-    Buffer,
     Change,
     Define,
     Fold,
@@ -32,15 +31,18 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.kernel_to_lanes import accumulations, short_sizes
-from ilang.core.passes.rewriting import Access, accesses, parts_of, walked, walked_rest
+from ilang.core.passes.rewriting import accesses, parts_of, walked, walked_rest
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
+
+Index = tuple[Affine, ...]
 
 
 def kernel_to_merged(program: Program) -> Program:
     """The program with loops merged, and without temporaries that need no memory."""
     short = short_sizes(program)
-    kernels = [_Merging(program, kernel, short).run() for kernel in program.kernels]
+    names = frozenset(buffer.name for buffer in program.buffers)
+    kernels = [_Merging(program, kernel, short, names).run() for kernel in program.kernels]
     read = {
         part.buffer
         for kernel in kernels
@@ -56,13 +58,15 @@ def kernel_to_merged(program: Program) -> Program:
 class _Merging:
     """One kernel: its blocks are walked from the outside in."""
 
-    def __init__(self, program: Program, kernel: Kernel, short: set[int]) -> None:
+    def __init__(
+        self, program: Program, kernel: Kernel, short: set[int], names: frozenset[str]
+    ) -> None:
         self.program = program
         self.kernel = kernel
         self.short = short
+        self.buffer_names = names
         self.locals = list(kernel.locals)
-        buffers: Iterable[Buffer] = program.buffers
-        self.taken = {*kernel.locals, *kernel.names, *(buffer.name for buffer in buffers)}
+        self.taken = {*kernel.locals, *kernel.names}
         self.constant = {
             s.variable
             for s in statements_within(kernel.body)
@@ -76,8 +80,8 @@ class _Merging:
 
     def _block(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
         out: list[Statement] = []
+        at: int | None = None  # where a loop stands that only definitions follow
         for s in body:
-            at = _last_loop(out)
             merged = None
             if at is not None and isinstance(s, For):
                 first = out[at]
@@ -87,6 +91,10 @@ class _Merging:
                 out[at:] = [*out[at + 1 :], merged]
             else:
                 out.append(self._inside(s))
+            if isinstance(s, For):
+                at = len(out) - 1
+            elif not isinstance(s, Define):
+                at = None
         return tuple(self._forwarded(out))
 
     def _inside(self, s: Statement) -> Statement:
@@ -122,13 +130,13 @@ class _Merging:
                     return None
         if any(isinstance(p, Load) and p.buffer in written for s in between for p in parts_of(s)):
             return None
-        count, taken = len(self.locals), set(self.taken)
+        count = len(self.locals)
         merged = replace(first, body=self._block((*first.body, *body)))
         if any(accumulations(s, self.short) for s in (first, second)) and not accumulations(
             merged, self.short
         ):
+            self.taken.difference_update(self.locals[count:])
             del self.locals[count:]
-            self.taken = taken
             return None
         return merged
 
@@ -145,19 +153,20 @@ class _Merging:
 
     def _forwarded(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """A block in which what was stored before is read from a variable."""
-        known: dict[Access, Scalar] = {}
+        known: dict[int, dict[Index, Scalar]] = {}
+        read = _read_later(body)
         for n, old in enumerate(body):
             s = old
-            if isinstance(s, (Define, Change, Store)):
+            if known and isinstance(s, (Define, Change, Store)):
                 s = replace(s, value=_loaded(s.value, known))
-            written = _written([s])
-            known = {access: value for access, value in known.items() if access[0] not in written}
-            if isinstance(s, Store) and _is_read((s.buffer, s.index), body[n + 1 :]):
+            for buffer in _written([s]) if known else ():
+                known.pop(buffer, None)
+            if isinstance(s, Store) and n in read:
                 if not self._is_constant(s.value):
                     element = Local(self._local(s), self.program.buffers[s.buffer].dtype)
                     yield Define(element.variable, element.dtype, s.value)
                     s = replace(s, value=element)
-                known[(s.buffer, s.index)] = s.value
+                known[s.buffer] = {s.index: s.value}
             yield s
 
     def _is_constant(self, value: Scalar) -> bool:
@@ -168,7 +177,9 @@ class _Merging:
 
     def _local(self, s: Store) -> int:
         """A variable for an element that is stored."""
-        name = fresh(f"{self.program.buffers[s.buffer].name}_element", self.taken)
+        name = fresh(
+            f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
+        )
         self.taken.add(name)
         self.locals.append(name)
         self.constant.add(len(self.locals) - 1)
@@ -178,14 +189,6 @@ class _Merging:
 def _walks(index: Sequence[Affine], variable: int) -> bool:
     """Whether an element is another one in each iteration of a loop."""
     return any(v == variable for part in index for _, v in part.terms)
-
-
-def _last_loop(out: Sequence[Statement]) -> int | None:
-    """The loop that a block ends with, but for definitions."""
-    at = len(out) - 1
-    while at >= 0 and isinstance(out[at], Define):
-        at -= 1
-    return at if at >= 0 and isinstance(out[at], For) else None
 
 
 def _is_plain(loop: For) -> bool:
@@ -232,14 +235,22 @@ def _changed(body: Sequence[Statement]) -> set[int]:
     return {s.variable for s in statements_within(body) if isinstance(s, (Change, Fold))}
 
 
-def _is_read(access: Access, body: Sequence[Statement]) -> bool:
-    """Whether statements of a block itself read an element before the buffer is written again."""
-    for s in body:
-        if any(isinstance(p, Load) and (p.buffer, p.index) == access for p in parts_of(s)):
-            return True
-        if access[0] in _written([s]):
-            return False
-    return False
+def _read_later(body: Sequence[Statement]) -> set[int]:
+    """The stores of a block, by position, whose element it reads itself before the buffer is written again."""
+    found: set[int] = set()
+    if not any(isinstance(s, Store) for s in body):
+        return found
+    wanted: dict[int, set[Index]] = {}  # what is read from here on, before it is written
+    for n in range(len(body) - 1, -1, -1):
+        s = body[n]
+        if isinstance(s, Store) and s.index in wanted.get(s.buffer, ()):
+            found.add(n)
+        for buffer in _written([s]):
+            wanted.pop(buffer, None)
+        for part in parts_of(s):
+            if isinstance(part, Load):
+                wanted.setdefault(part.buffer, set()).add(part.index)
+    return found
 
 
 def _without(body: Sequence[Statement], unread: set[int]) -> tuple[Statement, ...]:
@@ -261,11 +272,11 @@ def _without(body: Sequence[Statement], unread: set[int]) -> tuple[Statement, ..
     return tuple(out)
 
 
-def _loaded(scalar: Scalar, known: Mapping[Access, Scalar]) -> Scalar:
+def _loaded(scalar: Scalar, known: Mapping[int, Mapping[Index, Scalar]]) -> Scalar:
     """A scalar with elements that are known."""
     match scalar:
         case Load():
-            return known.get((scalar.buffer, scalar.index), scalar)
+            return known.get(scalar.buffer, {}).get(scalar.index, scalar)
         case Convert():
             return Convert(_loaded(scalar.argument, known), scalar.dtype)
         case Apply():

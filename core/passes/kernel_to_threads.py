@@ -119,13 +119,14 @@ class _Marking:
         for s in statements_within(loop.body):
             if isinstance(s, (Change, Fold)) and s.variable not in own:
                 return False
-        found = list(accesses(loop.body))
-        touched = Counter(buffer for buffer, _ in found)
+        touched: dict[int, list[tuple[Affine, ...]]] = {}
+        for buffer, index in accesses(loop.body):
+            touched.setdefault(buffer, []).append(index)
         written = {s.buffer for s in statements_within(loop.body) if isinstance(s, Store)}
         inside = {s.variable for s in statements_within(loop.body) if isinstance(s, For)}
         return all(
-            self._is_own(buffer, touched[buffer])
-            or self._is_apart(loop, inside, [index for b, index in found if b == buffer])
+            self._is_own(buffer, len(touched[buffer]))
+            or self._is_apart(loop, inside, touched[buffer])
             for buffer in written
         )
 

@@ -32,6 +32,7 @@ class Loops:
         self.walked: set[str] = set()
         self.locals: list[str] = []
         self.taken: set[str] = set()
+        self.serial: dict[str, int] = {}
         self.top = Scope(None, None, frozenset())
 
     def _node(self, value: int) -> tuple[Assignment, Nest]:
@@ -121,7 +122,8 @@ class Loops:
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""
-        chosen = fresh(name, self.taken, self.storage.whole_names, self.walked)
+        whole = self.storage.whole_names
+        chosen = fresh(name, self.taken, whole, self.walked, serial=self.serial)
         self.taken.add(chosen)
         return chosen
 

@@ -34,7 +34,7 @@ from ilang.core.passes.storage import Storage
 from ilang.core.passes.windows import begins_known, seen, windows_of
 from ilang.core.schedule.fuse import Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
-from ilang.core.schedule.online import plan
+from ilang.core.schedule.online import Plans
 from ilang.core.schedule.roots import Kernels, Root, readers_of, whole_values
 
 
@@ -49,8 +49,9 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     storage = Storage(shaped, sorted(whole))
     provenance = Provenance(shaped)
     kernels: list[kernel.Kernel] = []
-    for roots in _kernels(scheduled, provenance, whole):
-        kernels.append(_Lowering(scheduled, storage, provenance, len(kernels)).run(roots))
+    plans = Plans(scheduled, provenance)
+    for roots in _kernels(scheduled, plans, whole):
+        kernels.append(_Lowering(scheduled, storage, plans, len(kernels)).run(roots))
     check_equalities(shaped, storage.computed)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
@@ -67,14 +68,14 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     )
 
 
-def _kernels(scheduled: Scheduled, provenance: Provenance, whole: set[int]) -> list[list[Root]]:
+def _kernels(scheduled: Scheduled, plans: Plans, whole: set[int]) -> list[list[Root]]:
     """The roots of every kernel, the one that runs first first."""
     shaped = scheduled.shaped
-    kernels, readers = Kernels(shaped, provenance), readers_of(shaped)
+    kernels, readers = Kernels(shaped, plans.provenance), readers_of(shaped)
     for value in range(len(shaped.nodes) - 1, -1, -1):
         nest = scheduled.nests[value]
         if nest is not None and (readers[value] or value in whole):
-            runs = value in whole and bool(plan(scheduled, provenance, value).copies)
+            runs = value in whole and bool(plans.of(value).copies)
             kernels.add(value, nest, readers[value], value in whole, alone=runs)
     return kernels.groups[::-1]
 
@@ -82,11 +83,10 @@ def _kernels(scheduled: Scheduled, provenance: Provenance, whole: set[int]) -> l
 class _Lowering(Running):
     """One kernel under construction."""
 
-    def __init__(
-        self, scheduled: Scheduled, storage: Storage, provenance: Provenance, number: int
-    ) -> None:
+    def __init__(self, scheduled: Scheduled, storage: Storage, plans: Plans, number: int) -> None:
         super().__init__(scheduled, storage)
-        self.provenance = provenance
+        self.plans = plans
+        self.provenance = plans.provenance
         self.number = number
         self.comments: list[str] = []
 
@@ -94,9 +94,13 @@ class _Lowering(Running):
         """The kernel that computes all of some values: the loops that they share, and inside them each in turn."""
         frames = {root.value: self._frame(root.value) for root in roots}
         first = frames[roots[0].value]
-        self.plan = plan(self.scheduled, self.provenance, first.value)
+        self.plan = self.plans.of(first.value)
         self._lowers(first, 0)
-        self._roots(roots, frames, roots[0], [self.top])
+        sharing: dict[int, list[Root]] = {root.value: [] for root in roots}
+        for root in roots:
+            if root.owner != root.value:
+                sharing[root.owner].append(root)
+        self._roots(sharing, frames, roots[0], [self.top])
         return kernel.Kernel(
             f"k{self.number}",
             tuple(self.top.block),
@@ -106,25 +110,29 @@ class _Lowering(Running):
         )
 
     def _roots(
-        self, roots: list[Root], frames: dict[int, Frame], root: Root, scopes: list[Scope]
+        self,
+        sharing: dict[int, list[Root]],
+        frames: dict[int, Frame],
+        root: Root,
+        scopes: list[Scope],
     ) -> None:
         """Lower a root and those that share its loops; ``scopes`` are the kernel's own and the loops open around it."""
         frame, order = frames[root.value], self._node(root.value)[1].order
         frame.home.update(zip(order, scopes[1:], strict=False))
-        sharing = [other for other in roots if other.owner == root.value and other is not root]
-        depth = max((other.shared for other in sharing), default=0)
+        others = sharing[root.value]
+        depth = max((other.shared for other in others), default=0)
         for loop in order[root.shared : depth]:
             scopes = [*scopes, self._enter(frame, loop, scopes[-1])]
         turns: list[list[Root]] = [[] for _ in scopes]
         turns[-1].append(root)
-        for other in sharing:
+        for other in others:
             turns[max(other.shared, root.shared)].append(other)
         for depth in range(len(scopes) - 1, root.shared - 1, -1):
             for other in sorted(turns[depth], key=lambda other: other.value):
                 if other is root:
                     _drive(self._assignment(frame, scopes[depth]))
                 else:
-                    self._roots(roots, frames, other, scopes[: other.shared + 1])
+                    self._roots(sharing, frames, other, scopes[: other.shared + 1])
             if depth > root.shared:
                 self._leave(frame, order[depth - 1])
 

@@ -143,10 +143,16 @@ class Frame:
         return number
 
 
-def fresh(name: str, *taken: Container[str]) -> str:
-    """``name``, or with the first number that makes it new."""
-    candidate, number = name, 1
+def fresh(name: str, *taken: Container[str], serial: dict[str, int] | None = None) -> str:
+    """``name``, or with the first number that makes it new.
+
+    ``serial`` keeps the last number of each name, where no taken name ever becomes free: the search goes on from there.
+    """
+    number = 1 if serial is None else serial.get(name, 1)
+    candidate = name if number == 1 else f"{name}{number}"
     while any(candidate in names for names in taken):
         number += 1
         candidate = f"{name}{number}"
+    if serial is not None:
+        serial[name] = number
     return candidate

@@ -83,6 +83,7 @@ class _Choice:
         self.tails: list[Read | None] = []
         for value in range(len(shaped.nodes)):
             self.tails.append(self._tail(value))
+        self.ends: dict[int, tuple[int, dict[int, int]] | None] = {}
         self._go_by_rows()
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
@@ -91,6 +92,7 @@ class _Choice:
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
         self.kernels = Kernels(shaped, self.provenance)
         self.takers = readers_of(shaped)
+        self.has_written = any(nest is not None for nest in written)
 
     def run(self) -> tuple[Nest | None, ...]:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
@@ -214,7 +216,7 @@ class _Choice:
         whole = value not in self.given
         if whole:
             self.places.update({(value, loop): (value, loop) for loop in nest.order})
-        if any(other is not None for other in self.written):
+        if self.has_written:
             return  # which kernels there are is seen when all schedules are read
         root = self.kernels.add(value, nest, self.takers[value], whole)
         known = self.kernels.nests[root.owner].order[: root.shared]
@@ -247,22 +249,34 @@ class _Choice:
 
     def _found(self, value: int) -> tuple[Tiling, dict[int, int]] | None:
         """The tiled reduction that a value is, or is pointwise work on, and where its axes are in the value."""
-        node = self.shaped.nodes[value]
-        if not isinstance(node, Assignment):
+        end = self._end(value)
+        if end is None:
             return None
-        pairs: dict[int, int] = {axis: axis for axis in range(len(node.axes))}
-        found = value
-        while self.tilings[found] is None:
-            below = self.tails[found]
-            if below is None:
-                return None
-            made = self.shaped.nodes[below.value]
-            assert isinstance(made, Assignment)
-            pairs = {own: pairs[ours] for own, ours in mapping(made, below).items()}
-            found = below.value
-        tile = self.tilings[found]
+        tile = self.tilings[end[0]]
         assert tile is not None
-        return tile, pairs
+        return tile, end[1]
+
+    def _end(self, value: int) -> tuple[int, dict[int, int]] | None:
+        """The tiled reduction that a value is, or is pointwise work on, and where its axes are in the value."""
+        path = [value]
+        while path[-1] not in self.ends:
+            node, below = self.shaped.nodes[path[-1]], self.tails[path[-1]]
+            if self.tilings[path[-1]] is not None and isinstance(node, Assignment):
+                self.ends[path[-1]] = path[-1], {axis: axis for axis in range(len(node.axes))}
+            elif below is None:
+                self.ends[path[-1]] = None
+            else:
+                path.append(below.value)
+        for above, under in zip(path[-2::-1], path[:0:-1], strict=True):
+            end, read, made = self.ends[under], self.tails[above], self.shaped.nodes[under]
+            assert read is not None
+            assert isinstance(made, Assignment)
+            ours = mapping(made, read)
+            self.ends[above] = end and (
+                end[0],
+                {own: ours[at] for own, at in end[1].items() if at in ours},
+            )
+        return self.ends[value]
 
     def _is_by_rows(self, value: int) -> bool:
         """Whether a value is computed in tiles, block of rows by block of rows."""
@@ -285,17 +299,9 @@ class _Choice:
                     continue
                 ours = {own: pairs[at] for own, at in found[1].items() if at in pairs}
                 below = found[0].by_rows()
-                first = self._contraction(made)
-                if _meet(tile.by_rows(), below, ours):
-                    self.tilings[value], self.tilings[first] = tile.by_rows(), below
-
-    def _contraction(self, value: int) -> int:
-        """The tiled reduction that a value is, or is pointwise work on."""
-        while self.tilings[value] is None:
-            below = self.tails[value]
-            assert below is not None
-            value = below.value
-        return value
+                end = self._end(made)
+                if end is not None and _meet(tile.by_rows(), below, ours):
+                    self.tilings[value], self.tilings[end[0]] = tile.by_rows(), below
 
     def _is_reduced(self, value: int, axis: int | None) -> bool:
         """Whether an assignment that reads a value reduces one of its axes, and another reads it too."""

@@ -7,6 +7,9 @@ also through a chain of plain accesses. Letters, positions and equal extents dec
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.nest import Loop, Nest, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
@@ -24,47 +27,72 @@ class Fusion:
     pairs: dict[int, int]
 
 
+MOST_ORIGINS = 64
+"""Dimensions that an axis is known to come from: of a sum of many arrays the first ones, in the order of the graph."""
+
+
 class Provenance:
     """The dimensions that the axes of a program walk by plain accesses, those of producers included."""
 
     def __init__(self, shaped: Shaped) -> None:
-        """For one program; sets are found when they are asked for."""
+        """For one program; what an axis walks is found when it is asked for."""
         self.shaped = shaped
         self.known: dict[tuple[int, int], Sources] = {}
-        self.first: dict[tuple[int, int], Sources] = {}
 
-    def of(self, value: int, axis: int) -> Sources:
-        """What an axis of the assignment that makes ``value`` walks."""
-        return self._found(value, axis, self.known, all_sources=True)
+    def nearest(self, one: tuple[int, int], other: tuple[int, int]) -> int:
+        """The last value of which both axes, each of an assignment, walk one dimension; -1 where there is none.
+
+        Goes back from both, no further than it must: a program of many steps has many values before that one.
+        """
+        ours, theirs = self._falling(*one), self._falling(*other)
+        a, b = next(ours, None), next(theirs, None)
+        while a is not None and b is not None:
+            if a == b:
+                return a[0]
+            if a < b:
+                b = next(theirs, None)
+            else:
+                a = next(ours, None)
+        return -1
+
+    def _falling(self, value: int, axis: int) -> Iterator[tuple[int, int]]:
+        """Every dimension that an axis walks, directly and through what it reads, the last one first."""
+        todo = [
+            (-value, False, axis)
+        ]  # axes of assignments, and after them dimensions of the same value, negated
+        seen = set(todo)
+        while todo:
+            negative, is_dim, number = heappop(todo)
+            if is_dim:
+                yield -negative, -number
+                continue
+            for v, d in self._walked(-negative, number):
+                made = self._made(v, d) if v != -negative else None
+                for entry in ((-v, True, -d), *([] if made is None else [(-v, False, made[1])])):
+                    if entry not in seen:
+                        seen.add(entry)
+                        heappush(todo, entry)
 
     def origins(self, value: int, axis: int) -> Sources:
-        """The part of ``of`` that no axis of another assignment makes; the axis itself where it walks nothing else."""
-        return self._found(value, axis, self.first, all_sources=False)
-
-    def _found(
-        self, value: int, axis: int, known: dict[tuple[int, int], Sources], all_sources: bool
-    ) -> Sources:
-        """What an axis walks, directly and through what it reads, without recursion."""
+        """What an axis walks that no axis of another assignment makes; the axis itself where there is no such thing."""
         stack = [(value, axis)]
         while stack:
             key = stack[-1]
-            if key in known:
+            if key in self.known:
                 stack.pop()
                 continue
             below = self._walked(*key)
             made = {(v, d): self._made(v, d) if v != key[0] else None for v, d in below}
             entries = [entry for entry in made.values() if entry is not None]
-            missing = [entry for entry in entries if entry not in known]
+            missing = [entry for entry in entries if entry not in self.known]
             if missing:
                 stack += missing
                 continue
-            own = below
-            if not all_sources:
-                own = [at for at in below if at[0] != key[0] and made[at] is None]
-                own = own if own or entries else [(key[0], -1 - key[1])]
-            known[key] = frozenset(own).union(*(known[entry] for entry in entries))
+            own = [at for at in below if at[0] != key[0] and made[at] is None]
+            own = own if own or entries else [(key[0], -1 - key[1])]
+            self.known[key] = _united(own, [self.known[entry] for entry in entries])
             stack.pop()
-        return known[(value, axis)]
+        return self.known[(value, axis)]
 
     def _walked(self, value: int, axis: int) -> list[tuple[int, int]]:
         """The dimensions that an axis walks directly: of what is read, and of what is made."""
@@ -82,6 +110,14 @@ class Provenance:
             return None
         axis = node.target[dim].axis()
         return None if axis is None else (value, axis)
+
+
+def _united(own: Sequence[tuple[int, int]], others: Sequence[Sources]) -> Sources:
+    """The first dimensions among several sets of them."""
+    if not own and len(others) == 1:
+        return others[0]
+    found = frozenset(own).union(*others)
+    return found if len(found) <= MOST_ORIGINS else frozenset(sorted(found)[:MOST_ORIGINS])
 
 
 def mapping(made: Assignment, read: Read) -> dict[int, int]:
@@ -109,8 +145,8 @@ def axis_pairs(provenance: Provenance, reader: int, read: Read, axes: set[int]) 
     found = {own: ours for own, ours in plain.items() if ours in axes}
     free = axes - set(plain.values())
     for axis in made.reduced_axes() if free else ():
-        sources = provenance.of(read.value, axis)
-        near = {ours: _nearest(sources & provenance.of(reader, ours)) for ours in sorted(free)}
+        here = (read.value, axis)
+        near = {ours: provenance.nearest(here, (reader, ours)) for ours in sorted(free)}
         best = max(near.values(), default=-1)
         chosen = [ours for ours, value in near.items() if value == best >= 0]
         taken = [own for own, ours in found.items() if ours in chosen]
@@ -119,11 +155,6 @@ def axis_pairs(provenance: Provenance, reader: int, read: Read, axes: set[int]) 
         if chosen:
             found[axis] = chosen[0]
     return found
-
-
-def _nearest(common: Sources) -> int:
-    """The value closest to both sides among common sources; -1 where there is none."""
-    return max((value for value, _ in common), default=-1)
 
 
 def _ambiguous(

@@ -8,8 +8,8 @@ rule 6). That is right where every use of it ends in a sum that can be corrected
     - a sum or maximum s that only divides: the quotient is not formed, and the sum of its numerators is divided once,
       by the final s.
 
-``plan`` looks at one kernel and changes nothing. It follows each copy that staging makes of a value, from the partial
-reductions to the sums that end them, and refuses every other way. What the state of a value means:
+``Plans.of`` looks at one kernel and changes nothing. It follows each copy that staging makes of a value, from the
+partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
 
     raw       it is a partial reduction
     shifted   it is x - m
@@ -68,17 +68,29 @@ class Plan:
     scalars: dict[int, Scalar]
 
 
-def plan(scheduled: Scheduled, provenance: Provenance, root: int) -> Plan:
-    """The plan of the kernel that computes ``root``; empty where nothing is partial.
+class Plans:
+    """The plans of the kernels of a program, each found when it is first asked for."""
 
-    Raises:
-        ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
-    """
-    if any(nest is not None and nest.written for nest in scheduled.nests):
-        copies = Copies(scheduled, provenance, root)
-        if any(copies.partial(number) for number in range(len(copies.found))):
-            return _Planning(copies).run()
-    return Plan((), {}, {})
+    def __init__(self, scheduled: Scheduled, provenance: Provenance) -> None:
+        """For one program."""
+        self.scheduled = scheduled
+        self.provenance = provenance
+        self.written = any(nest is not None and nest.written for nest in scheduled.nests)
+        self.known: dict[int, Plan] = {}
+
+    def of(self, root: int) -> Plan:
+        """The plan of the kernel that computes ``root``; empty where nothing is partial.
+
+        Raises:
+            ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
+        """
+        if not self.written:
+            return Plan((), {}, {})
+        if root not in self.known:
+            copies = Copies(self.scheduled, self.provenance, root)
+            partial = any(copies.partial(number) for number in range(len(copies.found)))
+            self.known[root] = _Planning(copies).run() if partial else Plan((), {}, {})
+        return self.known[root]
 
 
 @record

@@ -11,6 +11,7 @@ the same dimension of the same tensor with the same split and the same role.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from ilang.core.ir.nest import Nest
@@ -39,7 +40,9 @@ class Kernels:
         self.owners: list[
             list[int]
         ] = []  # of each kernel, the roots that have loops to share of their own
-        self.computed: dict[int, frozenset[int]] = {}  # value -> the kernels that compute it
+        self.computed: dict[
+            int, int
+        ] = {}  # value -> the last kernel here that computes it; -1: none
         self.nests: dict[int, Nest] = {}
         self.walking: dict[tuple[int, int], list[int]] = {}  # dimension -> kernels that begin there
 
@@ -55,15 +58,14 @@ class Kernels:
             whole: whether it has loops of its own; else it is computed inside all of its readers.
             alone: whether its kernel is its own in any case.
         """
-        inside = frozenset[int]().union(*(self.computed.get(reader, ()) for reader in readers))
+        after = max((self.computed.get(reader, -1) for reader in readers), default=-1)
         self.nests[value] = nest
         if not whole:
-            self.computed[value] = inside
+            self.computed[value] = after
             return Root(value, value, 0)
         walked = () if alone or not nest.order else self._origins(value, nest.order[0].axis)
-        before = {n for at in walked for n in self.walking.get(at, ())}
         group, root, most = len(self.groups), Root(value, value, 0), self._most(value)
-        for number in sorted(n for n in before if n > max(inside, default=-1)):
+        for number in self._beginning(walked, after):
             for other in self.owners[number]:
                 shared = self._common(value, other) if root.shared < most else 0
                 if shared > root.shared:
@@ -76,8 +78,16 @@ class Kernels:
         if root.shared < most:
             self.owners[group].append(value)
         self.groups[group].append(root)
-        self.computed[value] = frozenset((group,))
+        self.computed[value] = group
         return root
+
+    def _beginning(self, walked: Iterable[tuple[int, int]], after: int) -> list[int]:
+        """The kernels numbered above ``after`` whose first loop walks one of some dimensions, in order."""
+        found: set[int] = set()
+        for at in walked:
+            groups = self.walking.get(at, [])
+            found.update(groups[bisect_right(groups, after) :])
+        return sorted(found)
 
     def _most(self, value: int) -> int:
         """How many leading loops a root could share: those over axes that each walk a dimension of it."""
