@@ -5,6 +5,7 @@
 #   make test            every test (JOBS=0 in one process)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
+#   make matrix          every type, conversion, operator and axis, optimised for several processors
 #   make fuzz-schedules N=10000   random schedules: each refused by a rule, or right
 #   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
 #   make growth          how shape inference grows with the size of a program
@@ -36,7 +37,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: demo test check fuzz fuzz-schedules accuracy growth bench bench-page clean
+.PHONY: demo test check fuzz fuzz-schedules matrix accuracy growth bench bench-page clean
 
 demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py
@@ -51,6 +52,9 @@ check: $(READY)
 
 fuzz: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N)
+
+matrix: $(READY)
+	@$(find_cc); $(BIN)/python tests/property/matrix.py
 
 fuzz-schedules: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz_schedules.py --programs $(N)

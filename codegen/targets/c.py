@@ -317,14 +317,14 @@ class _Emission:
                     spelling.name(s.variable),
                     f"for (int lane = 0; lane < {s.lanes}; ++lane)",
                 )
-                yield f"{indent}{C_TYPES[s.dtype]} {name}[{s.lanes}];"
+                yield f"{indent}{spelling.kind(s)} {name}[{s.lanes}];"
                 yield f"{indent}{lanes} {name}[lane] = {spelling.value(s.value)};"
             case Fold():
                 yield from _fold(s, spelling, indent)
             case Define():
                 const = "" if s.mutable else "const "
                 name = spelling.local(s.variable)
-                yield f"{indent}{const}{C_TYPES[s.dtype]} {name} = {spelling.value(s.value)};"
+                yield f"{indent}{const}{spelling.kind(s)} {name} = {spelling.value(s.value)};"
             case Change():
                 yield indent + spelling.update(spelling.local(s.variable), s.value)
             case Tile():

@@ -111,7 +111,8 @@ class Functions:
         found = [(f"int64_t {name}", name) for name in names]
         for variable in use.locals:
             s, name = self.defined[variable], self.spelling.name(variable)
-            kind = f"const {C_TYPES[s.dtype]} *" if s.lanes > 1 else f"{C_TYPES[s.dtype]} "
+            kind = self.spelling.kind(s)
+            kind = f"const {kind} *" if s.lanes > 1 else f"{kind} "
             found.append((f"{kind}{name}", name))
         for copy in _filled_inside(function.body):
             name = late_name(self.program, copy)

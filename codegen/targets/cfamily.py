@@ -9,7 +9,7 @@ from ilang.codegen.targets import cmath
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Define, For, Kernel, Program, Rest, statements_within
+from ilang.core.ir.kernel import Change, Define, For, Kernel, Program, Rest, statements_within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -64,6 +64,28 @@ def _laned(kernel: Kernel) -> frozenset[int]:
     )
 
 
+def _wrapping(kernel: Kernel) -> frozenset[int]:
+    """The integer variables of a kernel to which all that happens is that they are added to, or multiplied.
+
+    They are kept unsigned, where C defines that they wrap, so that no step of the reduction converts: GCC 12 before
+    12.3 loses terms of reductions that do, once it makes vectors of them (its bug 107212).
+    """
+    inside = list(statements_within(kernel.body))
+    defined = {s.variable for s in inside if isinstance(s, Define) and s.dtype in INTEGERS}
+    changes = [s for s in inside if isinstance(s, Change)]
+    others = {s.variable for s in changes if not _is_wrapped(s)}
+    return frozenset(defined & {s.variable for s in changes} - others)
+
+
+def _is_wrapped(change: Change) -> bool:
+    """Whether an integer variable becomes itself plus something, or times something."""
+    value = change.value
+    if not isinstance(value, Apply) or value.primitive not in ("add", "mul"):
+        return False
+    old = value.arguments[0]
+    return isinstance(old, Local) and old.variable == change.variable
+
+
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     """The sizes that ``Spelling.position`` multiplies by: none before the first index that is not always 0."""
     first = next(
@@ -80,6 +102,7 @@ class Spelling:
         self.program = program
         self.kernel = kernel
         self.laned = _laned(kernel) if kernel is not None else frozenset()
+        self.wrapping = _wrapping(kernel) if kernel is not None else frozenset()
         self.lane = "0"
         """The lane that a laned variable means here: lane 0 once its lanes are folded."""
         self.other = ""
@@ -111,6 +134,10 @@ class Spelling:
             return self.other
         return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
 
+    def kind(self, s: Define) -> str:
+        """The C type of a scalar variable."""
+        return UNSIGNED[s.dtype] if s.variable in self.wrapping else C_TYPES[s.dtype]
+
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer."""
         name = identifier(self.program.buffers[buffer].name)
@@ -137,18 +164,55 @@ class Spelling:
         return text
 
     def update(self, target: str, value: Scalar) -> str:
-        """The statement that gives ``target`` a value: ``+=`` where the value is the target plus something."""
-        if isinstance(value, Apply) and value.primitive in ("add", "mul") and _is_operator(value):
-            old, change = value.arguments
-            if self.expression(old) == target:
-                return f"{target} {OPERATORS[value.primitive]}= {self.expression(change)};"
+        """The statement that gives ``target`` a value: ``+=`` and the like where the value is the target and something.
+
+        No step of such a reduction converts what it reduces: integers that wrap are added unsigned where they stand,
+        and truth values combined bit by bit.
+        """
+        if not isinstance(value, Apply) or len(value.arguments) != 2:
+            return f"{target} = {self.value(value)};"
+        old, change = value.arguments
+        if self._place(old) != target:
+            return f"{target} = {self.value(value)};"
+        if value.primitive in ("add", "mul"):
+            sign = OPERATORS[value.primitive]
+            if value.dtype in FLOATS:
+                return f"{target} {sign}= {self.expression(change)};"
+            if not isinstance(old, Local):
+                target = f"*({UNSIGNED[value.dtype or '']} *)&{target}"
+            return f"{target} {sign}= {self._unsigned(change)};"
+        if value.primitive in BITWISE and old.dtype == "bool":
+            word = self.expression(change) if change.dtype == "bool" else self._truth(change)
+            return f"{target} {BITWISE[value.primitive]}= {word};"
         return f"{target} = {self.value(value)};"
+
+    def _place(self, scalar: Scalar) -> str:
+        """Where the value of a variable or an element stands; "" of anything else."""
+        if isinstance(scalar, Local):
+            return self.local(scalar.variable)
+        return self.element(scalar.buffer, scalar.index) if isinstance(scalar, Load) else ""
+
+    def _is_unsigned(self, scalar: Scalar) -> bool:
+        """Whether a variable is kept unsigned, or is another lane of one that is."""
+        return isinstance(scalar, Local) and (
+            scalar.variable in self.wrapping or scalar.variable == OTHER_LANE
+        )
+
+    def _unsigned(self, scalar: Scalar) -> str:
+        """An integer as an unsigned one, in parentheses where it is more than one word."""
+        if isinstance(scalar, Local) and self._is_unsigned(scalar):
+            return self.local(scalar.variable)
+        assert scalar.dtype is not None
+        return f"({UNSIGNED[scalar.dtype]}){self._atom(scalar)}"
 
     def expression(self, scalar: Scalar) -> str:
         """A scalar as an expression, without outer parentheses; a bool is an int that is 0 or 1."""
         match scalar:
             case Local():
-                return self.local(scalar.variable)
+                name = self.local(scalar.variable)
+                return (
+                    f"({C_TYPES[scalar.dtype]}){name}" if scalar.variable in self.wrapping else name
+                )
             case Load():
                 text = self.element(scalar.buffer, scalar.index)
                 given = self.program.buffers[scalar.buffer].role == "input"
@@ -242,7 +306,7 @@ class Spelling:
         """Integer arithmetic that wraps: done on unsigned values, where C defines it."""
         assert scalar.dtype is not None
         unsigned = UNSIGNED[scalar.dtype]
-        words = [f"({unsigned}){self._atom(a)}" for a in scalar.arguments]
+        words = [self._unsigned(a) for a in scalar.arguments]
         if scalar.primitive == "neg":
             words.insert(0, f"({unsigned})0")
         sign = {"add": "+", "sub": "-", "mul": "*", "neg": "-"}[scalar.primitive]
@@ -277,6 +341,8 @@ OPERATORS = {
 SAME = {"gt": "0", "gte": "1", "lt": "0", "lte": "1", "eq": "1", "neq": "0"}
 """Comparisons of a value that is no float, and so no NaN, with itself."""
 WRAPPING = frozenset({"add", "sub", "mul", "neg"})
+BITWISE = {"and": "&", "or": "|", "xor": "^"}
+"""Logic on two truth values, each 0 or 1."""
 LOGIC = frozenset({"and", "or", "xor", "not", "truth"})
 LIBM = {
     "pow": {"f64": "pow"},

@@ -36,14 +36,23 @@ SANITIZED = (
 MODES: dict[str, tuple[str, ...]] = {
     "sanitized": SANITIZED,
     "fast": ("-O3", "-march=native"),
+    "wide": toolchain.FAST,
     "avx2": ("-O3", "-mavx2", "-mfma"),
     "baseline": ("-O3",),
     "threads": ("-O1", "-fopenmp"),
     "races": ("-O1", "-g1", "-fopenmp", "-fsanitize=thread"),
 }
 """Flags by mode. Races want a library that knows what OpenMP orders: ``CC=clang OMP_TOOL_LIBRARIES=libarcher.so``."""
+
+
+def runs_here(mode: str) -> bool:
+    """Whether this machine has the instructions of a mode."""
+    known = CPUINFO.read_text("utf-8", "replace") if CPUINFO.exists() else ""
+    return {"avx2": "avx2", "wide": "avx512f"}.get(mode, "") in known
+
+
 needs_avx2 = pytest.mark.skipif(
-    not (CPUINFO.exists() and "avx2" in CPUINFO.read_text("utf-8", "replace")),
+    not runs_here("avx2"),
     reason="programs with AVX2 instructions cannot run on this machine",
 )
 AVX2 = pytest.param("avx2", marks=needs_avx2)
