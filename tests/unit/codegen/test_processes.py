@@ -261,6 +261,8 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
     slow.chmod(0o755)
     code = f"""
 os.environ["CC"] = {str(slow)!r}
+os.environ["I_CACHE_DIR"] = os.environ["TMPDIR"] = {str(tmp_path / "cache")!r}
+os.mkdir(os.environ["TMPDIR"], 0o700)
 def interrupt():
     while not os.path.exists({str(tmp_path / "child")!r}):
         time.sleep(0.01)
@@ -278,5 +280,6 @@ try:
     sys.exit("the compiler is still there")
 except ProcessLookupError:
     pass
+assert not [name for _, _, names in os.walk(os.environ["I_CACHE_DIR"]) for name in names if name.endswith(".c")]
 """
     assert python(code) == "interrupted\n"
