@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+AGAIN = 0.01
+"""Seconds after which work that has not ended is told to stop again: it may not have begun the first time."""
+
 _HOME = os.getpid()
 
 
@@ -44,17 +47,34 @@ class _Job:
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
+        self._begun, self._over, self._unwanted = False, False, False
         self.done = _thread.allocate_lock()  # open once the work is done
         self.done.acquire()
         self.result: Any = None
         self.error: BaseException | None = None
 
     def carry_out(self) -> None:
-        """Do the work; ``done`` is left to whoever calls."""
+        """Do the work, unless nobody wants it any more; ``done`` is left to whoever calls."""
+        self._begun = True  # before the question: one of two threads sees what the other one wrote
         try:
-            self.result = self._work()
+            if not self._unwanted:
+                self.result = self._work()
         except BaseException as error:  # handed to the thread that waits
             self.error = error
+        self._over = True
+
+    def end(self, stop: Callable[[], None]) -> None:
+        """Return when the work has ended, or will not begin; ``stop`` is called until then.
+
+        A signal that comes meanwhile changes nothing: whoever sent it gets the exception of the first one.
+        """
+        self._unwanted = True
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                while self._begun and not self._over:
+                    stop()
+                    self.done.acquire(timeout=AGAIN)
+                return
 
 
 class _Crew:
@@ -95,21 +115,29 @@ class _Crew:
 _crew = _Crew()
 
 
-def interruptible(work: Callable[[], T]) -> T:
-    """The result of ``work``, done by another thread where this is the main one, so that a signal ends the wait.
-
-    Interrupted work goes on unseen until it is done; what it writes to is not to be used before.
-    """
+def hears_signals() -> bool:
+    """Whether this is the thread in which Python handles signals."""
     import threading
 
-    if threading.current_thread() is not threading.main_thread():
-        return work()
+    return threading.current_thread() is threading.main_thread()
+
+
+def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
+    """The result of ``work``, done by another thread, so that this one, which hears signals, can handle them.
+
+    Where that raises an exception, such as KeyboardInterrupt, ``stop`` is called, now and then, until the work has
+    ended; it is raised only then. A handler that raises none does not disturb the work.
+    """
     job = _Job(work)
     try:
-        _crew.start(job)
-    except RuntimeError:  # no more threads: do without
-        return work()
-    job.done.acquire()
+        try:
+            _crew.start(job)
+        except RuntimeError:  # no more threads: do without
+            return work()
+        job.done.acquire()
+    except BaseException:
+        job.end(stop)
+        raise
     if job.error is not None:
         raise job.error
     result: T = job.result

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from ilang.codegen import cache
 from ilang.codegen.arguments import PLAIN, Output, check_threads, checked_outs, result_of
-from ilang.codegen.concurrency import Turn, interruptible, is_forked
+from ilang.codegen.concurrency import Turn, hears_signals, interruptible, is_forked
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
@@ -33,13 +34,20 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
 
+    from ilang.codegen.stopping import Stopping
+
     Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
 
-LONG = 2**29
-"""Iterations from which a call runs in a thread of its own, so that the main thread sees Ctrl-C at once.
+LONG = 2**22
+"""Iterations from which a call may take so long that somebody wants to stop it.
 
-Shorter calls are over before somebody waits, and would pay for the other thread, and for another core's caches.
+That is as many as are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
+"""
+BRIEF = 0.02
+"""Seconds of a call of the same extents that a later one need not be stopped: it pays for nothing then.
+
+Another thread, and the caches of another core, cost a few hundredths of a millisecond.
 """
 SLOWLY = float(max(COSTS[primitive] for primitive in SLOW))
 """What an iteration counts that computes an exponential or the like."""
@@ -65,6 +73,8 @@ _SET_THREADS = backend.new_function_type((_INT,), backend.new_void_type(), False
 _GET_THREADS = backend.new_function_type((), _INT, False)
 _PAUSE = backend.new_function_type((_INT,), _INT, False)
 _PAUSE_SOFT = 1
+_LET_STOP = backend.new_function_type((_VOID_POINTER,), backend.new_void_type(), False)
+NO_HANDLE: Final = backend.cast(_VOID_POINTER, 0)
 
 CHARS: Final = backend.new_array_type(
     backend.new_pointer_type(backend.new_primitive_type("char")), None
@@ -89,7 +99,10 @@ class Library:
         except AttributeError as error:
             raise OSError(str(error)) from None
         self.set_threads, self.get_threads, self._pause = None, None, None
+        self._let_stop = None
         if threads:
+            with contextlib.suppress(AttributeError):
+                self._let_stop = self._library.load_function(_LET_STOP, f"{name}_stop")
             try:
                 self.set_threads = self._library.load_function(_SET_THREADS, "omp_set_num_threads")
                 self.get_threads = self._library.load_function(_GET_THREADS, "omp_get_max_threads")
@@ -97,6 +110,11 @@ class Library:
                 pass
             with contextlib.suppress(AttributeError):  # an OpenMP before version 5
                 self._pause = self._library.load_function(_PAUSE, "omp_pause_resource_all")
+
+    def let_stop(self, handle: Any) -> None:
+        """Say by what handle the parallel loops of the calling thread's calls can be stopped; None for by none."""
+        if self._let_stop is not None:
+            self._let_stop(NO_HANDLE if handle is None else handle)
 
     def dismiss(self) -> None:
         """End the threads that OpenMP keeps for the calling thread.
@@ -283,10 +301,10 @@ class Plan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
     __slots__ = (
+        "_brief_from",
         "_crews",
         "_kept",
         "_library",
-        "_long",
         "_sizes",
         "_work",
         "compiled",
@@ -310,7 +328,7 @@ class Plan:
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace")
-        self._long = LONG <= compiled.iterations(extents)
+        self._brief_from = MOST_THREADS + 1 if LONG <= compiled.iterations(extents) else 1
         self.outputs = tuple(outputs)
         self.names = names
         self.compiled = compiled
@@ -325,7 +343,7 @@ class Plan:
         workspace is most calls, and has a function of its own.
         """
         function, sizes, empty = self._library.function, self._sizes, np.empty
-        if self._long:
+        if self._is_long(1):
             return self._new
         if self._work or len(self.outputs) != 1:
             return self._general()
@@ -364,7 +382,7 @@ class Plan:
 
         The compiled program itself refuses arrays that overlap, before it writes.
         """
-        if self._long or len(self.outputs) != 1:
+        if self._is_long(1) or len(self.outputs) != 1:
             return self._into
         return self._into_of(self._library.function, self._work, 1)
 
@@ -375,7 +393,7 @@ class Plan:
             ToolError: the threaded library cannot be built.
         """
         known = self._crews.get(threads)
-        if known is not None or self._long or len(self.outputs) != 1 or is_forked():
+        if known is not None or self._is_long(threads) or len(self.outputs) != 1 or is_forked():
             return None if is_forked() else known
         library = self.compiled.library(threads=True)
         set_threads, get_threads = library.set_threads, library.get_threads
@@ -448,8 +466,15 @@ class Plan:
         except (MemoryError, ValueError):
             raise too_large("the result") from None
 
+    def _is_long(self, threads: int) -> bool:
+        """Whether a call with so many threads may take long: none with as many or fewer was brief."""
+        return threads < self._brief_from
+
     def run(self, arrays: Sequence[Array], outs: Sequence[Array], threads: int = 1) -> None:
-        """Run into given arrays, with so many threads; Ctrl-C ends the wait at once.
+        """Run into given arrays, with so many threads.
+
+        A call that may take long is stopped by a signal whose handler raises an exception: that is raised when no
+        thread computes any more, and the outputs then hold anything.
 
         Raises:
             DataError: E0709, E0713. ToolError: the threaded library cannot be built.
@@ -457,29 +482,69 @@ class Plan:
         threads = 1 if is_forked() else min(threads, MOST_THREADS)
         library = self.compiled.library(threads=1 < threads)
         arguments = [argument(array) for array in (*arrays, *outs)]
-
-        def work() -> int:
-            if library.set_threads is None or library.get_threads is None:
-                return self._call(library, arguments)
-            before = library.get_threads()  # of the calling thread, which others may care about
-            library.set_threads(threads)
-            try:
-                return self._call(library, arguments)
-            finally:
-                library.set_threads(before)
-                if self._long:
-                    library.dismiss()
-
-        status = interruptible(work) if self._long else work()
+        if self._is_long(threads) and hears_signals():
+            status = self._run_long(library, arguments, threads)
+        else:
+            status = self._with_threads(library, arguments, threads)
         if status:
             raise failure(status)
 
-    def _call(self, library: Library, arguments: list[Any]) -> int:
+    def _run_long(self, library: Library, arguments: list[Any], threads: int) -> int:
+        """Run so that it can be stopped, and see whether that was needed."""
+        from ilang.codegen.stopping import stopping
+
+        stopper = stopping(len(arguments) + 2)
+        if stopper is None:
+            return interruptible(
+                lambda: self._with_threads(library, arguments, threads), lambda: None
+            )
+        handle = stopper.take()
+        started = time.perf_counter()
+        try:
+            status = interruptible(
+                lambda: self._with_threads(library, arguments, threads, (stopper, handle)),
+                lambda: stopper.stop(handle),
+            )
+        finally:
+            stopper.give_back(handle)
+        if not status and time.perf_counter() - started < BRIEF:
+            self._brief_from = min(threads, self._brief_from)
+            self.fresh, self.into = self._quick(), self._quick_into()
+        return status
+
+    def _with_threads(
+        self,
+        library: Library,
+        arguments: list[Any],
+        threads: int,
+        stop: tuple[Stopping, Any] | None = None,
+    ) -> int:
+        """Call with so many threads; with ``stop``, in a thread that is there for this call, by that handle."""
+        if library.set_threads is None or library.get_threads is None:
+            return self._call(library, arguments, stop)
+        before = library.get_threads()  # of the calling thread, which others may care about
+        library.set_threads(threads)
+        if stop is not None:
+            library.let_stop(stop[1])
+        try:
+            return self._call(library, arguments, stop)
+        finally:
+            library.set_threads(before)
+            if stop is not None:
+                library.let_stop(None)
+                library.dismiss()
+
+    def _call(
+        self, library: Library, arguments: list[Any], stop: tuple[Stopping, Any] | None
+    ) -> int:
         """Call with a workspace of the size that this library asks for."""
         count = self._work if library is self._library else int(library.work(self._sizes))
         space = self.compiled.take_space(count)
         try:
-            return int(library.function(self._sizes, *arguments, space))
+            if stop is None:
+                return int(library.function(self._sizes, *arguments, space))
+            stopper, handle = stop
+            return int(stopper.run(handle, library.function, self._sizes, *arguments, space))
         finally:
             self.compiled.give_back(space)
 

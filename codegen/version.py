@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.concurrency import Turn, interruptible
-from ilang.codegen.load import LONG, SLOWLY, Compiled, Plan, interface_of, too_large
+from ilang.codegen.concurrency import Turn
+from ilang.codegen.load import Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Shaped
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -62,7 +62,7 @@ class Version:
         """The program as C: a function of what is inferred, and of nothing else."""
         from ilang.codegen.targets import c
 
-        return c.emit(pipeline.lower(self.shaped))
+        return c.emit(pipeline.lower(self.shaped), stoppable=True)
 
     def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
         """The results by NumPy, written to ``out`` where there is one.
@@ -74,23 +74,11 @@ class Version:
 
         outputs = outputs_of(self.shaped, extents)
         outs = [] if out is None else checked_outs(out, self.names, outputs, arrays)
-        most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
-
-        def work() -> list[Array]:
-            return evaluate(self.shaped, arrays, extents)
-
         try:
-            results = interruptible(work) if LONG <= most * SLOWLY else work()
+            results = evaluate(self.shaped, arrays, extents)
         except MemoryError:
             raise too_large("an intermediate value, which NumPy stores whole") from None
         results = [np.array(result, order="C", copy=True) for result in results]
         for array, result in zip(outs, results, strict=False):
             array[...] = result
         return result_of(results, out)
-
-    @staticmethod
-    def _iterations(node: object, extents: Sequence[int]) -> int:
-        total = 1
-        for size in node.sizes if isinstance(node, Assignment) else ():
-            total *= extents[size]
-        return total

@@ -64,12 +64,16 @@ def interact(session: Session, screen: Screen) -> int:
     while True:
         try:
             line = prompt.prompt([("class:prompt", PROMPT)])
-            reply = session.feed(line)
-            show(reply, screen)
         except KeyboardInterrupt:
             continue
         except EOFError:
             return 0
+        try:
+            reply = session.feed(line)
+            show(reply, screen)
+        except KeyboardInterrupt:
+            screen.note("\ninterrupted")  # the terminal has written ^C at the start of the line
+            continue
         if reply.leaves:
             return 0
 

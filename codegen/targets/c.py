@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets import c_quotient, c_transpose, cmath
+from ilang.codegen.targets import c_quotient, c_stop, c_transpose, cmath
 from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
     STATUS,
@@ -64,11 +64,12 @@ INCLUDES = (
 )
 
 
-def emit(program: Program) -> str:
-    """A program as one self-contained C text."""
-    return (
-        "\n".join([*INCLUDES, "", *_declarations(program), "", *_implementation([program])]) + "\n"
-    )
+def emit(program: Program, stoppable: bool = False) -> str:
+    """A program as one self-contained C text; ``stoppable`` for one that ``codegen/stopping.py`` can stop."""
+    body = _implementation([program], stoppable)
+    includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
+    hooks = c_stop.hooks(identifier(program.name)) if stoppable else ()
+    return "\n".join([*includes, "", *_declarations(program), "", *hooks, *body]) + "\n"
 
 
 def emit_header(programs: Sequence[Program], stem: str) -> str:
@@ -135,8 +136,8 @@ def signature(program: Program) -> str:
     return wrapped(f"int {name}(", [*words, "void *work"], ")")
 
 
-def _implementation(programs: Sequence[Program]) -> Iterator[str]:
-    emissions = [_Emission(program) for program in programs]
+def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Iterator[str]:
+    emissions = [_Emission(program, stoppable) for program in programs]
     body = [line for emission in emissions for line in emission.lines()]
     yield from entry_helpers(body)
     helpers = {name for emission in emissions for name in emission.helpers()}
@@ -166,12 +167,15 @@ def _implementation(programs: Sequence[Program]) -> Iterator[str]:
 class _Emission:
     """The implementation of one program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, stoppable: bool) -> None:
         self.program = program = fill_by_tiles(program)
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         self.functions = [
-            Functions(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}")
+            Functions(
+                *(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}"),
+                stoppable=stoppable,
+            )
             for kernel in program.kernels
         ]
         self.fetching = Fetching(program)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
+from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.c_tile import late_name
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
@@ -60,9 +61,17 @@ class Function:
 class Functions:
     """The functions of one kernel, and the text of their parameters and calls."""
 
-    def __init__(self, program: Program, kernel: Kernel, spelling: Spelling, name: str) -> None:
-        """For a kernel whose function is called ``name``."""
+    def __init__(
+        self,
+        program: Program,
+        kernel: Kernel,
+        spelling: Spelling,
+        name: str,
+        stoppable: bool = False,
+    ) -> None:
+        """For a kernel whose function is called ``name``; ``stoppable`` if its threads are to be."""
         self.program = program
+        self.stoppable = stoppable
         self.kernel = kernel
         self.spelling = spelling
         self.top = Function(name, (), kernel.body)
@@ -188,10 +197,13 @@ class Functions:
         yield f"{inside}if (sharing < 2) {{"
         yield filled(f"{inside}{INDENT}{function.name}(", alone, ");")
         yield f"{inside}}} else {{"
-        yield "#ifdef _OPENMP"
-        yield "#pragma omp parallel num_threads(sharing)"
-        yield "#endif"
-        yield filled(f"{inside}{INDENT}{function.name}(", parts, ");")
+        if self.stoppable:
+            yield from shared(function.name, parts, inside + INDENT)
+        else:
+            yield "#ifdef _OPENMP"
+            yield "#pragma omp parallel num_threads(sharing)"
+            yield "#endif"
+            yield filled(f"{inside}{INDENT}{function.name}(", parts, ");")
         yield f"{inside}}}"
         yield f"{indent}}}"
 

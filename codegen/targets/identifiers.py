@@ -25,6 +25,7 @@ RESERVED = frozenset(
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
+    jmp_buf sigjmp_buf sigsetjmp siglongjmp PART_STOP
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
     abort abs alloca atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearerr clock close ctime div exec
     execl execle execlp execv execve execvp exit fclose feof ferror ffs ffsl ffsll fflush fgetc fgets fopen fork fprintf

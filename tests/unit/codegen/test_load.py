@@ -1,6 +1,7 @@
 """Loaded programs: called with the right memory, from any thread, and told apart from each other."""
 
 import _thread
+import signal
 import threading
 import weakref
 from typing import Any
@@ -121,13 +122,19 @@ def test_what_a_call_counts(text: str, counted: float) -> None:
     assert total == counted
 
 
-def test_long_calls_give_the_same(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("brief", [0.0, 1000.0])
+def test_long_calls_give_the_same(
+    brief: float, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(load, "LONG", 1)
+    monkeypatch.setattr(load, "BRIEF", brief)
     a, b, c = vectors(50)
     compiled.call((a, b), (c,), (50,))
     np.testing.assert_array_equal(c, a + 1)
     plan = compiled.plan((50,), [((50,), np.dtype(np.float32))])
     np.testing.assert_array_equal(plan.fresh((a, b)), a + 1)
+    np.testing.assert_array_equal(plan.fresh((a, b)), a + 1)
+    assert plan._is_long(1) is (brief == 0.0)
     with pytest.raises(DataError):
         compiled.call(vectors(13)[:2], vectors(13)[2:], (13,))
 
@@ -184,45 +191,71 @@ def test_many_threads_call_first() -> None:
     assert not wrong
 
 
+def nothing() -> None:
+    """What stops work that ends by itself."""
+
+
 def test_errors_of_interruptible_work_are_passed_on() -> None:
     with pytest.raises(ZeroDivisionError):
-        interruptible(lambda: 1 // 0)
-    assert interruptible(threading.current_thread) is not threading.main_thread()
+        interruptible(lambda: 1 // 0, nothing)
+    assert interruptible(threading.current_thread, nothing) is not threading.main_thread()
 
 
 def test_a_thread_that_is_done_takes_the_next_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = interruptible(threading.current_thread)
-    assert interruptible(threading.current_thread) is first
+    first = interruptible(threading.current_thread, nothing)
+    assert interruptible(threading.current_thread, nothing) is first
     with pytest.raises(ZeroDivisionError):
-        interruptible(lambda: 1 // 0)
-    assert interruptible(threading.current_thread) is first
+        interruptible(lambda: 1 // 0, nothing)
+    assert interruptible(threading.current_thread, nothing) is first
     monkeypatch.setattr("os.getpid", lambda: -1)  # as in a forked child, where no thread is left
-    assert interruptible(threading.current_thread) is not first
+    assert interruptible(threading.current_thread, nothing) is not first
 
 
-def test_work_that_is_left_behind_holds_up_nothing() -> None:
-    busy, over = threading.Event(), threading.Event()
-    workers = []
+def test_interrupted_work_has_ended_when_the_exception_arrives() -> None:
+    told, ended = threading.Event(), threading.Event()
 
     def work() -> None:
-        workers.append(threading.current_thread())
-        busy.set()
         _thread.interrupt_main()
-        over.wait()
+        told.wait()
+        _thread.interrupt_main()  # a second one changes nothing
+        ended.set()
 
     with pytest.raises(KeyboardInterrupt):
-        interruptible(work)
-    assert busy.is_set()
-    other = interruptible(threading.current_thread)
-    assert other not in workers
-    over.set()
+        interruptible(work, told.set)
+    assert ended.is_set()
+    assert interruptible(lambda: 5, nothing) == 5
+
+
+def test_work_that_has_not_begun_does_not_begin() -> None:
+    begun = threading.Event()
+    job = concurrency._Job(begun.set)
+    job.end(nothing)
+    job.carry_out()
+    assert not begun.is_set()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs a signal to send")
+def test_a_handler_that_raises_nothing_disturbs_nothing() -> None:
+    handled, stopped = threading.Event(), threading.Event()
+    before = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+
+    def work() -> int:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        handled.wait()
+        return 5
+
+    try:
+        assert interruptible(work, stopped.set) == 5
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not stopped.is_set()
 
 
 def test_work_is_not_kept() -> None:
     array = np.zeros(3)
     kept = weakref.ref(array)
-    interruptible(array.sum)
-    interruptible(lambda: None)
+    interruptible(array.sum, nothing)
+    interruptible(lambda: None, nothing)
     del array
     assert kept() is None
 
@@ -233,7 +266,7 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     monkeypatch.setattr(concurrency, "_crew", concurrency._Crew())
-    assert interruptible(lambda: 5) == 5
+    assert interruptible(lambda: 5, nothing) == 5
 
 
 def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,13 @@
 """Calls from many threads, in forked children, and under Ctrl-C, each in a process of its own."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.property.interruptions import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -137,49 +137,122 @@ worker.join()
 """)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_ctrl_c(name: str, threads: int) -> None:
+    """The call does not complete, and no thread computes or writes when the exception arrives."""
+    python(f"""
+from tests.property.interruptions import COMPUTED, trial
+_, after, statuses, written = trial({name!r}, {threads})
+assert statuses == [5], statuses
+assert after < COMPUTED / 4, after
+assert not written
+""")
+
+
+def test_what_comes_after_ctrl_c_is_right() -> None:
+    python("""
+from tests.property import interruptions
+for name in ("matmul", "integers"):
+    for threads in (2, 1):
+        assert interruptions.trial(name, threads)[2] == [5]
+big = rng.random((900, 900), np.float32)
+wanted = big @ big
+for threads in (1, 2, 1, 2):
+    assert np.allclose(matmul(big, big, threads=threads), wanted, rtol=1e-4)
+child(lambda: matmul(big, big, threads=2))
+""")
+
+
 LONG = """
-a = np.ones((3000, 3000), np.float32)
-f = i("ik*kj~ijk") >> i("+ijk~ij")
-f(x, y, threads=THREADS)
-sys.stdout.write("ready\\n"); sys.stdout.flush()
-try:
-    while True:
-        WORK
-except KeyboardInterrupt:
-    assert np.array_equal(i("ij+ij~ij")(x, y), x + y)
-    print("interrupted")
+f = i("i*j~ij >> +ij~.")
+ones = np.ones(10**6, np.float32)
+f(ones[:3], ones[:3], threads=2)
+def shoot(number):
+    start = time.process_time()
+    while time.process_time() - start < 0.2:
+        time.sleep(0.005)
+    os.kill(os.getpid(), number)
 """
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        "f(a, a)",
-        "f(a, a, threads=THREADS)",
-        'f(a, a, target="numpy")',
-        "f(x, y)",
-        "i('ij+ij~ij')(x, y)",
-    ],
-)
-def test_ctrl_c(work: str) -> None:
-    if "numpy" in work:
-        work = 'f(a[:300], a[:, :300], target="numpy")'
-    code = PRELUDE + LONG.replace("WORK", work).replace("THREADS", "2")
-    command = [sys.executable, "-c", code]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.3)
-        start = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        try:
-            said, error = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert (said, process.returncode) == ("interrupted\n", 0), error
-    assert time.monotonic() - start < 2
+def test_calls_of_other_threads_go_on() -> None:
+    python(
+        LONG
+        + """
+wanted = f(ones, ones[:20_000])
+results = []
+workers = [threading.Thread(target=lambda: results.append(f(ones, ones[:20_000], threads=2))) for _ in range(2)]
+[w.start() for w in workers]
+threading.Thread(target=shoot, args=(signal.SIGINT,)).start()
+try:
+    f(ones, ones, threads=2)
+    sys.exit("it was not interrupted")
+except KeyboardInterrupt:
+    pass
+[w.join() for w in workers]
+assert results == [wanted, wanted], results
+"""
+    )
+
+
+def test_a_signal_that_raises_nothing_stops_nothing() -> None:
+    python(
+        LONG
+        + """
+handled = []
+signal.signal(signal.SIGINT, lambda *_: handled.append(float(f(ones, ones[:10_000], threads=2))))
+wanted = f(ones, ones[:30_000])
+threading.Thread(target=shoot, args=(signal.SIGINT,)).start()
+while not handled:
+    assert f(ones, ones[:30_000], threads=2) == wanted
+assert handled == [float(f(ones, ones[:10_000]))]
+"""
+    )
+
+
+def test_any_exception_of_a_handler_stops_a_call() -> None:
+    python(
+        LONG
+        + """
+class Late(Exception): pass
+def late(*_): raise Late
+signal.signal(signal.SIGALRM, late)
+for threads in (1, 2):
+    threading.Thread(target=shoot, args=(signal.SIGALRM,)).start()
+    try:
+        f(ones, ones, threads=threads)
+        sys.exit("it was not interrupted")
+    except Late:
+        pass
+def work():
+    signal.signal(signal.SIGALRM, late)
+    threading.Thread(target=shoot, args=(signal.SIGALRM,)).start()
+    try:
+        f(ones, ones)
+        sys.exit("it was not interrupted")
+    except Late:
+        pass
+child(work)
+"""
+    )
+
+
+def test_ctrl_c_of_the_reference() -> None:
+    python(
+        LONG
+        + """
+threading.Thread(target=shoot, args=(signal.SIGINT,)).start()
+try:
+    while True:
+        f(ones[:1000], ones[:1000], target="numpy")
+except KeyboardInterrupt:
+    before = time.process_time() - time.thread_time()
+start = time.thread_time()
+while time.thread_time() - start < 0.2: pass
+assert time.process_time() - time.thread_time() - before < 0.05
+"""
+    )
 
 
 def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
@@ -188,6 +261,8 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
     slow.chmod(0o755)
     code = f"""
 os.environ["CC"] = {str(slow)!r}
+os.environ["I_CACHE_DIR"] = os.environ["TMPDIR"] = {str(tmp_path / "cache")!r}
+os.mkdir(os.environ["TMPDIR"], 0o700)
 def interrupt():
     while not os.path.exists({str(tmp_path / "child")!r}):
         time.sleep(0.01)
@@ -205,5 +280,6 @@ try:
     sys.exit("the compiler is still there")
 except ProcessLookupError:
     pass
+assert not [name for _, _, names in os.walk(os.environ["I_CACHE_DIR"]) for name in names if name.endswith(".c")]
 """
     assert python(code) == "interrupted\n"

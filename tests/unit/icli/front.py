@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +31,16 @@ def i(*tokens: str | bytes, **more: Any) -> subprocess.CompletedProcess[str]:
     if "stdout" in options or "stderr" in options:
         del options["capture_output"]
     return subprocess.run([sys.executable, "-c", ENTRY, *tokens], check=False, **options)
+
+
+def wait_until_computing(pid: int) -> None:
+    """Until a process has computed for a second: longer than reading, compiling and the like take."""
+    start = _computed(pid)
+    while _computed(pid) - start < 1:
+        time.sleep(0.02)
+
+
+def _computed(pid: int) -> float:
+    """The processor time of a process, but not that of its children, in seconds."""
+    words = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.icli.front import ENTRY, environment, i
+from tests.unit.icli.front import ENTRY, environment, i, wait_until_computing
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 
@@ -198,6 +198,21 @@ def test_interrupted() -> None:
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (130, b"interrupted\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_interrupted_while_computing() -> None:
+    words = ["run", "i*j~ij >> +ij~.", "rand:1000000", "rand:1000000"]
+    with subprocess.Popen(
+        [sys.executable, "-c", ENTRY, *words],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        wait_until_computing(process.pid)
+        process.send_signal(signal.SIGINT)
+        said, error = process.communicate(timeout=60)
+    assert (process.returncode, said, error) == (130, b"", b"interrupted\n")
 
 
 def wait_until_reading(pid: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.icli.front import ENTRY, environment
+from tests.unit.icli.front import ENTRY, environment, wait_until_computing
 
 CURSOR_WHERE, CURSOR_HERE = b"\x1b[6n", b"\x1b[1;1R"
 PASTING = b"\x1b[?2004h"  # the prompt begins by asking for pastes to be marked
@@ -84,6 +84,25 @@ def test_a_session_at_the_keyboard(terminal: Terminal, tmp_path: Path) -> None:
     terminal.send(b"\x04")
     assert terminal.status() == 0
     assert "+i~. [1,2,4]" in (tmp_path / ".local/state/i/history").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_ctrl_c_at_the_keyboard(terminal: Terminal) -> None:
+    terminal.prompt()
+    terminal.send(b"x = rand:1000000\r")
+    terminal.prompt()
+    for line in (b"i*j~ij >> +ij~. x x\r", b"i*j~ij >> +ij~. x x\r"):
+        terminal.send(line)
+        wait_until_computing(terminal.pid)
+        terminal.send(b"\x03")
+        terminal.until(b"^C\r\ninterrupted\r\n")
+        terminal.prompt()
+    terminal.send(b"+i~. [1,2,4]\r")
+    terminal.until(b"7.")
+    terminal.prompt()
+    terminal.send(b"\x04")
+    assert terminal.status() == 0
 
 
 @pytest.mark.slow
