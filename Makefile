@@ -1,7 +1,8 @@
 # Everything a fresh machine needs to try, test and check this repository.
 # Wanted: Python 3.11 or newer, with its venv module, and make. The rest goes into .venv.
 #
-#   make demo            train and run the digits sample
+#   make help            this list; so does a bare make
+#   make demo            build, test and time the digits sample
 #   make test            every test (JOBS=0 in one process)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
@@ -37,7 +38,11 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: demo test check fuzz fuzz-schedules matrix accuracy growth bench bench-page clean
+.PHONY: help demo test check fuzz fuzz-schedules matrix accuracy growth bench bench-page clean
+
+# The first target: what a bare `make` does. The list is the comment that opens this file.
+help:
+	@sed -n 's/^#   make/make/p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py

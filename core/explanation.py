@@ -107,18 +107,29 @@ class Explanation:
 
 
 def explain(
-    graph: Graph, scheduled: Scheduled, program: Program, verbose: bool = False
+    graph: Graph, scheduled: Scheduled, program: Program, verbose: bool = False, given: bool = False
 ) -> Explanation:
-    """Explain a program from its graph, its nests and its kernels; ``verbose`` adds the story of the inference."""
-    return _Explaining(graph, scheduled, program, verbose).run()
+    """Explain a program from its graph, its nests and its kernels.
+
+    ``verbose`` adds the story of the inference; ``given`` says that shapes of the inputs were given.
+    """
+    return _Explaining(graph, scheduled, program, verbose, given).run()
 
 
 class _Explaining:
     """One explanation under construction."""
 
-    def __init__(self, graph: Graph, scheduled: Scheduled, program: Program, verbose: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        scheduled: Scheduled,
+        program: Program,
+        verbose: bool,
+        given: bool,
+    ) -> None:
         self.graph = graph
         self.verbose = verbose
+        self.given = given
         self.program = program
         self.scheduled = scheduled
         self.shaped = scheduled.shaped
@@ -147,7 +158,7 @@ class _Explaining:
             loops_text(self.program),
             self._cost(),
             tuple(assumed_notes(shaped)),
-            tell(shaped) if self.verbose else (),
+            tell(shaped, self.graph.claims, self.given) if self.verbose else (),
         )
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:

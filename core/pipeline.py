@@ -174,7 +174,8 @@ def explain(
 
     shaped = infer(graph, shapes=shapes)
     program = lower(shaped)
-    return explanation.explain(graph, shaped_to_nest(shaped), program, verbose)
+    given = shapes is not None
+    return explanation.explain(graph, shaped_to_nest(shaped), program, verbose, given)
 
 
 def landings(text: str) -> dict[str, str]:

@@ -1,18 +1,20 @@
 """The story of an inference: what fixed each axis and each element type, and what each result is written with.
 
 axis k    one extent: dimension 1 of in0, dimension 0 of in1
-axis y    follows from the index (y+u-1): yu + 2 - (u - 1) - 1 + 1
+axis y    follows from the index (y+u-1): yu + 2 - (u - 1) = 10 + 2 - (3 - 1) = 10
 out       f32: k is reduced, so elements are written more than once: they start from 0, in f64
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ilang.core.ir.shaped import Assignment, Counted, Derivation, Rows, Shaped, Size
+from ilang.core.ir.graph import Claim
+from ilang.core.ir.shaped import Assignment, Counted, Derivation, Rows, Shaped
 from ilang.core.listing import number_text, size_text
 from ilang.core.ops import OPS
 from ilang.core.record import record
+from ilang.core.source import Span
 
 
 @record
@@ -23,11 +25,19 @@ class StoryRow:
     says: str
 
 
-def tell(shaped: Shaped) -> tuple[StoryRow, ...]:
-    """The story of a shaped program: axes, then results in the order in which they are computed."""
+def tell(shaped: Shaped, claims: Sequence[Claim] = (), given: bool = False) -> tuple[StoryRow, ...]:
+    """The story of a shaped program: axes, then results in the order in which they are computed.
+
+    Args:
+        shaped: the program.
+        claims: what definitions write of inputs.
+        given: whether the extents of the inputs are those of ``--shape``.
+    """
+    written = _written(shaped, claims)
     rows = [StoryRow(f"row {each.variable}", _counted(each)) for each in shaped.counted]
     rows += [
-        StoryRow(f"axis {size.name}", _axis(shaped, n, size)) for n, size in enumerate(shaped.sizes)
+        StoryRow(f"axis {size.name}", _axis(shaped, n, written.get(n), given))
+        for n, size in enumerate(shaped.sizes)
     ]
     for each in shaped.rows:
         said = f"rows {rows_text(each)}, extents {extents_text(shaped, each)}"
@@ -38,47 +48,85 @@ def tell(shaped: Shaped) -> tuple[StoryRow, ...]:
     return tuple(rows)
 
 
-def _axis(shaped: Shaped, number: int, size: Size) -> str:
-    """What fixes an extent."""
+def _written(shaped: Shaped, claims: Sequence[Claim]) -> dict[int, str]:
+    """The sizes whose number is in the text, and what is written where."""
+    found: dict[int, str] = {}
+    for node in shaped.nodes:
+        if isinstance(node, Assignment):
+            for axis, size in zip(node.axes, node.sizes, strict=True):
+                if axis.extent is not None:
+                    found.setdefault(size, _place(axis.span, axis.extent))
+    for claim in claims:
+        if len(shaped.inputs) <= claim.value:
+            continue  # the wiring numbers inputs first: this is the result of another definition
+        dims = shaped.tensors[shaped.inputs[claim.value]].dims
+        for size, number in zip(dims, claim.dims or (), strict=False):
+            if isinstance(number, int):
+                found.setdefault(size, _place(claim.span, number))
+    return found
+
+
+def _place(span: Span, number: int) -> str:
+    """``written as 3, column 5``; the line as well where the text has several."""
+    line = f"line {span.line_number()}, " if "\n" in span.source.text.strip() else ""
+    return f"written as {number}, {line}column {span.column()}"
+
+
+def _axis(shaped: Shaped, number: int, written: str | None, given: bool) -> str:
+    """What fixes an extent: dimensions, the text, ``--shape``, or a rule."""
+    size = shaped.sizes[number]
     names = [shaped.tensors[value].name for value in shaped.inputs]
     places = [f"dimension {place.dim} of {names[place.number]}" for place in size.places]
+    derived = [d for d in shaped.derived if d.size == number]
     reasons = []
     if places:
         one = "one extent: " if len(places) > 1 else ""
         reasons.append(one + ", ".join(places))
     if number in shaped.guessed:
         reasons.append(f"nothing gives it: the least it can be, {size.fixed}")
-    elif size.fixed is not None:
-        reasons.append(f"{'it is' if places else 'written as'} {size.fixed}")
-    reasons += [_derived(shaped, d) for d in shaped.derived if d.size == number]
+    elif written:
+        reasons.append(written)
+    elif size.fixed is not None and places and given:
+        reasons.append(f"`--shape` gives {size.fixed}")
+    elif size.fixed is not None and not derived:
+        reasons.append(f"written as {size.fixed} in a definition")
+    reasons += [_derived(shaped, d) for d in derived]
     bounds = [b for b in shaped.bounds if b.size == number]
     reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
     return "; ".join(reasons)
 
 
 def _derived(shaped: Shaped, derived: Derivation) -> str:
-    """The formula of a derived extent, in the names of sizes."""
-    if derived.pad is None:
-        return f"follows from {derived.span.text()}: {_equation(shaped, derived)}"
+    """The formula of a derived extent: in names, with the numbers that are known put in, and the result."""
+    formula = _equation if derived.pad is None else _window
+    steps = [formula(derived, lambda number: shaped.sizes[number].name)]
+    steps.append(formula(derived, lambda number: size_text(shaped.sizes[number])))
+    result = shaped.sizes[derived.size].fixed
+    if result is not None:
+        steps.append(str(result))
+    index = "" if derived.pad is None else "the index "
+    return f"follows from {index}{derived.span.text()}: {' = '.join(dict.fromkeys(steps))}"
+
+
+def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
+    """The steps that a window takes inside its dimension."""
     (_, walked), *windows = derived.terms
-    text = size_text(shaped.sizes[walked])
+    text = spelled(walked)
     if derived.pad:
         text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
     for step, window in windows:
-        reach = f"({size_text(shaped.sizes[window])} - 1)"
+        reach = f"({spelled(window)} - 1)"
         text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
-    text += " - 1"
-    stride = f"⌊({text}) / {derived.divisor}⌋" if derived.divisor > 1 else text
-    return f"follows from the index {derived.span.text()}: {stride} + 1"
+    return text if derived.divisor == 1 else f"⌊({text} - 1) / {derived.divisor}⌋ + 1"
 
 
-def _equation(shaped: Shaped, derived: Derivation) -> str:
+def _equation(derived: Derivation, spelled: Callable[[int], str]) -> str:
     """An extent as a sum of others, divided."""
     text = ""
     for coefficient, size in derived.terms:
         sign = " - " if coefficient < 0 else (" + " if text else "")
         times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
-        text += f"{sign.strip() if not text else sign}{times}{size_text(shaped.sizes[size])}"
+        text += f"{sign.strip() if not text else sign}{times}{spelled(size)}"
     if derived.offset or not text:
         text += (
             f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "explain": (
         "ilang.icli.commands.explain",
-        "Say what a program does: shapes, loops, cost; or what an error code means",
+        "Say what a program, or an error code, means: shapes, loops, cost",
     ),
     "run": ("ilang.icli.commands.run", "Run a program on arrays and print what it gives"),
     "build": ("ilang.icli.commands.build", "Write a C project for the definitions of a file"),
@@ -25,6 +25,9 @@ COMMANDS = {
     "fmt": ("ilang.icli.commands.fmt", "Lay out a file in the one standard way"),
 }
 """Every command: the module that runs it, and what ``i --help`` says of it."""
+
+NARROW = 20
+"""Columns that every terminal has."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,8 +87,8 @@ def _run(name: str, tokens: list[str]) -> int:
 
 
 def _say(text: str) -> int:
-    """Print a text in ASCII; when the stream is in order, without importing anything for it."""
-    if sys.stdout is not None and text.isascii():
+    """Print a text in ASCII; when the stream is in order and no line is to be folded, without importing anything."""
+    if sys.stdout is not None and text.isascii() and not (_is_long(text) and sys.stdout.isatty()):
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -100,6 +103,11 @@ def _say(text: str) -> int:
     screen.write(text)
     screen.close()
     return 0
+
+
+def _is_long(text: str) -> bool:
+    """Whether a line of a text may be too long for a narrow terminal."""
+    return any(NARROW < len(line) for line in text.split("\n"))
 
 
 def overview() -> str:

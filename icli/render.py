@@ -7,54 +7,57 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from ilang.core.explanation import Explanation
+from ilang.icli.fold import cells
 from ilang.icli.palette import axis_color
-from ilang.icli.plain import cost_text, port_cells, projection_tables, step_cells, story_rows
+from ilang.icli.plain import GAP, cost_text, port_cells, projection_tables, step_cells, story_rows
 
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")
-BELOW = (0, 0, 1, 2)
-"""Padding of a section: a blank line below it, two blanks on its left."""
+MARGIN = "  "
+"""What stands on the left of every line."""
+
+RULE = "─"
 
 KEYWORDS = frozenset(("for", "in", "if", "and"))
 
 
 def explanation_text(explanation: Explanation, width: int | None = None) -> str:
-    """The whole page with the codes that draw it, for a terminal of this width."""
-    sheet = _Sheet(explanation)
+    """The whole page with the codes that draw it; lines are as long as they are, but rules end at ``width``."""
     out = io.StringIO()
     console = Console(
         file=out,
         force_terminal=True,
         color_system="standard",
-        width=width or max(40, shutil.get_terminal_size((100, 24)).columns),
         markup=False,
         highlight=False,
         emoji=False,
         legacy_windows=False,
     )
-    for part in sheet.parts():
-        console.print(part)
+    sections = _Sheet(explanation, width).sections()
+    for number, lines in enumerate(sections):
+        if number:
+            console.print()
+        for line in lines:
+            console.print(Text.assemble(MARGIN, line) if line else line, soft_wrap=True)
     return re.sub(r"[ \t]+\n", "\n", out.getvalue())
 
 
 class _Sheet:
     """One page."""
 
-    def __init__(self, explanation: Explanation) -> None:
+    def __init__(self, explanation: Explanation, width: int | None) -> None:
         self.page = explanation
+        self.width = width
         self.tensors = {row.name for row in (*explanation.inputs, *explanation.outputs)}
 
-    def parts(self) -> Iterable[RenderableType]:
+    def sections(self) -> Iterable[Sequence[Text]]:
+        """The sections from top to bottom, as lines."""
         page = self.page
         ports = [port_cells(port) for port in (*page.inputs, *page.outputs)]
         if ports:
@@ -72,19 +75,23 @@ class _Sheet:
         if story:
             told = [[Text(subject, NAME), Text(says)] for subject, says in story]
             yield self._table(("inferred", "from"), told)
-        yield Padding(self._loops(), BELOW)
-        yield Padding(Text("\n".join((cost_text(page.cost), *page.notes)), QUIET), (0, 0, 0, 2))
+        if page.loops:
+            yield list(self._loops().split("\n"))
+        yield [Text(line, QUIET) for line in (cost_text(page.cost), *page.notes)]
 
     def _table(
         self, heads: Sequence[str], rows: Sequence[Sequence[Text]], colors: Sequence[str] = ()
-    ) -> RenderableType:
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, border_style=QUIET)
-        for number, head in enumerate(heads):
-            color = colors[number - 1] if 0 < number <= len(colors) else ""
-            table.add_column(Text(head, color or QUIET), overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-        return Padding(table, BELOW)
+    ) -> list[Text]:
+        """Aligned lines: the heads, a rule, the rows."""
+        shades = [QUIET, *(color or QUIET for color in colors)]
+        shades += [QUIET] * (len(heads) - len(shades))
+        titles = [Text(head, shade) for head, shade in zip(heads, shades, strict=False)]
+        widths = [max(cells(c.plain) for c in column) for column in zip(titles, *rows, strict=True)]
+        whole = sum(widths) + len(GAP) * (len(widths) - 1)
+        if self.width is not None:
+            whole = min(whole, self.width - len(MARGIN))
+        rule = Text(RULE * whole, QUIET)
+        return [_aligned(titles, widths), rule, *(_aligned(row, widths) for row in rows)]
 
     def _port(self, cells: Sequence[str]) -> list[Text]:
         name, shape, letters, dtype = cells
@@ -100,7 +107,7 @@ class _Sheet:
         return [Text(name, NAME), *shown, Text(remark, QUIET)]
 
     def _loops(self) -> Text:
-        shown = Text(no_wrap=True, overflow="ignore")
+        shown = Text()
         variables = frozenset(re.findall(r"\bfor (\S+) in", self.page.loops))
         for match in LOOP_WORD.finditer(self.page.loops.rstrip("\n")):
             word = match.group()
@@ -111,6 +118,17 @@ class _Sheet:
             else:
                 shown.append(word, _color(word[0]) if word in variables else "")
         return shown
+
+
+def _aligned(row: Sequence[Text], widths: Sequence[int]) -> Text:
+    """Cells side by side, each as wide as its column."""
+    line = Text()
+    for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        line.append(GAP if number else "")
+        line.append_text(cell)
+        line.append(" " * (width - cells(cell.plain)))
+    line.rstrip()
+    return line
 
 
 def _letters(text: str, style: str = "") -> Text:

@@ -47,8 +47,20 @@ class Screen:
             and is_terminal(stream)
         )
 
+    def width(self, stream: IO[str] | None) -> int | None:
+        """The columns that text on this stream is folded for; None where it is not, as in a pipe."""
+        if is_terminal(stream) or (self.color == "always" and os.environ.get("COLUMNS")):
+            from ilang.icli.fold import NARROWEST
+
+            return max(NARROWEST, _columns(stream))
+        return None
+
     def write(self, text: str) -> None:
-        """Write a result."""
+        """Write a result for a person: on a terminal, folded at its width."""
+        self.write_exact(_fitting(text, self.width(sys.stdout)))
+
+    def write_exact(self, text: str) -> None:
+        """Write a result that is copied as it stands: JSON, a path, a program."""
         stream = sys.stdout
         if stream is None:
             raise DataError("E0735", "standard output is closed, so there is nowhere to print to")
@@ -56,14 +68,14 @@ class Screen:
 
     def write_path(self, path: str) -> None:
         """Write the name of a file on a line of its own."""
-        self.write(visible(path) + "\n")
+        self.write_exact(visible(path) + "\n")
 
     def page(self, explanation: Explanation) -> None:
         """Write an explanation: drawn on a terminal, plain text in a pipe."""
         if self.colored(sys.stdout):
             from ilang.icli.render import explanation_text
 
-            self.write(explanation_text(explanation))
+            self.write(explanation_text(explanation, self.width(sys.stdout)))
         else:
             from ilang.icli.plain import explanation_text as plain_text
 
@@ -75,26 +87,56 @@ class Screen:
             _guarded(sys.stdout.flush)
 
     def note(self, text: str) -> None:
-        """Write a line beside the results; trouble with that stream is nobody's."""
-        stream = sys.stderr
-        if stream is None:
-            return
-        try:
-            stream.write(encodable(text + "\n", stream))
-            stream.flush()
-        except OSError:
-            return
+        """Write a line beside the results, folded on a terminal; trouble with that stream is nobody's."""
+        _beside(_fitting(text, self.width(sys.stderr)))
 
     def complain(self, error: Error) -> None:
         """Write a diagnostic: as text, or as one JSON object."""
         if self.json:
-            self.note(as_json(as_object(error)))
-        elif self.colored(sys.stderr):
+            _beside(as_json(as_object(error)))
+            return
+        text, width = plain(error), self.width(sys.stderr)
+        if width is not None:
+            from ilang.icli.fold import fold_excerpts
+
+            text = fold_excerpts(text, width)
+        if self.colored(sys.stderr):
             from ilang.icli.paint import diagnostic_text
 
-            self.note(diagnostic_text(plain(error)))
-        else:
-            self.note(plain(error))
+            text = diagnostic_text(text)
+        self.note(text)
+
+
+def _fitting(text: str, width: int | None) -> str:
+    """Text folded at a width, if there is one."""
+    if width is None:
+        return text
+    from ilang.icli.fold import fold
+
+    return fold(text, width)
+
+
+def _beside(text: str) -> None:
+    """Write lines to standard error, if that can be done."""
+    stream = sys.stderr
+    if stream is None:
+        return
+    try:
+        stream.write(encodable(text + "\n", stream))
+        stream.flush()
+    except OSError:
+        return
+
+
+def _columns(stream: IO[str] | None) -> int:
+    """Columns of a terminal: ``COLUMNS``, else what it says itself, else 80."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    try:
+        return (os.get_terminal_size(stream.fileno()).columns if stream is not None else 0) or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def is_terminal(stream: IO[str] | None) -> bool:

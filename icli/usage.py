@@ -49,7 +49,7 @@ def _says(option: Option) -> str:
 def help_page(command: Command) -> str:
     """What ``i COMMAND --help`` prints: the same at every width of the terminal."""
     known = clicked(command)
-    context = click.Context(known, info_name=f"i {command.name}", terminal_width=88)
+    context = click.Context(known, info_name=f"i {command.name}", terminal_width=80)
     return known.get_help(context) + "\n"
 
 

@@ -39,7 +39,7 @@ def run(request: Request, screen: Screen) -> int:
             if not screen.json:
                 screen.write(line + ("" if said is None else f"   {said['says']}") + "\n")
     if screen.json:
-        screen.write(as_json({"ok": status == 0, "definitions": answers}) + "\n")
+        screen.write_exact(as_json({"ok": status == 0, "definitions": answers}) + "\n")
     return status
 
 

@@ -35,7 +35,7 @@ def run(request: Request, screen: Screen) -> int:
     if screen.json:
         answers = [_object(graph, shapes, stage) for graph in found]
         whole = {"definitions": answers} if titled else answers[0]
-        screen.write(as_json(whole) + "\n")
+        screen.write_exact(as_json(whole) + "\n")
         return 0
     for number, graph in enumerate(found):
         if titled:

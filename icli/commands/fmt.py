@@ -19,7 +19,7 @@ def run(request: Request, screen: Screen) -> int:
         given = read_standard_input()
         tidy = format_module(decode_module(given, "<stdin>"))
         if not request.has("--check"):
-            screen.write(tidy)
+            screen.write_exact(tidy)
         return int(request.has("--check") and tidy.encode() != given)
     before = read_program_bytes(path)
     after = format_module(decode_module(before, path)).encode()

@@ -30,7 +30,7 @@ def run(request: Request, screen: Screen) -> int:
     if place is not None:
         save(place, named)
         return 0
-    width = terminal_width() if screen.colored(sys.stdout) else None
+    width = screen.width(sys.stdout)
     screen.write("\n".join(array_text(name, array, width) for name, array in named))
     return 0
 
@@ -44,13 +44,6 @@ def _check_place(place: str, outputs: int) -> None:
         raise CommandError("E0812", f"-o {place or '(empty)'} must end in .npy or .npz")
     if outputs != 1 and place.endswith(".npy"):
         raise CommandError("E0812", f"{outputs} outputs do not fit a .npy", help="-o out.npz")
-
-
-def terminal_width() -> int:
-    """Columns of the terminal."""
-    import shutil
-
-    return shutil.get_terminal_size().columns
 
 
 COMMAND = Command(
