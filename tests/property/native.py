@@ -177,6 +177,7 @@ def _answers(batch: Sequence[Program], calls: Sequence[Call], folder: Path) -> l
         "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:exitcode=99",
         "OMP_NUM_THREADS": "2",
         "OMP_DYNAMIC": "false",
+        "OMP_WAIT_POLICY": "passive",  # calls are short: threads that spin between them take longer
     }
     while len(answers) < len(calls):
         words = ["./batch", "calls", "answers", str(len(answers))]

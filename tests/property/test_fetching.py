@@ -27,14 +27,16 @@ def test_every_extent(mode: str, dtype: str) -> None:
     """Sums of matrices, and rows divided by their largest number."""
     numbers = np.random.default_rng(0)
     arrays = [numbers.integers(1, 9, shape).astype(TYPES[dtype]) for shape in ROWS]
-    for text in ("ij+ij~ij", "(I & >ij~i) >> ij/i~ij"):
+    batch, calls, wanted = [], [], []
+    for number, text in enumerate(("ij+ij~ij", "(I & >ij~i) >> ij/i~ij")):
         count = 2 if "+" in text else 1
-        shaped = infer(graph_of(text_component(text), "f"), [dtype] * count)
-        calls = [native.Call(0, x.shape, (x,) * count, (x.shape,)) for x in arrays]
-        for answer, x in zip(native.run([lower(shaped)], calls, mode), arrays, strict=True):
-            assert not answer.trouble
-            right = x + x if count == 2 else x / x.max(1, keepdims=True, initial=0)
-            np.testing.assert_array_equal(answer.outputs[0], right)
+        batch.append(lower(infer(graph_of(text_component(text), f"f{number}"), [dtype] * count)))
+        for x in arrays:
+            calls.append(native.Call(number, x.shape, (x,) * count, (x.shape,)))
+            wanted.append(x + x if count == 2 else x / x.max(1, keepdims=True, initial=0))
+    for answer, right in zip(native.run(batch, calls, mode), wanted, strict=True):
+        assert not answer.trouble
+        np.testing.assert_array_equal(answer.outputs[0], right)
 
 
 def test_what_is_fetched() -> None:

@@ -33,28 +33,33 @@ CASES: dict[str, tuple[int, Callable[..., Array]]] = {
 }
 
 
-def _run(shaped: Shaped, run: Sequence[Array], wanted: Sequence[Array]) -> native.Call:
-    """A call of the first program of a batch."""
+Runs = Sequence[Sequence[Array]]
+"""The inputs of each call, or the results that are wanted of each."""
+
+
+def _call(
+    number: int, shaped: Shaped, run: Sequence[Array], wanted: Sequence[Array]
+) -> native.Call:
+    """A call of a program of a batch."""
     sizes = [size for size in shaped.sizes if size.is_argument()]
     extents = tuple(run[size.places[0].number].shape[size.places[0].dim] for size in sizes)
-    return native.Call(0, extents, tuple(run), tuple(want.shape for want in wanted))
+    return native.Call(number, extents, tuple(run), tuple(want.shape for want in wanted))
 
 
-def _is_right(
-    text: str,
-    dtype: str,
-    mode: str,
-    runs: Sequence[Sequence[Array]],
-    wanted: Sequence[Sequence[Array]],
-) -> None:
-    """One program on several inputs gives all that is wanted."""
-    dtypes: list[str | None] = [dtype] * len(runs[0])
-    shaped = infer(graph_of(text_component(text), "f"), dtypes)
-    calls = [_run(shaped, run, want) for run, want in zip(runs, wanted, strict=True)]
-    for answer, want in zip(native.run([lower(shaped)], calls, mode), wanted, strict=True):
-        assert not answer.trouble
+def _are_right(dtype: str, mode: str, examples: Sequence[tuple[str, Runs, Runs]]) -> None:
+    """Programs, compiled together, give on several inputs each all that is wanted."""
+    batch, calls, results = [], [], []
+    for number, (text, runs, wanted) in enumerate(examples):
+        dtypes: list[str | None] = [dtype] * len(runs[0])
+        shaped = infer(graph_of(text_component(text), f"f{number}"), dtypes)
+        batch.append(lower(shaped))
+        for run, want in zip(runs, wanted, strict=True):
+            calls.append(_call(number, shaped, run, want))
+            results.append((text, want))
+    for answer, (text, want) in zip(native.run(batch, calls, mode), results, strict=True):
+        assert not answer.trouble, text
         for output, array in zip(answer.outputs, want, strict=True):
-            np.testing.assert_array_equal(output, array)
+            np.testing.assert_array_equal(output, array, text)
 
 
 def _shapes(rank: int) -> list[tuple[int, ...]]:
@@ -73,11 +78,13 @@ def _shapes(rank: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "bool"])
 def test_transposed(mode: str, dtype: str) -> None:
     numbers = np.random.default_rng(0)
+    examples = []
     for text, (rank, meaning) in CASES.items():
         if dtype == "bool" and "-" in text:
             continue
         runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in _shapes(rank)]
-        _is_right(text, dtype, mode, runs, [[meaning(*run)] for run in runs])
+        examples.append((text, runs, [[meaning(*run)] for run in runs]))
+    _are_right(dtype, mode, examples)
 
 
 @needs_compiler
@@ -85,18 +92,21 @@ def test_transposed(mode: str, dtype: str) -> None:
 def test_beside_an_operand_that_runs_along(mode: str) -> None:
     numbers = np.random.default_rng(0)
     runs = [[numbers.normal(size=(n, n)).astype(np.float32)] * 2 for n in EXTENTS]
-    _is_right("ij+ji~ij", "f32", mode, runs, [[x + y.T] for x, y in runs])
-    _is_right("ij*ji~ij >> ij~ji", "f32", mode, runs, [[(x * y.T).T] for x, y in runs])
+    sums, products = [[x + y.T] for x, y in runs], [[(x * y.T).T] for x, y in runs]
+    examples = [("ij+ji~ij", runs, sums), ("ij*ji~ij >> ij~ji", runs, products)]
+    _are_right("f32", mode, examples)
 
 
 @needs_compiler
-@pytest.mark.parametrize("text", ["ij~ji & ij~ji", "ij~ji & -ij~ji", "ijk~kij & ijk~kji"])
-def test_two_results_of_one_operand(text: str) -> None:
-    numbers = np.random.default_rng(0)
-    meanings = [CASES[part][1] for part in text.split(" & ")]
-    rank = 3 if "k" in text else 2
-    runs = [[numbers.integers(0, 100, shape).astype(np.float32)] for shape in _shapes(rank)]
-    _is_right(text, "f32", "fast", runs, [[of(x) for of in meanings] for (x,) in runs])
+def test_two_results_of_one_operand() -> None:
+    examples = []
+    for text in ("ij~ji & ij~ji", "ij~ji & -ij~ji", "ijk~kij & ijk~kji"):
+        numbers = np.random.default_rng(0)
+        meanings = [CASES[part][1] for part in text.split(" & ")]
+        rank = 3 if "k" in text else 2
+        runs = [[numbers.integers(0, 100, shape).astype(np.float32)] for shape in _shapes(rank)]
+        examples.append((text, runs, [[of(x) for of in meanings] for (x,) in runs]))
+    _are_right("f32", "fast", examples)
 
 
 @needs_compiler
@@ -108,7 +118,7 @@ def test_past_the_caches(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch)
     numbers = np.random.default_rng(0)
     shapes = [*_shapes(2), (96, 33), (160, 160), (32, 7), (48, 64)]
     runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
-    _is_right("ij~ji", dtype, mode, runs, [[x.T] for (x,) in runs])
+    _are_right(dtype, mode, [("ij~ji", runs, [[x.T] for (x,) in runs])])
 
 
 @needs_compiler
@@ -119,7 +129,7 @@ def test_packed_across(mode: str) -> None:
     runs = []
     for n, k in zip(EXTENTS, reversed(EXTENTS), strict=True):
         runs.append([numbers.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (n, n + 3)])
-    _is_right("ik*jk~ijk >> +ijk~ij", "f32", mode, runs, [[x @ y.T] for x, y in runs])
+    _are_right("f32", mode, [("ik*jk~ijk >> +ijk~ij", runs, [[x @ y.T] for x, y in runs])])
 
 
 @needs_compiler
