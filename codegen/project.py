@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ilang.codegen.folders import ending_in_order
 from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
 from ilang.codegen.targets.c import emit_header, emit_source
 from ilang.codegen.targets.c_tile import TILE_PARTS
@@ -293,21 +294,8 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
         ToolError: E0911, E0912, E0913.
     """
     try:
-        if out.is_dir():
-            _refuse_foreign(out, list(files), out)
-            with _new_folder(out) as folder:
-                _fill(folder, files)
-                _replace(folder, out, list(files))
-            return
-        if os.path.lexists(out):
-            raise ToolError(
-                "E0911",
-                f"{out} exists and is no folder",
-                help="name another folder with -o, or move it away",
-            )
-        with _parents(out), _new_folder(out.parent) as folder:
-            _fill(folder, files)
-            folder.rename(out)
+        with ending_in_order() as settle:
+            _write_whole(out, files, settle)
     except (OSError, ValueError) as trouble:
         reason = (trouble.strerror if isinstance(trouble, OSError) else None) or str(trouble)
         raise ToolError(
@@ -315,6 +303,25 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
             f"the project cannot be written to {out}: {reason}",
             help="name a folder with -o that can be written, on a disk that has room",
         ) from None
+
+
+def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]) -> None:
+    """Write all files or none; ``settle`` is called before what is left over is removed."""
+    if out.is_dir():
+        _refuse_foreign(out, list(files), out)
+        with _new_folder(out, settle) as folder:
+            _fill(folder, files)
+            _replace(folder, out, list(files))
+        return
+    if os.path.lexists(out):
+        raise ToolError(
+            "E0911",
+            f"{out} exists and is no folder",
+            help="name another folder with -o, or move it away",
+        )
+    with _parents(out), _new_folder(out.parent, settle) as folder:
+        _fill(folder, files)
+        folder.rename(out)
 
 
 def _refuse_foreign(folder: Path, names: Sequence[str], out: Path) -> None:
@@ -375,7 +382,7 @@ def _parents(out: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _new_folder(where: Path) -> Iterator[Path]:
+def _new_folder(where: Path, settle: Callable[[], None]) -> Iterator[Path]:
     """A new folder with a name that nothing has, gone after the block."""
     number = 0
     while True:
@@ -388,6 +395,7 @@ def _new_folder(where: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        settle()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -678,6 +679,42 @@ def test_writes_all_or_nothing(exists: bool, failure: BaseException, tmp_path: P
         assert names_in(top) == sorted(before)
     assert at > 10
     assert (out / "model_test.c").is_file()
+
+
+ENDED = """
+import os, signal, sys
+from pathlib import Path
+from tests.unit.codegen.test_project import MATMUL, build
+step, at = 0, int(sys.argv[2])
+def counted(function):
+    def call(*words, **named):
+        global step
+        step += 1
+        if step == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return function(*words, **named)
+    return call
+Path.rename, os.fsync = counted(Path.rename), counted(os.fsync)
+build(MATMUL, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_signal_leaves_nothing_half_written(exists: bool, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    out = top if exists else top / "a" / "out"
+    if exists:
+        fill(top)
+    else:
+        top.mkdir()
+    before = contents(top)
+    for at in (1, 5, 6) if not exists else (1, 6, 9, 15):
+        command = [sys.executable, "-c", ENDED, str(out), str(at)]
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
+        assert done.returncode == -signal.SIGTERM, done.stderr
+        assert contents(top) == before
+        assert names_in(top) == sorted(before)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
