@@ -7,7 +7,8 @@ renaming a whole file, so readers need no lock; the lock per key only keeps proc
 What the text of a program follows from has a key as well. A link of that name leads to the entry, so that a program
 of an earlier run needs no text at all.
 
-A cache that cannot be used never fails a run: the library is then built in a temporary folder.
+A cache that cannot be used never fails a run: the library is then built in a temporary folder. Neither is shared with
+another user: ``folders`` says where what is loaded may stand.
 
 The first call of a program comes through here, so modules that only a build needs are imported where it does.
 """
@@ -18,18 +19,14 @@ import contextlib
 import functools
 import importlib
 import os
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from ilang.codegen import toolchain
+from ilang.codegen import folders, toolchain
 from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import ToolError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -55,7 +52,8 @@ STALE_SECONDS = 24 * 3600
 LOCK_SECONDS = 30
 """How long to wait for another process that compiles the same text before doing so as well."""
 
-NO_ROOM = ("No space left", "Disk quota", "Read-only file system", "File too large")
+KEPT = {"E0903", "E0904", "E0905", "E0906"}
+"""The errors of a compiler that fails, whose working folder stays for whoever wants to look at the source."""
 
 
 def library_of(
@@ -71,15 +69,25 @@ def library_of(
     if folder is None or writer is None:
         return library(text(), variant, load)
     link = os.path.join(folder, f"{key_of(source, variant, writer)}.link")
-    if is_whole(link):
+    entry = _led_to(link)
+    if entry is not None and is_whole(entry):
         with contextlib.suppress(OSError):  # removed just now to keep the cache small
-            loaded = _used(os.path.realpath(link), load)
+            loaded = _used(entry, load)
             _touch(link)
             return loaded
     written = text()
     loaded = library(written, variant, load)
     _point(link, f"{key_of(written, variant)}.so")
     return loaded
+
+
+def _led_to(link: str) -> str | None:
+    """The entry that a link leads to, which stands beside it; None where there is no such link."""
+    try:
+        name = os.readlink(link)
+    except (OSError, AttributeError):  # AttributeError: a platform without links
+        return None
+    return None if os.path.basename(name) != name else os.path.join(os.path.dirname(link), name)
 
 
 def _point(link: str, entry: str) -> None:
@@ -172,7 +180,7 @@ def _processor() -> str:
 
 
 def cache_folder() -> str | None:
-    """The folder of the entries, made if need be; None where there is none that only this user can write to."""
+    """The folder of the entries, made if need be; None where there is none that only this user can change."""
     chosen = os.environ.get("I_CACHE_DIR") or ""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     if chosen:
@@ -184,17 +192,11 @@ def cache_folder() -> str | None:
         if not os.path.isabs(home):
             return None
         root = os.path.join(home, ".cache", "i")
-    folder = os.path.join(root, f"compiled-{FORMAT}")
     try:
-        if not os.path.isdir(folder):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        seen = os.stat(folder)
+        folder = os.path.join(os.path.abspath(root), f"compiled-{FORMAT}")
+        return folders.own_folder(folder, "" if chosen else root)
     except (OSError, ValueError):
         return None
-    if hasattr(os, "geteuid") and seen.st_uid != os.geteuid():
-        return None
-    others_write = seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return folder if not others_write or os.name == "nt" else None
 
 
 def _shared(folder: str, key: str, text: str, variant: Variant, load: Callable[[str], T]) -> T:
@@ -225,10 +227,11 @@ def _touch(path: str) -> None:
 
 
 def is_whole(entry: str) -> bool:
-    """Whether a file is an entry as it was stored: its trailer is there, and has the hash of the rest."""
+    """Whether a file is an entry as this user stored it: its own, no link, its trailer has the hash of the rest."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with open(entry, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        with open(os.open(entry, flags | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            if not folders.is_own_file(os.fstat(file.fileno())):
                 return False
             content = file.read()
     except OSError:
@@ -242,11 +245,11 @@ def _store(folder: str, entry: str, text: str, variant: Variant) -> None:
     sweep_now = _count_store()
     if sweep_now:
         sweep(folder)
-    with _working_folder(folder) as work:
+    with folders.temporary_folder(folder, _is_kept) as work:
         try:
             content = toolchain.build(text, work, variant)
         except ToolError as error:
-            if error.code == "E0907" or any(words in error.message for words in NO_ROOM):
+            if error.code == "E0907":
                 raise OSError(error.message) from error
             raise
         if not content.startswith(b"\x7fELF"):
@@ -262,10 +265,8 @@ def _store(folder: str, entry: str, text: str, variant: Variant) -> None:
 
 def _private(text: str, variant: Variant, load: Callable[[str], T]) -> T:
     """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
-    import tempfile
-
     try:
-        with _working_folder(tempfile.gettempdir()) as work:
+        with folders.temporary_folder(folders.temporary_parent(), _is_kept) as work:
             toolchain.build(text, work, variant)
             try:
                 return load(str(work / "program.so"))
@@ -276,10 +277,11 @@ def _private(text: str, variant: Variant, load: Callable[[str], T]) -> T:
                     help="set I_CACHE_DIR or TMPDIR to a folder of your own on a file system that allows to run files",
                 ) from None
     except OSError as error:
+        where = f" ({error.filename})" if isinstance(error.filename, str) else ""
         raise ToolError(
             "E0907",
-            f"there is no folder to compile in: {_reason(error)}",
-            help="set TMPDIR to a folder that can be written and has room",
+            f"there is no folder to compile in: {_reason(error)}{where}",
+            help="set TMPDIR to a folder of your own that can be written and has room",
         ) from None
 
 
@@ -287,23 +289,8 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-@contextlib.contextmanager
-def _working_folder(parent: str) -> Iterator[Path]:
-    """A new folder of our own; it stays where a compiler failed, for whoever wants to look at the source."""
-    import shutil
-    import tempfile
-    from pathlib import Path
-
-    work = Path(tempfile.mkdtemp(prefix="building-", dir=parent))
-    keep = False
-    try:
-        yield work
-    except ToolError as error:
-        keep = error.code in {"E0903", "E0904", "E0905", "E0906"}
-        raise
-    finally:
-        if not keep:
-            shutil.rmtree(work, ignore_errors=True)
+def _is_kept(raised: BaseException) -> bool:
+    return isinstance(raised, ToolError) and raised.code in KEPT
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """The project that ``i build`` writes: STEM.h, STEM.c, Makefile, STEM_test.c and STEM.pc.
 
 Everything is rendered before anything is written. The files are written to a new folder first and moved from there, so
-that the project is the old one or the new one, whatever goes wrong; links that stand in the place of a file are
-replaced, not followed.
+that the project is the old one or the new one, whatever goes wrong. What `i build` did not write is never replaced:
+its files are known by a line in their head.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ilang.codegen.folders import ending_in_order
 from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
 from ilang.codegen.targets.c import emit_header, emit_source
 from ilang.codegen.targets.c_tile import TILE_PARTS
@@ -34,7 +35,25 @@ LONGEST_COMMENT = 2000
 """Lines of the program's text that are repeated in the C file."""
 
 MARK = "written by `i build`"
-"""Stands in the first lines of every file, and tells our Makefile from somebody's own."""
+"""Stands in the first lines of every file."""
+
+SIGNATURES = (
+    ("Makefile", rf"# Makefile of lib\w+, {MARK}\."),
+    (
+        "_test.c",
+        rf" \* Prints a line for each test; the exit status is 1 if one fails\. {MARK.capitalize()}\.",
+    ),
+    (".h", rf"/\* \w+\.h: how to call what is in \w+\.c\. {MARK.capitalize()}\."),
+    (".c", rf"/\* \w+\.c: {MARK} from this program:"),
+    (".pc", rf"Description: Functions on arrays, {MARK}"),
+)
+"""How the name of a file ends, and the whole line in its head by which a file of `i build`, of any version, is known.
+
+The mark alone is too little: somebody's own file may well speak of what was written by `i build`.
+"""
+
+HEAD_BYTES = 1000
+"""How far from its start a file is known by its signature."""
 
 TAKEN = frozenset(
     """
@@ -275,21 +294,8 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
         ToolError: E0911, E0912, E0913.
     """
     try:
-        if out.is_dir():
-            _refuse_foreign(out, list(files))
-            with _new_folder(out) as folder:
-                _fill(folder, files)
-                _replace(folder, out, list(files))
-            return
-        if os.path.lexists(out):
-            raise ToolError(
-                "E0911",
-                f"{out} exists and is no folder",
-                help="name another folder with -o, or move it away",
-            )
-        with _parents(out), _new_folder(out.parent) as folder:
-            _fill(folder, files)
-            folder.rename(out)
+        with ending_in_order() as settle:
+            _write_whole(out, files, settle)
     except (OSError, ValueError) as trouble:
         reason = (trouble.strerror if isinstance(trouble, OSError) else None) or str(trouble)
         raise ToolError(
@@ -299,23 +305,58 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
         ) from None
 
 
-def _refuse_foreign(out: Path, names: Sequence[str]) -> None:
-    """Refuse to replace what is no file, and a Makefile that somebody wrote: its name says nothing of the program."""
+def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]) -> None:
+    """Write all files or none; ``settle`` is called before what is left over is removed."""
+    if out.is_dir():
+        _refuse_foreign(out, list(files), out)
+        with _new_folder(out, settle) as folder:
+            _fill(folder, files)
+            _replace(folder, out, list(files))
+        return
+    if os.path.lexists(out):
+        raise ToolError(
+            "E0911",
+            f"{out} exists and is no folder",
+            help="name another folder with -o, or move it away",
+        )
+    with _parents(out), _new_folder(out.parent, settle) as folder:
+        _fill(folder, files)
+        folder.rename(out)
+
+
+def _refuse_foreign(folder: Path, names: Sequence[str], out: Path) -> None:
+    """Refuse to replace what `i build` did not write; ``folder`` has the files that stand, or stood, in ``out``.
+
+    Raises:
+        ToolError: E0913.
+    """
     for name in names:
-        path, wrong = out / name, ""
-        with contextlib.suppress(FileNotFoundError):
-            mode = path.lstat().st_mode
-            if stat.S_ISREG(mode) and name == "Makefile":
-                with path.open("rb") as stream:
-                    wrong = "" if MARK.encode() in stream.read(200) else f"was not {MARK}"
-            elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-                wrong = "is not a file"
+        wrong = _foreign(folder / name)
         if wrong:
             raise ToolError(
                 "E0913",
-                f"{path} {wrong}, and would be replaced",
+                f"{out / name} {wrong}, and would be replaced",
                 help="name another folder with -o, or move it away",
             )
+
+
+def _foreign(path: Path) -> str:
+    """Why what stands in a place is not of `i build`; nothing if it is, or if nothing stands there.
+
+    A link is refused as well, whatever it leads to: it was put there for a reason.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return ""
+    if stat.S_ISLNK(mode):
+        return "is a link"
+    if not stat.S_ISREG(mode):
+        return "is not a file"
+    with path.open("rb") as stream:
+        head = stream.read(HEAD_BYTES).decode("ascii", "replace")
+    line = next(line for ending, line in SIGNATURES if path.name.endswith(ending))
+    return "" if re.search(rf"^{line}\r?$", head, re.MULTILINE) else f"was not {MARK}"
 
 
 @contextlib.contextmanager
@@ -341,7 +382,7 @@ def _parents(out: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _new_folder(where: Path) -> Iterator[Path]:
+def _new_folder(where: Path, settle: Callable[[], None]) -> Iterator[Path]:
     """A new folder with a name that nothing has, gone after the block."""
     number = 0
     while True:
@@ -354,6 +395,7 @@ def _new_folder(where: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        settle()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -367,7 +409,10 @@ def _fill(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
-    """Move files from ``folder`` to ``out``; what stood there stands there again if one of them cannot be moved."""
+    """Move files from ``folder`` to ``out``; what stood there stands there again if one of them cannot be moved.
+
+    What is moved away is looked at once more: since the first look, somebody may have put a file of his own there.
+    """
     kept = folder / "replaced"
     kept.mkdir()
     moved: list[str] = []
@@ -376,6 +421,7 @@ def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
             if os.path.lexists(out / name):
                 (out / name).rename(kept / name)
             moved.append(name)
+            _refuse_foreign(kept, [name], out)
             (folder / name).rename(out / name)
     except BaseException:
         for name in moved:

@@ -8,6 +8,7 @@ are imported there.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import sys
@@ -40,8 +41,16 @@ OPTIONAL = {
 }
 """Flags that a compiler may do without, and the words by which its message tells that it does not know them."""
 
-KEPT_OUTPUT = 64 * 1024
-"""Bytes of a compiler's messages that are read: some print megabytes."""
+KEPT_OUTPUT = 32 * 1024
+"""Bytes that are kept of the beginning of a compiler's messages, and of their end: some print gigabytes."""
+
+LINGERING = 2
+"""Seconds that what a compiler left behind may still print."""
+
+NO_ROOM = ("No space left", "Disk quota", "Read-only file system", "File too large")
+"""By what a compiler, an assembler or a linker says that the folder takes no more."""
+PROBE = 1024 * 1024
+"""Bytes that a folder with room for a compilation takes."""
 
 
 @record
@@ -171,7 +180,7 @@ def build(text: str, folder: Path, variant: Variant) -> bytes:
     try:
         (folder / "program.c").write_text(text, "utf-8")
     except OSError as error:
-        raise cannot_write(folder, error) from None
+        raise cannot_write(folder, _why(error)) from None
     while True:
         flags = [flag for flag in variant.flags() if (compiler, flag) not in _refused]
         command = [*compiler.command, *flags, "program.c", "-o", "program.so", "-lm"]
@@ -210,44 +219,79 @@ def _refuses(said: str, flag: str) -> bool:
 
 
 def _run(command: list[str], folder: Path) -> tuple[int, str]:
-    """Run a compiler in ``folder``: its exit status (negative: a signal) and the beginning of what it said."""
+    """Run a compiler in ``folder``: its exit status (negative: a signal), beginning and end of what it said."""
     import subprocess
 
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
-    log = folder / "messages.txt"
+    if not folder.is_dir():
+        raise cannot_write(folder, os.strerror(errno.ENOENT))
     try:
-        messages = log.open("w+b")
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
     except OSError as error:
-        raise cannot_write(folder, error) from None
-    with messages:
-        try:
-            child = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=messages,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-            )
-        except OSError as error:
-            raise ToolError(
-                "E0909",
-                f"the C compiler {command[0]} cannot be started: {_why(error)}",
-                help="see whether it runs by itself, and whether there is memory and room for another process",
-            ) from None
-        try:
-            status = _ended(child)
-        except subprocess.TimeoutExpired:
-            raise ToolError(
-                "E0905",
-                f"the C compiler did not end within {SECONDS} seconds",
-                help=f"see whether this ends: {_again(command, folder)}",
-            ) from None
-        finally:
-            _end(child)
-        messages.seek(0)
-        return status, messages.read(KEPT_OUTPUT).decode("utf-8", "replace")
+        raise _cannot_start(command, _why(error)) from None
+    try:
+        said = _Said(child)
+        status = _ended(child)
+    except RuntimeError as error:  # no more threads
+        raise _cannot_start(command, str(error)) from None
+    except subprocess.TimeoutExpired:
+        raise ToolError(
+            "E0905",
+            f"the C compiler did not end within {SECONDS} seconds",
+            help=f"see whether this ends: {_again(command, folder)}",
+        ) from None
+    finally:
+        _end(child)
+    return status, said.text()
+
+
+def _cannot_start(command: list[str], reason: str) -> ToolError:
+    return ToolError(
+        "E0909",
+        f"the C compiler {command[0]} cannot be started: {reason}",
+        help="see whether it runs by itself, and whether there is memory and room for another process",
+    )
+
+
+class _Said:
+    """What a compiler prints: a thread reads all of it, so that the compiler never waits, and keeps both ends."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        """Read until the compiler, and whatever it started, has closed its output."""
+        import threading
+
+        self._first, self._last, self._left_out = bytearray(), bytearray(), False
+        self._child = child
+        self._reader = threading.Thread(target=self._read, name="ilang-messages", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        with self._child.stdout as pipe:
+            while part := os.read(pipe.fileno(), KEPT_OUTPUT):
+                room = KEPT_OUTPUT - len(self._first)
+                self._first += part[:room]
+                self._last += part[room:]
+                if KEPT_OUTPUT < len(self._last):
+                    self._left_out = True
+                    del self._last[:-KEPT_OUTPUT]
+
+    def text(self) -> str:
+        """What is kept, once the compiler has ended; a process that it left behind is ended as well."""
+        self._reader.join(LINGERING)
+        if self._reader.is_alive():
+            _end_group(self._child)
+            self._reader.join(LINGERING)
+        between = b"\n" if self._left_out else b""
+        return (bytes(self._first) + between + bytes(self._last)).decode("utf-8", "replace")
 
 
 def _ended(child: subprocess.Popen[bytes]) -> int:
@@ -271,14 +315,19 @@ def _ended(child: subprocess.Popen[bytes]) -> int:
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """Leave no process of the group behind, whatever interrupted the wait."""
+    if child.returncode is None:
+        _end_group(child)
+        child.wait()
+
+
+def _end_group(child: subprocess.Popen[bytes]) -> None:
+    """End a compiler and everything that it started."""
     import signal
 
-    if child.returncode is None:
-        try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            child.kill()
-        child.wait()
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        child.kill()
 
 
 def _result(command: list[str], folder: Path, said: str) -> bytes:
@@ -287,7 +336,7 @@ def _result(command: list[str], folder: Path, said: str) -> bytes:
     try:
         content = library.read_bytes() if library.exists() else None
     except OSError as error:
-        raise cannot_write(folder, error) from None
+        raise cannot_write(folder, _why(error)) from None
     wrong = "wrote no library" if content is None else broken(content)
     if content is not None and not wrong:
         return content
@@ -342,6 +391,9 @@ def _machine() -> int | None:
 def _failure(command: list[str], folder: Path, status: int, said: str) -> ToolError:
     import signal
 
+    full = next((words for words in NO_ROOM if words in said), "") or _no_room(folder)
+    if full:
+        return cannot_write(folder, full)
     if status < 0:
         try:
             name = signal.Signals(-status).name
@@ -359,6 +411,22 @@ def _failure(command: list[str], folder: Path, status: int, said: str) -> ToolEr
     )
 
 
+def _no_room(folder: Path) -> str:
+    """Why a folder does not take what a compilation needs, or nothing: a compiler may fail there without a word."""
+    probe = folder / "probe"
+    try:
+        with probe.open("wb") as file:
+            file.write(bytes(PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return _why(error)
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+    return ""
+
+
 def _first_lines(said: str) -> str:
     """The first three lines that tell something, errors before warnings."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -373,11 +441,11 @@ def _again(command: list[str], folder: Path) -> str:
     return f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
 
 
-def cannot_write(folder: Path, error: OSError) -> ToolError:
+def cannot_write(folder: Path, reason: str) -> ToolError:
     """The error for a working folder that does not take files."""
     return ToolError(
         "E0907",
-        f"the working folder {folder} of the compiler cannot be written: {_why(error)}",
+        f"the working folder {folder} of the compiler cannot be written: {reason}",
         help="make room, or set TMPDIR to a folder that can be written",
     )
 

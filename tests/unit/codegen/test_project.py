@@ -5,6 +5,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -491,11 +492,15 @@ def test_stem_is_a_harmless_identifier(given: str, stem: str, tmp_path: Path) ->
 
 
 OLD = {
-    "model.h": "old header",
-    "model.c": "old source",
-    "Makefile": f"# {project.MARK}\n",
+    "model.h": "/* model.h: how to call what is in model.c. Written by `i build`.\n *\n */\nold header",
+    "model.c": "/* model.c: written by `i build` from this program:\n */\nold source",
+    "Makefile": "# Makefile of libother, written by `i build`.\n",
+    "model_test.c": "/* model_test.c: every function\n *\n"
+    " * Prints a line for each test; the exit status is 1 if one fails. Written by `i build`.\n",
+    "model.pc": "prefix=/usr\r\nName: model\r\nDescription: Functions on arrays, written by `i build`\r\n",
     "notes": "mine",
 }
+"""A project that an earlier version wrote; nothing in it is as it is written now, but for one line a file."""
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -560,22 +565,63 @@ def test_refuses_what_is_no_folder(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["file", "nowhere"]
 
 
-def test_does_not_follow_links(tmp_path: Path) -> None:
-    fill(tmp_path / "out")
-    (tmp_path / "secret").write_text("mine")
-    for name in ("model.c", "Makefile"):
-        (tmp_path / "out" / name).unlink()
-        (tmp_path / "out" / name).symlink_to(tmp_path / "secret")
-    build(MATMUL, tmp_path / "out")
-    assert (tmp_path / "secret").read_text() == "mine"
-    assert not (tmp_path / "out" / "model.c").is_symlink()
-    assert not (tmp_path / "out" / "Makefile").is_symlink()
+FOREIGN = {
+    "Makefile": "all:\n\techo mine\n",
+    "model.c": "/* Replaces what was written by `i build`. */\nint mine;\n",
+    "model.h": "",
+    "model_test.c": f"{'/' * 2000}\n{OLD['model_test.c']}",
+    "model.pc": "Name: model\nDescription: mine\n",
+}
 
 
-def test_leaves_the_makefile_of_somebody_else(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text("all:\n\techo mine\n")
-    refused(lambda: build(MATMUL, tmp_path), "E0913", "Makefile was not written by `i build`")
-    assert contents(tmp_path) == {"Makefile": "all:\n\techo mine\n"}
+@pytest.mark.parametrize("beside", ["nothing", "old"])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_leaves_the_files_of_somebody_else(name: str, beside: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    if beside == "old":
+        fill(out)
+    out.mkdir(exist_ok=True)
+    (out / name).write_text(FOREIGN[name])
+    before = contents(out)
+    refused(lambda: build(MATMUL, out), "E0913", f"{out / name} was not written by `i build`")
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("target", ["mine", "old", "absent"])
+def test_leaves_links(name: str, target: str, tmp_path: Path) -> None:
+    fill(tmp_path / "old")
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "out").mkdir()
+    to = tmp_path / "old" / name if target == "old" else tmp_path / target
+    (tmp_path / "out" / name).symlink_to(to)
+    before = contents(tmp_path)
+    refused(lambda: build(MATMUL, tmp_path / "out"), "E0913", f"{name} is a link")
+    assert contents(tmp_path) == before
+    assert (tmp_path / "out" / name).readlink() == to
+
+
+def test_leaves_a_file_that_comes_after_the_first_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").mkdir()
+    rename = Path.rename
+
+    def slow(path: Path, target: Path) -> Path:
+        if target.name == "Makefile":
+            (tmp_path / "out" / "model.pc").write_text("mine")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", slow)
+    refused(lambda: build(MATMUL, tmp_path / "out"), "E0913", "out/model.pc was not written")
+    assert contents(tmp_path / "out") == {"model.pc": "mine"}
+
+
+def test_every_file_has_its_signature(tmp_path: Path) -> None:
+    """Of every stem, and after any program: what is written now can be replaced later."""
+    for stem in ("model", "x" * 200):
+        for text in (MATMUL, PROGRAMS["hostile"], "\n" * 5000 + MATMUL):
+            build(text, tmp_path, stem)
 
 
 def test_leaves_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
@@ -633,6 +679,42 @@ def test_writes_all_or_nothing(exists: bool, failure: BaseException, tmp_path: P
         assert names_in(top) == sorted(before)
     assert at > 10
     assert (out / "model_test.c").is_file()
+
+
+ENDED = """
+import os, signal, sys
+from pathlib import Path
+from tests.unit.codegen.test_project import MATMUL, build
+step, at = 0, int(sys.argv[2])
+def counted(function):
+    def call(*words, **named):
+        global step
+        step += 1
+        if step == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return function(*words, **named)
+    return call
+Path.rename, os.fsync = counted(Path.rename), counted(os.fsync)
+build(MATMUL, Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_signal_leaves_nothing_half_written(exists: bool, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    out = top if exists else top / "a" / "out"
+    if exists:
+        fill(top)
+    else:
+        top.mkdir()
+    before = contents(top)
+    for at in (1, 5, 6) if not exists else (1, 6, 9, 15):
+        command = [sys.executable, "-c", ENDED, str(out), str(at)]
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
+        assert done.returncode == -signal.SIGTERM, done.stderr
+        assert contents(top) == before
+        assert names_in(top) == sorted(before)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -1,5 +1,6 @@
 """The compiler: how it is found, and every way in which it can fail."""
 
+import errno
 import os
 import shlex
 import signal
@@ -99,6 +100,38 @@ def test_it_fails_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Pat
 def test_it_succeeds_with_megabytes_of_words(fake_compiler: FakeCompiler, work: Path) -> None:
     fake_compiler('yes \'warning: something\' | head -c 10000000 >&2; exec "$REAL" "$@"')
     assert build(TEXT, work, Variant())
+
+
+def test_what_it_says_last_is_read_as_well(fake_compiler: FakeCompiler, work: Path) -> None:
+    fake_compiler(
+        "yes 'warning: something' | head -c 3000000 >&2; echo 'program.c:9: error: the end' >&2; exit 1"
+    )
+    assert "program.c:9: error: the end" in refusal(work).message
+    assert sum(path.stat().st_size for path in work.iterdir()) < 10_000
+
+
+def test_what_it_left_behind_ends_with_it(
+    fake_compiler: FakeCompiler, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "LINGERING", 0.1)
+    fake_compiler(f'yes & echo $! >{tmp_path}/child; exec "$REAL" "$@"')
+    assert build(TEXT, work, Variant())
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.parametrize("said", ["", "program.c: fatal error: x.s: No space left on device"])
+def test_a_full_disk_is_no_fault_of_the_compiler(
+    said: str, fake_compiler: FakeCompiler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if not said:
+        monkeypatch.setattr(os, "fsync", full)
+    fake_compiler(f"echo {said}; exit 1")
+    error = refusal(work)
+    assert (error.code, "No space left" in error.message) == ("E0907", True)
+    assert [path.name for path in work.iterdir()] == ["program.c"]
 
 
 def test_a_signal_ends_it(fake_compiler: FakeCompiler, work: Path) -> None:
