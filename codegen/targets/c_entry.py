@@ -188,8 +188,18 @@ class Entry:
         """A C call that computes a derived extent, false if there is none."""
         words = [f"{c}, {self.spelling.size(size)}" for c, size in derived.terms]
         terms = f"(const int64_t[]){{{', '.join(words)}}}"
-        rules = f"{derived.offset}, {derived.divisor}, {int(derived.exact)}, {derived.least}"
+        least = str(derived.least) if derived.pad is None else self._least(derived)
+        rules = f"{derived.offset}, {derived.divisor}, {int(derived.exact)}, {least}"
         return f"derive(&{name}, {len(words)}, {terms}, {rules})"
+
+    def _least(self, derived: Derivation) -> str:
+        """The least positions of windows: 1 where a window spreads over several elements, else ``least``."""
+        members = [size for _, size in derived.terms[1:]]
+        if any(1 < (self.program.sizes[size].fixed or 0) for size in members):
+            return "1"
+        opened = [size for size in members if self.program.sizes[size].fixed is None]
+        spreads = " || ".join(f"1 < {self.spelling.size(size)}" for size in opened)
+        return spreads or str(derived.least)
 
     def _formula(self, derived: Derivation) -> str:
         """A derived extent as an expression, where it is known to be one."""

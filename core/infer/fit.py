@@ -80,7 +80,7 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
             "the parts of a concatenation, or the window, are larger than the axis they share"
         )
         raise ShapeError("E0518", message, derived.span, help_line)
-    if extent < derived.least:
+    if extent < least_positions(derived, extents):
         raise _misfit(derived, extents)
     if extent >= LARGEST_EXTENT:
         message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
@@ -92,6 +92,12 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
             "E0573", message, derived.span, "fix the padding or the arrays so that both agree"
         )
     extents[derived.size] = extent
+
+
+def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
+    """The least positions of windows: one where they spread over several elements, none where over one at most."""
+    spreads = any(1 < (extents[size] or 0) for _, size in derived.terms[1:])
+    return 1 if spreads else derived.least
 
 
 def _misfit(derived: Derivation, extents: Sequence[int | None]) -> ShapeError:

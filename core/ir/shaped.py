@@ -67,7 +67,7 @@ class Derivation:
 
     A term is a coefficient and a size number. The extent is at least ``least``; where ``exact``, nothing is left over.
     ``pad`` is there for the positions of a window of an index expression, the first term then being the dimension that
-    it walks: what it is padded by on both ends.
+    it walks: what it is padded by on both ends. There is one at least where a window spreads over several elements.
     """
 
     size: int

@@ -22,7 +22,8 @@ from ilang.core.ir.syntax import (
     Swap,
     Tree,
 )
-from ilang.core.notation.index import is_affine, matches_form, read_expression
+from ilang.core.notation.index import read_expression
+from ilang.core.notation.lookahead import is_affine, is_index, matches_form, opens_expression
 from ilang.core.notation.reader import (
     BLANKS,
     DEFINITION_HELP,
@@ -91,7 +92,7 @@ class _Program:
         reader = self.reader
         while True:
             c = reader.skip()
-            if not (c == "~" or (c == "(" and not is_affine(reader, reader.pos))):
+            if not (c == "~" or (c == "(" and not opens_expression(reader, reader.pos))):
                 return
             self.depth += 1
             if self.depth > DEEPEST:
@@ -162,13 +163,9 @@ class _Program:
 
     def number(self) -> Tree:
         """What begins with a digit: a constant, or an expression that begins with a fixed index."""
-        reader = self.reader
-        stop = _past_number(reader)
-        after = reader.past(BLANKS, stop)
-        wired = reader.text.startswith((">>", "<<"), after, reader.end)
-        if not wired and matches_form(reader):
-            return read_expression(reader)
-        return _number(reader)
+        if matches_form(self.reader):
+            return read_expression(self.reader)
+        return _number(self.reader)
 
     def word(self) -> Tree:
         """A component that begins with a letter: a quotation, an expression or a name."""
@@ -183,7 +180,7 @@ class _Program:
             return self.named(word, reader.take(stop))
         follows = reader.text[after] if after < reader.end else ""
         grouped = follows == "(" and is_affine(reader, after)
-        if word == "i" and follows == "(" and not grouped:
+        if word == "i" and follows == "(" and not is_index(reader, after):
             return self.quotation(after)
         if word == "einsum" and follows == "(" and not grouped:
             return self.specification(after)

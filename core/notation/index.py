@@ -3,10 +3,11 @@
     expression = form "~" pattern [ schedule ]
     form       = op pattern | pattern op pattern | pattern
     pattern    = "." | index+                      no blanks between indices
-    index      = letter | number | "(" [ "+" | "-" ] part { ("+" | "-") part } ")"
+    index      = letter | number | "(" number ")" | "(" [ "+" | "-" ] part { ("+" | "-") part } ")"
     part       = [ number ] letter [ ":" number ] | number
 
-Blanks between tokens are free. An operator is one token: ``> >`` is not ``>>``.
+A run of zeros is that many indices 0; every other run of digits is one number. Blanks between tokens are free. An
+operator is one token: ``> >`` is not ``>>``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from __future__ import annotations
 from ilang.core.check.form import check_expression
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import Axis, Expression, Fixed, Group, Index, Pattern, Schedule, Term
+from ilang.core.notation.lookahead import is_index
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.schedule.wellformed import Form, check_schedule
 from ilang.core.source import Source
 
-AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
 NUMBER_LIMIT = 2**31
 NUMBER_DIGITS = 10
 """Numbers in an index are below the limit: no more digits than this can be."""
@@ -119,24 +120,27 @@ def read_pattern(reader: Reader, wanted: str = "a pattern") -> Pattern:
         return Pattern((), span)
     indices: list[Index] = []
     while (c := reader.peek()) and (
-        c in LETTERS + DIGITS or (c == "(" and is_affine(reader, reader.pos))
+        c in LETTERS + DIGITS or (c == "(" and is_index(reader, reader.pos))
     ):
-        indices.append(_index(reader, c))
+        indices += _indices(reader, c)
     if not indices:
         raise reader.unexpected("E0103", wanted)
     _refuse_tail(reader, start)
     return Pattern(tuple(indices), reader.span(start))
 
 
-def _index(reader: Reader, c: str) -> Index:
-    """The index of one dimension at the cursor: a letter, a number, or a group."""
+def _indices(reader: Reader, c: str) -> list[Index]:
+    """What stands at the cursor: a letter, a group, a number, or a run of zeros, which is an index for each."""
     start = reader.pos
     if c == "(":
-        return _group(reader)
-    if c in DIGITS:
-        position = _whole(reader)
-        return Fixed(position, reader.span(start))
-    return Axis(c, reader.take(start + 1))
+        return [_group(reader)]
+    if c in LETTERS:
+        return [Axis(c, reader.take(start + 1))]
+    stop = reader.past(DIGITS, start)
+    if reader.past("0", start) < stop:
+        return [Fixed(_whole(reader), reader.span(start))]
+    reader.take(stop)
+    return [Fixed(0, reader.span(at, at + 1)) for at in range(start, stop)]
 
 
 def _whole(reader: Reader) -> int:
@@ -159,7 +163,7 @@ def _whole(reader: Reader) -> int:
 
 
 def _group(reader: Reader) -> Index:
-    """``(2y+u:3-1)``: terms and numbers between signs, in parentheses."""
+    """``(2y+u:3-1)``: terms and numbers between signs, in parentheses; ``(0)`` is one position."""
     start = reader.pos
     reader.take(start + 1)
     terms: dict[str, Term] = {}
@@ -183,12 +187,16 @@ def _group(reader: Reader) -> Index:
         sign = -1 if c == "-" else 1
         reader.take(reader.pos + 1)
     reader.take(reader.pos + 1)
+    span = reader.span(start)
+    if not terms and span.text()[1:-1].strip(BLANKS).isdigit():
+        return Fixed(offset, span)
     if not terms:
         message = "an affine index has an axis"
-        raise NotationError(
-            "E0107", message, reader.span(start), f"one position is written `{abs(offset)}`"
+        help_line = (
+            f"one position is written `{offset}`" if offset >= 0 else "positions count from 0"
         )
-    return Group(tuple(terms.values()), offset, reader.span(start))
+        raise NotationError("E0107", message, span, help_line)
+    return Group(tuple(terms.values()), offset, span)
 
 
 def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:
@@ -239,57 +247,3 @@ def _refuse_tail(reader: Reader, start: int) -> None:
         help_line = "a constant is a component of its own: `(I | 0.5) >> ij*.~ij`"
     message = f"`{text}` is not a pattern, which is indices from a to z, or `.` alone"
     raise NotationError("E0106", message, reader.span(start, stop), help_line)
-
-
-def is_affine(reader: Reader, start: int) -> bool:
-    """Whether the parenthesis at ``start`` is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
-    stop = reader.past(AFFINE, start + 1)
-    if stop >= reader.end or reader.text[stop] != ")":
-        return False
-    inside = reader.text[start + 1 : stop].strip(BLANKS)
-    if not any(c in DIGITS + "+-" for c in inside):
-        return False
-    return not (_is_number(inside.removeprefix("-")) or _is_word(inside))
-
-
-def _is_word(text: str) -> bool:
-    return text[:1] in LETTERS and all(c in WORD for c in text)
-
-
-def _is_number(text: str) -> bool:
-    mantissa, _, exponent = text.partition("e")
-    return mantissa.isdigit() and (text == mantissa or exponent.lstrip("+-").isdigit())
-
-
-def matches_form(reader: Reader) -> bool:
-    """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor; the cursor stays."""
-    at = reader.pos
-    symbol = reader.operator(at)
-    at = _past_pattern(reader, at + len(symbol))
-    if at < 0:
-        return False
-    if not symbol:
-        symbol = reader.operator(at)
-        if symbol:
-            at = _past_pattern(reader, at + len(symbol))
-    if at < 0 or at >= reader.end or reader.text[at] != "~":
-        return False
-    return _past_pattern(reader, at + 1) >= 0
-
-
-def _past_pattern(reader: Reader, start: int) -> int:
-    """Past the pattern that begins after blanks, and the blanks that follow it; -1 if there is none."""
-    start = reader.past(BLANKS, start)
-    if reader.text.startswith(".", start, reader.end):
-        return reader.past(BLANKS, start + 1)
-    stop = start
-    while True:
-        at = reader.past(LETTERS + DIGITS, stop)
-        if reader.text.startswith("(", at, reader.end) and is_affine(reader, at):
-            at = reader.text.index(")", at) + 1
-        if at == stop:
-            break
-        stop = at
-    if stop == start or (stop < reader.end and reader.text[stop] in WORD):
-        return -1
-    return reader.past(BLANKS, stop)

@@ -6,6 +6,7 @@ it is closed off from what follows. ``i("...")`` is used where the letters of a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 
 from ilang.core.ir.syntax import (
@@ -34,9 +35,11 @@ from ilang.core.ir.syntax import (
     Tree,
     postorder,
 )
+from ilang.core.notation.reader import TYPES
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3}
 TIGHTEST = 5
+NUMERAL = re.compile(r"-?[0-9]+e[-+][0-9]+")
 
 
 class _Anything:
@@ -50,15 +53,20 @@ def print_tree(tree: Tree, names: Container[str] | None = None) -> str:
     """The text of a program; ``names`` are those defined where it will be read, by default those it uses."""
     known = _used(tree) if names is None else names
     pieces: list[str] = []
+    closed: set[int] = set()
     todo: list[Tree | str] = [tree]
     while todo:
         node = todo.pop()
-        if isinstance(node, str):
+        if isinstance(node, Number) and id(node) in closed:
+            pieces.append(f"({node.text})")
+        elif isinstance(node, str):
             pieces.append(node)
         elif isinstance(node, Swap):
             todo += reversed(["~", *_grouped(node.operand, TIGHTEST)])
         elif isinstance(node, Combine):
             binding = BINDING[node.symbol]
+            compared = _would_compare(node)
+            closed |= set() if compared is None else {id(compared)}
             left, right = _grouped(node.left, binding), _grouped(node.right, binding + 1)
             todo += reversed([*left, f" {node.symbol} ", *right])
         else:
@@ -81,6 +89,21 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
     return [tree] if bare else ["(", tree, ")"]
 
 
+def _would_compare(node: Combine) -> Number | None:
+    """The number before ``>>`` or ``<<`` that, without parentheses, would be an operand of a comparison: `2 >> i~i`."""
+    right = node.right
+    if node.symbol not in (">>", "<<") or not isinstance(right, Expression):
+        return None
+    left = node.left
+    if isinstance(left, Combine) and left.symbol in (">>", "<<"):
+        left = left.right
+    while isinstance(left, Swap):
+        left = left.operand
+    if not isinstance(left, Number) or not left.text.isalnum():
+        return None
+    return left if right.op is None and right.right is None else None
+
+
 def _leaf(
     tree: Expression | Einsum | Number | Identity | Conversion | Name, names: Container[str]
 ) -> str:
@@ -91,9 +114,8 @@ def _leaf(
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")
-            if shadowed and tree.left.letters() != "i" and tree.left.letters() in names:
-                return f'i("{text}")'
-            return text
+            first = _pattern(tree.left)
+            return f'i("{text}")' if shadowed and first != "i" and first in names else text
         case Number():
             return tree.text
         case Identity():
@@ -113,7 +135,19 @@ def print_expression(e: Expression) -> str:
 
 
 def _pattern(pattern: Pattern) -> str:
-    return "".join(print_index(index) for index in pattern.indices) or "."
+    """Numbers beside each other are told apart by parentheses, zeros need none; no pattern reads as a type."""
+    text, digits = "", ""
+    for index in pattern.indices:
+        if isinstance(index, Fixed) and digits.strip("0") + str(index.position) != "0" and digits:
+            text, digits = f"{text}({index.position})", ""
+        elif isinstance(index, Fixed):
+            digits += str(index.position)
+            text += str(index.position)
+        else:
+            text, digits = text + print_index(index), ""
+    if text in TYPES and digits:
+        text = f"{text.removesuffix(digits)}({digits})"
+    return text or "."
 
 
 def print_index(index: Index) -> str:
@@ -125,6 +159,8 @@ def print_index(index: Index) -> str:
             return str(index.position)
         case Group():
             text = "".join(_term(term) for term in index.terms).removeprefix("+")
+            if NUMERAL.fullmatch(f"{text}{index.offset:+d}"):  # twice the axis e, not two and zeros
+                return f"({index.offset}{text if text[0] == '-' else '+' + text})"
             bare = text.isalpha()  # one axis in parentheses would not be an index
             return f"({text}{index.offset:+d})" if index.offset or bare else f"({text})"
 

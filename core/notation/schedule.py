@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
+from ilang.core.notation.lookahead import past_pattern
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, WORD_START, Reader
 from ilang.core.schedule.wellformed import FACTOR_DIGITS, factor_out_of_range
 from ilang.core.source import Span
@@ -49,10 +50,8 @@ def _is_unary_or(reader: Reader, at: int) -> bool:
     """Whether ``|| pattern ~`` stands at a position."""
     if not reader.text.startswith("||", at, reader.end):
         return False
-    begin = reader.past(BLANKS, at + 2)
-    dot = reader.text.startswith(".", begin, reader.end)
-    stop = begin + 1 if dot else reader.past(LETTERS, begin)
-    return stop > begin and reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
+    after = past_pattern(reader, at + 2)
+    return after >= 0 and reader.text.startswith("~", after, reader.end)
 
 
 def _has_colon(reader: Reader, start: int) -> bool:

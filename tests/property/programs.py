@@ -239,7 +239,7 @@ def axis_extents(node: Expression, shapes: Sequence[tuple[int, ...]]) -> dict[st
         for stride, letter, _ in opened:
             reach = sum(c * (found[other] - 1) for c, other, _ in index.terms if other != letter)
             room = n - 2 * index.offset - reach - 1
-            fits &= stride > 0 and -stride <= room
+            fits &= stride > 0 and (-stride if reach <= 0 else 0) <= room
             found[letter] = max(room // stride + 1, 0) if stride > 0 else 0
     return found if fits else None
 

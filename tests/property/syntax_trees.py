@@ -7,7 +7,10 @@ from ilang.core.ir.syntax import (
     Combine,
     Conversion,
     Expression,
+    Fixed,
+    Group,
     Identity,
+    Index,
     LoopPart,
     LoopRole,
     Name,
@@ -19,6 +22,7 @@ from ilang.core.ir.syntax import (
     Split,
     Start,
     Swap,
+    Term,
     Tree,
 )
 from ilang.core.ops import OPS
@@ -65,14 +69,16 @@ def random_expression(random: Random) -> Expression:
     op: str | None
     if random.random() < 0.5:
         op, output = random.choice(BINARY), random.sample(letters, len(letters))
-        e = Expression(op, _pattern(left), _pattern(right), _pattern(output), None, NOWHERE)
+        e = Expression(
+            op, _read(random, left), _read(random, right), _pattern(output), None, NOWHERE
+        )
     else:
         op, output = random.choice((None, *OPS)), random.sample(letters, len(letters))
         if letters and (op is None or op in REDUCIBLE) and random.random() < 0.5:
             output = output[1:]
         if random.random() < 0.2:
             letters += letters[:1]
-        e = Expression(op, _pattern(letters), None, _pattern(output), None, NOWHERE)
+        e = Expression(op, _read(random, letters), None, _pattern(output), None, NOWHERE)
     if random.random() < 0.5:
         return e
     return Expression(e.op, e.left, e.right, e.output, _schedule(random, e), NOWHERE)
@@ -80,6 +86,20 @@ def random_expression(random: Random) -> Expression:
 
 def _pattern(letters: list[str]) -> Pattern:
     return Pattern(tuple(Axis(c, NOWHERE) for c in letters), NOWHERE)
+
+
+def _read(random: Random, letters: list[str]) -> Pattern:
+    """The pattern of an input: letters, sometimes in groups, sometimes with positions between."""
+    indices: list[Index] = []
+    for letter in letters:
+        axis = Axis(letter, NOWHERE)
+        term = Term(random.choice((1, 2, -1)), axis, random.choice((None, 3)))
+        grouped = Group((term,), random.choice((0, 1, -2)), NOWHERE)
+        indices.append(grouped if random.random() < 0.1 else axis)
+    while random.random() < 0.25:
+        position = Fixed(random.choice((0, 0, 1, 32)), NOWHERE)
+        indices.insert(random.randint(0, len(indices)), position)
+    return Pattern(tuple(indices), NOWHERE)
 
 
 def _schedule(random: Random, e: Expression) -> Schedule:

@@ -109,7 +109,19 @@ def test_empty_windows_and_dimensions(target: str) -> None:
     f = i("(y+u)*u~yu >> +yu~y")
     assert f(np.ones(0, np.float32), np.ones(1, np.float32), target=target).shape == (0,)
     np.testing.assert_array_equal(f(random(4), np.ones(0, np.float32), target=target), np.zeros(5))
-    assert f(random(2), np.ones(3, np.float32), target=target).shape == (0,)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("stride", ["", "2"])
+@pytest.mark.parametrize("extent", [0, 1, 2])
+def test_a_window_fits_at_least_once_at_every_stride(stride: str, extent: int, target: str) -> None:
+    x = np.ones(extent, np.float32)
+    for f, more in ((i(f"({stride}k+l:3)~kl"), []), (i(f"({stride}k+l)*l~kl"), [random(3)])):
+        with pytest.raises(Error) as caught:
+            f(x, *more, target=target)
+        assert caught.value.code == "E0572"
+        assert f"3 positions does not fit into an extent of {extent}" in caught.value.message
+        assert f(np.ones(3, np.float32), *more, target=target).shape == (1, 3)
 
 
 @pytest.mark.parametrize(

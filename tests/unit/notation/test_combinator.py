@@ -5,7 +5,7 @@ import time
 import pytest
 
 from ilang.core.diagnostic import Error
-from ilang.core.ir.syntax import Combine, Expression, Name, Number, Swap, same
+from ilang.core.ir.syntax import Combine, Expression, Fixed, Name, Number, Swap, same
 from ilang.core.notation.printer import print_tree
 from tests.unit.notation.refusal import check_error, parse
 
@@ -42,6 +42,41 @@ def test_names_and_expressions() -> None:
     assert isinstance(parse("x | ||i~i", "x"), Combine)
 
 
+@pytest.mark.parametrize("text", ["2>>.~.", "2 >> .~.", "1<<ii~i", "0>>i~i", "0==i~i", "00>>i~i"])
+def test_the_longest_expression_wins_over_a_number(text: str) -> None:
+    tree = parse(text)
+    assert isinstance(tree, Expression)
+    assert isinstance(tree.left.indices[0], Fixed)
+
+
+@pytest.mark.parametrize("text", ["-1 >> i~i", "0.5 >> i~i", "2 >> -i~i", "(2) >> i~i", "2 >> I"])
+def test_numbers_are_chained_where_no_expression_begins(text: str) -> None:
+    tree = parse(text)
+    assert isinstance(tree, Combine)
+    assert isinstance(tree.left, Number)
+
+
+def test_a_name_or_a_number_before_an_arrow() -> None:
+    assert isinstance(parse("x0>>x~x", "x0"), Combine)
+    assert isinstance(parse("x0>>x~x"), Expression)
+    assert same(parse('i("x0>>x~x")', "x0"), parse("x0>>x~x"))
+
+
+@pytest.mark.parametrize("text", ["oc(0)(0)~oc", "oc00~oc", "oc0(0)~oc", "oc( 0 )0~oc"])
+def test_positions_next_to_each_other(text: str) -> None:
+    assert same(parse(text), parse("oc(0)(0)~oc"))
+    tree = parse(text)
+    assert isinstance(tree, Expression)
+    assert [index.position for index in tree.left.indices if isinstance(index, Fixed)] == [0, 0]
+
+
+def test_three_bars_before_any_pattern() -> None:
+    for text in ("i~i ||| 0j~j", "i~i ||| (2i+k:3)~ik", "i~i ||| .~."):
+        tree = parse(text)
+        assert isinstance(tree, Combine), text
+        assert tree.symbol == "|"
+
+
 def test_quotations() -> None:
     assert parse('i("+ij~i")') == parse("+ij~i")
     assert parse("i ( '+ij~i' )") == parse("+ij~i")
@@ -55,7 +90,7 @@ def test_numbers(text: str) -> None:
     number = parse(text)
     assert isinstance(number, Number)
     assert number.text == text
-    chained = parse(f"{text} >> i~i")
+    chained = parse(f"({text}) >> i~i")
     assert isinstance(chained, Combine)
     assert isinstance(chained.left, Number)
 

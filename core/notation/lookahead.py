@@ -1,0 +1,93 @@
+"""What stands ahead of the cursor: the questions that decide between two readings of a text; the cursor stays.
+
+- a parenthesis with a digit, ``+`` or ``-`` is an affine index, unless it holds a number or a name alone: ``(2i+k)``
+- one with a whole number alone is a fixed index inside a pattern, ``oc(0)(0)``, and a constant directly before
+  ``>>`` or ``<<``
+- the longest ``[op] pattern [op pattern] ~ pattern`` is an expression
+"""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
+
+AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
+LEADING_ZERO = re.compile(r"(?<![0-9])0+[1-9]")
+
+
+def is_affine(reader: Reader, start: int) -> bool:
+    """Whether the parenthesis at ``start`` is an affine group: ``(2i+k)``, and not ``(f | 2)`` or ``(-1)``."""
+    inside = _inside(reader, start)
+    return inside is not None and not (_is_number(inside.removeprefix("-")) or _is_word(inside))
+
+
+def is_index(reader: Reader, start: int) -> bool:
+    """Whether the parenthesis at ``start``, inside a pattern, is an index: an affine group, or one position."""
+    inside = _inside(reader, start)
+    return inside is not None and not _is_word(inside)
+
+
+def opens_expression(reader: Reader, start: int) -> bool:
+    """Whether the parenthesis at ``start``, where a component begins, is the first index of an expression."""
+    if is_affine(reader, start):
+        return True
+    if not is_index(reader, start):
+        return False
+    after = reader.past(BLANKS, reader.text.index(")", start) + 1)
+    wired = reader.text.startswith((">>", "<<"), after, reader.end)
+    return not wired and matches_form(reader)
+
+
+def _inside(reader: Reader, start: int) -> str | None:
+    """What a parenthesis holds if an index may: a digit or a sign among letters; else None."""
+    stop = reader.past(AFFINE, start + 1)
+    if stop >= reader.end or reader.text[stop] != ")":
+        return None
+    inside = reader.text[start + 1 : stop].strip(BLANKS)
+    return inside if any(c in DIGITS + "+-" for c in inside) else None
+
+
+def _is_word(text: str) -> bool:
+    return text[:1] in LETTERS and all(c in WORD for c in text)
+
+
+def _is_number(text: str) -> bool:
+    mantissa, _, exponent = text.partition("e")
+    return mantissa.isdigit() and (text == mantissa or exponent.lstrip("+-").isdigit())
+
+
+def matches_form(reader: Reader) -> bool:
+    """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor."""
+    at = reader.pos
+    symbol = reader.operator(at)
+    at = past_pattern(reader, at + len(symbol))
+    if at < 0:
+        return False
+    if not symbol:
+        symbol = reader.operator(at)
+        if symbol:
+            at = past_pattern(reader, at + len(symbol))
+    if at < 0 or at >= reader.end or reader.text[at] != "~":
+        return False
+    return past_pattern(reader, at + 1) >= 0
+
+
+def past_pattern(reader: Reader, start: int) -> int:
+    """Past the pattern that begins after blanks, and the blanks that follow it; -1 if there is none."""
+    start = reader.past(BLANKS, start)
+    if reader.text.startswith(".", start, reader.end):
+        return reader.past(BLANKS, start + 1)
+    stop = start
+    while True:
+        at = reader.past(LETTERS + DIGITS, stop)
+        if LEADING_ZERO.search(reader.text, stop, at):
+            return -1
+        if reader.text.startswith("(", at, reader.end) and is_index(reader, at):
+            at = reader.text.index(")", at) + 1
+        if at == stop:
+            break
+        stop = at
+    if stop == start or (stop < reader.end and reader.text[stop] in WORD):
+        return -1
+    return reader.past(BLANKS, stop)
