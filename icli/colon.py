@@ -30,10 +30,15 @@ def command(session: Session, line: str) -> Reply:
     Raises: CommandError E0817 if there is no such command.
     """
     word, _, rest = line[1:].partition(" ")
+    return _named(word).run(session, rest.strip())
+
+
+def _named(word: str) -> Colon:
+    """The command that a word, or the beginning of one, names."""
     name = ALIASES.get(word, word)
     begun = [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(word)]
     if word and len(begun) == 1:
-        return COMMANDS[begun[0]].run(session, rest.strip())
+        return COMMANDS[begun[0]]
     guess = nearest(word, tuple(COMMANDS))
     raise CommandError(
         "E0817",
@@ -42,15 +47,23 @@ def command(session: Session, line: str) -> Reply:
     )
 
 
-def _help(_session: Session, _rest: str) -> Reply:
+def _help(_session: Session, rest: str) -> Reply:
     from ilang.icli.plain import table
 
+    told = {name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()}
+    if rest:
+        chosen = _named(rest.removeprefix(":"))
+        name = next(name for name, each in COMMANDS.items() if each is chosen)
+        short = [f":{alias}" for alias, full in ALIASES.items() if full == name]
+        also = [("also", ", ".join(short))] if short else []
+        return Reply((table([told[name], *also], "    "),))
     lines = [
         ("ik*kj~ijk >> +ijk~ij", "show a program: shapes, projections, loops"),
         ("x = rand:4x8", "bind an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
         ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
         ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
-        *((f":{name} {c.usage}".rstrip(), c.says) for name, c in COMMANDS.items()),
+        ("x    sums", "show an array; the page of a component"),
+        *told.values(),
     ]
     return Reply((table(lines, "    "),))
 
@@ -98,6 +111,12 @@ def _stage(stage: str) -> Callable[[Session, str], Reply]:
         return Reply((emitted(graph, shapes, stage),))
 
     return show
+
+
+def _explain(session: Session, rest: str) -> Reply:
+    from ilang.core.pipeline import explain
+
+    return Reply((explain(*_last(session, rest)),))
 
 
 def _time(session: Session, rest: str) -> Reply:
@@ -166,20 +185,22 @@ def _quit(_session: Session, _rest: str) -> Reply:
 
 
 PROGRAM = "[PROGRAM [ARRAYS]]"
+OF = "of a program, or of the last one"
 
 COMMANDS: dict[str, Colon] = {
-    "loops": Colon(PROGRAM, "the loops of a program, or of the last one", _stage("loops")),
-    "c": Colon(PROGRAM, "its C", _stage("c")),
-    "shapes": Colon(PROGRAM, "its tensors and extents", _stage("shapes")),
-    "graph": Colon(PROGRAM, "its assignments", _stage("graph")),
-    "schedule": Colon(PROGRAM, "its schedule", _stage("schedule")),
+    "explain": Colon(PROGRAM, f"the page {OF}", _explain),
+    "loops": Colon(PROGRAM, f"the loops {OF}", _stage("loops")),
+    "c": Colon(PROGRAM, f"the C {OF}", _stage("c")),
+    "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
+    "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
+    "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage("schedule")),
     "time": Colon("PROGRAM ARRAYS", "how long it runs", _time),
     "shape": Colon("[32x64,64x16|off]", "the shapes to explain programs with", _shape),
     "names": Colon("", "every array and definition", _names),
     "drop": Colon("NAME", "forget one", _drop),
     "save": Colon("FILE", "write the definitions to a file", _save),
     "load": Colon("FILE", "read definitions from a file", _load),
-    "help": Colon("", "this page", _help),
+    "help": Colon("[COMMAND]", "this page, or one command", _help),
     "quit": Colon("", "leave; so does Ctrl-D", _quit),
 }  # fmt: skip
 

@@ -159,7 +159,10 @@ class _Reader:
 
     def _unexpected(self, mark: str, span: Span) -> DataError:
         hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])
-        return DataError("E0721", f"unexpected {mark} in an array", span, hint)
+        if mark in ",]" or hint is not None:
+            return DataError("E0721", f"unexpected {mark} in an array", span, hint)
+        hint = "a number is written like 3, -0.5, 1e3, inf or true"
+        return DataError("E0721", f"{mark} is not a number", span, hint)
 
     def _ragged(self, what: str, span: Span) -> DataError:
         return DataError("E0722", f"{what}: the lists of one level must have one length", span)

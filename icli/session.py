@@ -2,16 +2,19 @@
 
 A line is one of:
     - ``name = rand:4x8``, ``name = [[1,2],[3,4]]``, ``name = x.npy``: binds an array;
-    - ``name = program``, ``name(x[m,d], ...) = program``: defines a component, or defines it again;
+    - ``name = program``, ``name(x[m,d], ...) = program``: defines a component, or defines it again; answers what it
+      takes and gives;
     - ``program``: shows its shapes, projections and loops, with the shapes of the arrays at hand where they fit;
     - ``program x y``, ``name(x, y)``: applies it; the result is bound to ``_``, or with ``z = ...`` to z;
-    - ``:help`` and the like (``colon.py``).
+    - ``:help`` and the like (``colon.py``), also as ``help``, ``?``, ``exit``, ``quit``.
+
+Comments are as in files. A line that fails is looked at once more for what was meant (``advice.py``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, ModuleError, NotationError, ShapeError
@@ -23,7 +26,7 @@ from ilang.core.notation.reader import BLANKS, COMBINATORS, KNOWN, RESERVED
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
 from ilang.icli.failure import as_error
-from ilang.icli.literal import is_array
+from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 BINDS = re.compile(rf"\s*({NAME})\s*=(?![=>~])(.*)", re.DOTALL)
 DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
+SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
+"""What the words of other shells mean, where they name nothing."""
+
 LAST = "_"
 """The name of the last result."""
 
@@ -58,7 +64,9 @@ class Reply:
 class Session:
     """Arrays and definitions by name, and what the last line was about."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: Callable[[], int | None] = lambda: None) -> None:
+        """Start with nothing; ``width`` gives the columns that arrays are drawn in, or None."""
+        self.width = width
         self.arrays: dict[str, Array] = {}
         self.texts: dict[str, str] = {}
         self.module = self._module({})
@@ -71,6 +79,7 @@ class Session:
             line = text.strip()
             if not line or line.startswith("#"):
                 return Reply(())
+            line = self._said(line)
             if line.startswith(":"):
                 from ilang.icli.colon import command
 
@@ -79,26 +88,41 @@ class Session:
         except Exception as failure:
             return Reply((as_error(failure),), failed=True)
 
+    def _said(self, line: str) -> str:
+        """The line, or the command that a word of other shells stands for."""
+        word = without_comments(line).strip().removesuffix("()")
+        return line if word in self.names() else SAID.get(word, line)
+
     def _line(self, line: str) -> Reply:
         _refuse_open(line)
-        binds, defines = BINDS.match(line), DEFINES.match(line)
+        code = without_comments(line).rstrip()
+        try:
+            return self._answer(line, code)
+        except Error as error:
+            from ilang.icli.advice import advised
+
+            raise advised(self, code, error) from None
+
+    def _answer(self, line: str, code: str) -> Reply:
+        """Answer a line; ``code`` is the same line with its comments blanked."""
+        binds, defines = BINDS.match(code), DEFINES.match(code)
         if binds is not None:
             return self._bind(binds.group(1), binds.group(2).strip(), line)
         if defines is not None:
             return self.define({defines.group(1): line})
-        words = split_words(line)
-        if all(self._is_array(word) for word in words):
+        words = split_words(code)
+        if all(self.is_array(word) for word in words):
             return Reply(tuple(self._shown(word, self.value(word)) for word in words))
-        subject, arguments = self.read(line)
+        subject, arguments = self.read(code)
         if arguments is None:
-            return self.explained(subject)
+            return self.explained(subject.graph)
         results = self.apply(subject, arguments)
         self.arrays[LAST] = results[0][1]
         return Reply(tuple(self._shown(name, array) for name, array in results))
 
     def _bind(self, name: str, value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
-        if self._is_array(value):
+        if self.is_array(value):
             return self._keep(name, self.value(value))
         try:
             subject, arguments = self.read(value)
@@ -125,10 +149,10 @@ class Session:
         return Reply((head_text(name, array),))
 
     def define(self, texts: dict[str, str]) -> Reply:
-        """Add definitions to the growing module, all or none, and show the last of them."""
+        """Add definitions to the growing module, all or none; answer what the last of them takes and gives."""
         kept = {name: text for name, text in self.texts.items() if name not in texts}
         module = self._module({**texts, **kept})
-        reply = self.explained(defined(module, list(texts)[-1]))
+        reply = self._signed(defined(module, list(texts)[-1]).graph)
         self.module, self.texts = module, {**kept, **texts}
         for name in texts:
             self.arrays.pop(name, None)
@@ -171,7 +195,7 @@ class Session:
         """A line in two: a program text, and the words at the end that are arrays."""
         words = split_words(line)
         count = 0
-        while count < len(words) and self._is_array(words[-1 - count]):
+        while count < len(words) and self.is_array(words[-1 - count]):
             count += 1
         head = line
         for word in reversed(words[len(words) - count :]):
@@ -185,19 +209,14 @@ class Session:
         tree = parse_program(Source(WHERE, text), {**self.texts, **self.arrays})
         for node in postorder(tree):
             if isinstance(node, Name) and node.name in self.arrays:
-                raise ModuleError(
-                    "E0401",
-                    f"`{node.name}` is an array, and a component belongs here",
-                    node.span,
-                    help="apply a component by writing arrays after it: `+ij~i x`",
-                )
+                raise array_in_program(node.span)
         if isinstance(tree, Name) and tree.name in self.texts:
             return defined(self.module, tree.name)
         return expressed(tree, self.module)
 
-    def _is_array(self, word: str) -> bool:
-        """Whether a word is a bound array or spells one; a number in the place of a program is a constant."""
-        return word in self.arrays or is_array(word)
+    def is_array(self, word: str) -> bool:
+        """Whether a word is a bound array or spells one; ``0j~j`` begins like a number, and is a program."""
+        return word in self.arrays or (is_array(word) and not ("~" in word and looks_literal(word)))
 
     def value(self, word: str) -> Array:
         """The array that a word names or spells."""
@@ -223,11 +242,24 @@ class Session:
         self.last = (subject.graph, tuple(array.shape for array in arrays))
         return list(zip(output_names(len(answers)), answers, strict=True))
 
-    def explained(self, subject: Subject) -> Reply:
+    def explained(self, graph: Graph) -> Reply:
         """The page of a component, at the shapes of the arrays at hand where they fit."""
+        page, origin = self._page(graph)
+        return Reply((replace(page, notes=(*page.notes, *origin)),))
+
+    def _signed(self, graph: Graph) -> Reply:
+        """One line on a component: what it takes and gives, at the shapes of the arrays at hand where they fit."""
+        from ilang.core.pipeline import infer
+        from ilang.icli.plain import signature
+
+        _, origin = self._page(graph)
+        shapes = self.last[1] if self.last is not None else None
+        return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
+
+    def _page(self, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
+        """The page of a component, which becomes the last one, and a remark on its shapes where there is one."""
         from ilang.core.pipeline import explain
 
-        graph = subject.graph
         shapes, origin = self.shapes_at_hand(graph)
         try:
             page = explain(graph, shapes)
@@ -236,8 +268,7 @@ class Session:
                 raise
             shapes, origin, page = None, "", explain(graph, None)
         self.last = (graph, shapes)
-        notes = (*page.notes, f"at the shapes of {origin}") if origin else page.notes
-        return Reply((replace(page, notes=notes),))
+        return page, (f"at the shapes of {origin}",) if origin else ()
 
     def shapes_at_hand(self, graph: Graph) -> tuple[Shapes | None, str]:
         """Shapes to explain a component with, and the arrays they come from."""
@@ -267,10 +298,10 @@ class Session:
         from ilang.core.pipeline import infer
         from ilang.icli.plain import signature
 
-        line = text.strip()
+        line = without_comments(text).strip()
         binds = BINDS.match(line)
         body = binds.group(2) if binds is not None else line
-        if not body or LONGEST_GLIMPSE < len(body) or body.startswith((":", "#")):
+        if not body or LONGEST_GLIMPSE < len(body) or body.startswith(":"):
             return ""
         try:
             subject, words = self.read(body.strip())
@@ -284,7 +315,17 @@ class Session:
     def _shown(self, name: str, array: Array) -> str:
         from ilang.icli.values import array_text
 
-        return array_text(name, array)
+        return array_text(name, array, self.width())
+
+
+def array_in_program(span: Span) -> ModuleError:
+    """The error for the name of an array inside a program."""
+    return ModuleError(
+        "E0401",
+        f"`{span.text()}` is an array, and a component belongs here",
+        span,
+        help="apply a component by writing arrays after it: `+ij~i x`",
+    )
 
 
 def split_words(text: str, separator: str = "") -> list[str]:

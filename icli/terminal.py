@@ -22,6 +22,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from ilang.icli.commands.repl import show
+from ilang.icli.fold import fold
 from ilang.icli.highlight import pieces
 from ilang.icli.palette import AXIS_COLORS, axis_color
 from ilang.icli.screen import Screen
@@ -65,14 +66,14 @@ def interact(session: Session, screen: Screen) -> int:
         try:
             line = prompt.prompt([("class:prompt", PROMPT)])
         except KeyboardInterrupt:
-            continue
+            continue  # what was typed is left on its line, and the next prompt is empty
         except EOFError:
             return 0
         try:
             reply = session.feed(line)
             show(reply, screen)
         except KeyboardInterrupt:
-            screen.note("\ninterrupted")  # the terminal has written ^C at the start of the line
+            screen.note("\ninterrupted: there is no result, and every name is what it was")
             continue
         if reply.leaves:
             return 0
@@ -160,6 +161,6 @@ def _glimpse(session: Session) -> Callable[[], str]:
         if text not in seen:
             seen.clear()
             seen[text] = session.glimpse(text)
-        return " " + seen[text]
+        return fold(f" {seen[text]}", get_app().output.get_size().columns)
 
     return toolbar

@@ -12,7 +12,7 @@ from ilang.icli.session import Reply, Session, goes_on
 
 def run(request: Request, screen: Screen) -> int:
     """Read, answer, repeat: at a terminal with a prompt, else plainly, line by line."""
-    session = Session()
+    session = Session(lambda: screen.width(sys.stdout))
     if request.operands:
         loaded = session.feed(f":load {request.operands[0]}")
         show(loaded, screen)

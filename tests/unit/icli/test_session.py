@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,119 @@ def test_definitions_grow_and_change() -> None:
     assert code(session.feed("a = b >> -i~i")) == "E0403"
     assert code(session.feed("c = d >> -i~i")) == "E0401"
     assert [step.text for step in page(session.feed("a")).steps] == ["$i~i"]
+
+
+def test_a_definition_answers_its_signature(session: Session) -> None:
+    assert text(session.feed("mm(a[m,k], b[k,n]) = ik*kj~ijk >> +ijk~ij")) == (
+        "mm(a[2,3], b[3,2]) -> [2,2]   at the shapes of x, w"
+    )
+    assert page(session.feed(":explain")) is not None
+    assert text(session.feed("f = ^i~i  # kept")) == "f(in0[i]) -> [i]"
+    assert session.texts["f"].endswith("# kept")
+
+
+@pytest.mark.parametrize(
+    ("line", "at"), [("+ij~i zz", 7), ("mm x zz", 6), ("y = +ij~i zz", 11), ("mm(x, zz)", 7)]
+)
+def test_an_unknown_array_is_called_unknown(session: Session, line: str, at: int) -> None:
+    session.feed(f"mm = {MATMUL}")
+    reply = session.feed(line)
+    assert code(reply) == "E0820"
+    said = str(reply.parts[0])
+    assert f"there is no array named `zz`\n --> <repl>:1:{at}\n" in said
+    assert "there are x, w; bind one: `zz = rand:2x3`" in said
+
+
+def test_an_unknown_array_may_be_misspelled(session: Session) -> None:
+    session.feed("weights = rand:3")
+    assert "did you mean `weights`?" in str(session.feed("+i~. weigths").parts[0])
+    assert "no array and no definition named `zz`" in str(session.feed("zz").parts[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "expected"),
+    [
+        ("zeros(3)", "[0, 0, 0]", np.zeros(3)),
+        ("zeros((20, 3))", "(I | 0) >> ij*.~ij rand:20x3", np.zeros((20, 3))),
+        ("ones(2,3)", "[[1, 1, 1], [1, 1, 1]]", np.ones((2, 3))),
+        ("np.ones(20)", "(I | 0) >> i^.~i rand:20", np.ones(20)),
+        ("w*2", "(I | 2) >> ij*.~ij w", [[2, 4], [6, 8], [10, 12]]),
+        ("1-w", "(1 | I) >> .-ij~ij w", [[0, -1], [-2, -3], [-4, -5]]),
+        ("w + w", "ij+ij~ij w w", [[2, 4], [6, 8], [10, 12]]),
+        ("w + v", "ij+j~ij w v", [[11, 22], [13, 24], [15, 26]]),
+        ("1+1", ".+.~. 1 1", 2),
+        ("relu(w)", ">ij~ij w", [[1, 2], [3, 4], [5, 6]]),
+        ("w**2", "(I | 2) >> ij^.~ij w", [[1, 4], [9, 16], [25, 36]]),
+        ("w > 3", "(I | 3) >> ij>>.~ij w", [[0, 0], [0, 1], [1, 1]]),
+        ("w.T", "ij~ji w", [[1, 3, 5], [2, 4, 6]]),
+        ("w @ v", "ik*k~ik >> +ik~i w v", [50, 110, 170]),
+        ("w[0]", "0j~j w", [1, 2]),
+        ("w[-1, 0]", "2j~j >> 0~. w", 5),
+        ("w[:, 1]", "i1~i w", [2, 4, 6]),
+        ("sum(w)", "+ij~. w", 21),
+        ("w.max(axis=1)", ">ij~i w", [2, 4, 6]),
+        ("np.mean(w, axis=0)", "(+ij~j | 3) >> j/.~j w", [3, 4]),
+        ("print(v)", "v", [10, 20]),
+    ],
+)
+def test_what_is_spelled_as_in_python(
+    session: Session, line: str, written: str, expected: Any
+) -> None:
+    session.feed("v = [10, 20]")
+    for binding in ("", "y = "):
+        reply = session.feed(binding + line)
+        assert code(reply) == "E0821"
+        assert str(reply.parts[0]).endswith(f"\nhelp: write `{binding}{written}`")
+        text(session.feed(f"y = {written}"))
+        np.testing.assert_allclose(session.arrays["y"], expected)
+
+
+def test_nested_python_takes_several_lines(session: Session) -> None:
+    said = str(session.feed("z = (x + x) @ w").parts[0])
+    assert said.endswith("write `t1 = ij+ij~ij x x`, then `z = ik*kj~ijk >> +ijk~ij t1 w`")
+
+
+@pytest.mark.parametrize("line", ["i+i", "x + w", "w[9]", "f(x)", "x >> -i~i", "x if w else x"])
+def test_other_lines_keep_their_own_errors(session: Session, line: str) -> None:
+    assert code(session.feed(line)) not in ("E0820", "E0821")
+
+
+def test_help_lines_are_true_here(session: Session) -> None:
+    for line in ("y = ij ij", "y = = 3", "y = x = w", "x >> y = 2"):
+        assert "belongs in a file" not in str(session.feed(line).parts[0])
+    assert "`x` is an array" in str(session.feed("f = x >> -i~i").parts[0])
+
+
+def test_comments_are_as_in_files(session: Session) -> None:
+    assert text(session.feed("+i~. [1,2] # one")) == "out  .  f32\n3.\n"
+    assert text(session.feed("y = [1,2]  # one")) == "y  2  f32"
+    assert text(session.feed("y # one")).startswith("y  2  f32")
+    assert session.feed("quit # now").leaves
+
+
+def test_words_of_other_shells() -> None:
+    for word in ("exit", "quit", "exit()", " quit "):
+        assert Session().feed(word).leaves
+    assert (
+        text(Session().feed("help")) == text(Session().feed(":help")) == text(Session().feed("?"))
+    )
+    named = Session()
+    named.feed("help = [1,2]")
+    assert text(named.feed("help")).startswith("help  2  f32")
+
+
+def test_help_of_one_command() -> None:
+    assert text(Session().feed(":help loops")).startswith(":loops [PROGRAM [ARRAYS]]    the loops")
+    assert text(Session().feed(":help :ti")).splitlines()[1].split() == ["also", ":t"]
+    assert code(Session().feed(":help lops")) == "E0817"
+
+
+def test_arrays_fit_the_width() -> None:
+    session = Session(lambda: 40)
+    session.feed("x = rand:30")
+    lines = text(session.feed("x")).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert len(lines) > 5
 
 
 def test_an_error_points_at_the_line_as_typed() -> None:

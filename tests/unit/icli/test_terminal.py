@@ -1,15 +1,25 @@
 """The REPL on a terminal: keys in, drawing out."""
 
+import fcntl
 import os
 import pty
+import re
 import select
+import struct
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
 
+from ilang.icli.screen import Screen
+from ilang.icli.session import Reply, Session
+from ilang.icli.terminal import interact
 from tests.unit.icli.front import ENTRY, environment, wait_until_computing
 
 CURSOR_WHERE, CURSOR_HERE = b"\x1b[6n", b"\x1b[1;1R"
@@ -20,9 +30,10 @@ SECONDS = 60
 class Terminal:
     """A process on a terminal of its own, which answers where its cursor is."""
 
-    def __init__(self, *tokens: str, home: Path) -> None:
+    def __init__(self, *tokens: str, home: Path, columns: int = 80) -> None:
         self.pid, self.end = pty.fork()
         if self.pid == 0:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
             more = {"HOME": str(home), "XDG_STATE_HOME": "", "TERM": "xterm-256color"}
             os.execve(sys.executable, [sys.executable, "-c", ENTRY, *tokens], environment(**more))
         self.seen = b""
@@ -30,8 +41,8 @@ class Terminal:
     def send(self, keys: bytes) -> None:
         os.write(self.end, keys)
 
-    def until(self, text: bytes) -> None:
-        """Read until the terminal has been sent this text."""
+    def until(self, text: bytes) -> bytes:
+        """Read until the terminal has been sent this text; what came before it."""
         begin = time.monotonic()
         while text not in self.seen:
             assert time.monotonic() - begin < SECONDS, str(self.seen)[-1500:]
@@ -40,21 +51,28 @@ class Terminal:
                 self.seen += data
                 if CURSOR_WHERE in data:
                     self.send(CURSOR_HERE)
-        self.seen = self.seen.partition(text)[2]
+        before, _, self.seen = self.seen.partition(text)
+        return before
 
     def prompt(self) -> None:
         """Read until the next line can be typed: what is typed before is lost."""
         self.until(PASTING)
         self.until(b"i>")
 
-    def status(self) -> int:
-        """How the process ended."""
+    def rest(self) -> str:
+        """Everything until the process closes its side."""
         while True:
             try:
-                if not os.read(self.end, 4096):
-                    break
+                data = os.read(self.end, 4096)
             except OSError:  # the other side is closed
-                break
+                data = b""
+            if not data:
+                return self.seen.decode()
+            self.seen += data
+
+    def status(self) -> int:
+        """How the process ended."""
+        self.rest()
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
@@ -110,3 +128,56 @@ def test_explain_draws_on_a_terminal(tmp_path: Path) -> None:
     terminal = Terminal("explain", "+ij~i", home=tmp_path)
     terminal.until(b"\x1b[36mi\x1b[0m")
     assert terminal.status() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ("run", "I", "rand:4x20"),
+        ("explain", "(i+k-1)*k~ik >> +ik~i"),
+        ("--help",),
+        ("explain", "ik*kj~ijk >> +ijk~ij >> ab+cd~abcde"),
+    ],
+)
+def test_every_line_fits_the_terminal(
+    tokens: tuple[str, ...], columns: int, tmp_path: Path
+) -> None:
+    terminal = Terminal(*tokens, home=tmp_path, columns=columns)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal.rest())
+    terminal.status()
+    assert shown
+    assert max(map(len, shown.splitlines())) <= columns, shown
+
+
+@pytest.mark.slow
+def test_arrays_of_a_session_fit_the_terminal(tmp_path: Path) -> None:
+    terminal = Terminal("repl", home=tmp_path, columns=40)
+    terminal.prompt()
+    terminal.send(b"I rand:30\r")
+    terminal.until(b"out  30  f32\r\n")
+    lines = terminal.until(b"]").split(b"\r\n")
+    assert len(lines) > 5
+    assert max(map(len, lines)) <= 40
+    terminal.prompt()
+    terminal.send(b"\x04")
+    assert terminal.status() == 0
+
+
+def test_an_interrupted_call_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    class Interrupted(Session):
+        def feed(self, text: str) -> Reply:
+            if text == "long":
+                raise KeyboardInterrupt
+            return super().feed(text)
+
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        keys.send_text("half a line\x03")
+        keys.send_text("long\r")
+        keys.send_text("+i~. [1,2]\r")
+        keys.send_text("\x04")
+        assert interact(Interrupted(), Screen()) == 0
+    out, err = capsys.readouterr()
+    assert "\ninterrupted: there is no result" in err
+    assert out == "out  .  f32\n3.\n"

@@ -1,0 +1,310 @@
+"""Lines of the REPL that are spelled as in Python, and what is written instead: ``x*2``, ``zeros(3)``, ``x @ y``.
+
+``spelled`` takes the text of a line and the shapes of the arrays that have names, and gives lines that work, each
+bound to a name but the last: ``(x + y) @ w`` is ``t1 = ij+ij~ij x y`` and ``ik*kj~ijk >> +ijk~ij t1 w``.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+
+from ilang.core.record import record
+
+Shape = tuple[int, ...]
+
+LETTERS = "ijklmnop"
+"""Axes of a suggestion: the ranks that it is made for."""
+
+OPERATORS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
+    ast.Gt: ">>", ast.GtE: ">=", ast.Lt: "<<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+UNARY = {"exp": "^", "log": "$", "ln": "$", "relu": ">", "neg": "-", "negative": "-"}
+REDUCTIONS = {
+    "sum": "+",
+    "prod": "*",
+    "max": ">",
+    "amax": ">",
+    "min": "<",
+    "amin": "<",
+    "mean": "+",
+}
+BINARY = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "^",
+    "maximum": ">", "minimum": "<",
+}  # fmt: skip
+PRODUCTS = ("dot", "matmul")
+FILLED = {"zeros": "0", "ones": "1"}
+RANDOM = ("rand", "random", "randn", "empty")
+SHOWN = ("print", "show", "display", "array")
+SHORT = 12
+"""Numbers of an array that a suggestion spells out."""
+
+
+@record
+class Array:
+    """What a part of a line is: text that stands for an array (a name or a literal), and its shape."""
+
+    text: str
+    shape: Shape
+
+
+class _Unknown(Exception):
+    """The line is nothing that a suggestion is made for."""
+
+
+class UnknownNameError(Exception):
+    """A name that is no array: ``args[0]``."""
+
+
+def spelled(text: str, arrays: Mapping[str, Shape]) -> list[str] | None:
+    """The lines that do what a line in Python's spelling means, or None where it is none, or nothing does.
+
+    Raises: UnknownNameError for a name among arrays, or in a known function, that is bound to nothing.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    if isinstance(tree, ast.Name | ast.Constant | ast.List):
+        return None
+    if not isinstance(tree, ast.Call) and names and not arrays.keys() & set(names):
+        return None  # letters of an index expression, more likely
+    reading = _Reading(arrays)
+    try:
+        last = reading.array(tree)
+    except (_Unknown, RecursionError):
+        return None
+    return (
+        [*reading.lines[:-1], reading.lines[-1].partition(" = ")[2]]
+        if reading.lines
+        else [last.text]
+    )
+
+
+class _Reading:
+    """The lines so far; each binds one step to a name."""
+
+    def __init__(self, arrays: Mapping[str, Shape]) -> None:
+        self.arrays = arrays
+        self.lines: list[str] = []
+
+    def array(self, node: ast.expr) -> Array:
+        """The array that a part of a line gives."""
+        match node:
+            case ast.Name():
+                if node.id not in self.arrays:
+                    raise UnknownNameError(node.id)
+                return Array(node.id, self.arrays[node.id])
+            case ast.Constant(value=int() | float()):
+                return Array(_number(node), ())
+            case ast.List():
+                return _literal(node)
+            case ast.BinOp(op=ast.MatMult()):
+                return self.product(self.array(node.left), self.array(node.right))
+            case ast.BinOp() if type(node.op) in OPERATORS:
+                return self.binary(OPERATORS[type(node.op)], node.left, node.right)
+            case ast.Compare(ops=[op]) if type(op) in OPERATORS:
+                return self.binary(OPERATORS[type(op)], node.left, node.comparators[0])
+            case ast.UnaryOp(op=ast.USub()):
+                return self.unary("-", self.array(node.operand))
+            case ast.Attribute(attr="T"):
+                return self.transposed(self.array(node.value))
+            case ast.Subscript():
+                return self.indexed(self.array(node.value), node.slice)
+            case ast.Call():
+                return self.call(node)
+            case _:
+                raise _Unknown
+
+    def step(self, program: str, shape: Shape, *operands: Array) -> Array:
+        """One line more."""
+        name = f"t{len(self.lines) + 1}"
+        while name in self.arrays:
+            name += "_"
+        words = " ".join((program, *(operand.text for operand in operands)))
+        self.lines.append(f"{name} = {words}")
+        return Array(name, shape)
+
+    def binary(self, sign: str, left: ast.expr, right: ast.expr) -> Array:
+        """An operator between two arrays, or an array and a number."""
+        one, other = self.array(left), self.array(right)
+        numbers = [_is_number(left), _is_number(right)]
+        if numbers == [False, True]:
+            axes = _axes(one)
+            return self.step(f"(I | {other.text}) >> {axes}{sign}.~{axes}", one.shape, one)
+        if numbers == [True, False]:
+            axes = _axes(other)
+            return self.step(f"({one.text} | I) >> .{sign}{axes}~{axes}", other.shape, other)
+        return self.between(sign, one, other)
+
+    def between(self, sign: str, one: Array, other: Array) -> Array:
+        """Two arrays, the smaller rank along the last axes of the larger."""
+        whole = max(one, other, key=lambda array: len(array.shape))
+        axes = _axes(whole)
+        for array in (one, other):
+            if array.shape != whole.shape[len(whole.shape) - len(array.shape) :]:
+                raise _Unknown
+        left, right = (axes[len(axes) - len(a.shape) :] if a.shape else "." for a in (one, other))
+        return self.step(f"{left}{sign}{right}~{axes}", whole.shape, one, other)
+
+    def unary(self, sign: str, array: Array) -> Array:
+        axes = _axes(array)
+        return self.step(f"{sign}{axes}~{axes}", array.shape, array)
+
+    def product(self, one: Array, other: Array) -> Array:
+        """A matrix product, of vectors too."""
+        ranks = len(one.shape), len(other.shape)
+        if ranks not in ((1, 1), (1, 2), (2, 1), (2, 2)) or one.shape[-1] != other.shape[0]:
+            raise _Unknown
+        left, right = "i" * (ranks[0] == 2), "j" * (ranks[1] == 2)
+        both = f"{left}k*k{right}~{left}{right}k"
+        shape = one.shape[:-1] + other.shape[1:]
+        return self.step(f"{both} >> +{left}{right}k~{left + right or '.'}", shape, one, other)
+
+    def transposed(self, array: Array) -> Array:
+        axes = _axes(array)
+        return self.step(f"{axes}~{axes[::-1]}", array.shape[::-1], array)
+
+    def reduced(self, name: str, array: Array, axis: int | None) -> Array:
+        """All elements, or those along one axis, in one."""
+        axes, rank = _axes(array), len(array.shape)
+        if not rank or (axis is not None and not -rank <= axis < rank):
+            raise _Unknown
+        gone = range(rank) if axis is None else (axis % rank,)
+        kept = "".join(axes[n] for n in range(rank) if n not in gone) or "."
+        shape = tuple(array.shape[n] for n in range(rank) if n not in gone)
+        program = f"{REDUCTIONS[name]}{axes}~{kept}"
+        if name == "mean":
+            count = math.prod(array.shape[n] for n in gone)
+            program = f"({program} | {count}) >> {kept}/.~{kept}"
+        return self.step(program, shape, array)
+
+    def indexed(self, array: Array, index: ast.expr) -> Array:
+        """Numbers in the place of axes: one expression for each."""
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        rank = len(array.shape)
+        if rank < len(parts):
+            raise _Unknown
+        expressions, shape, axis = [], list(array.shape), 0
+        for part in parts:
+            if isinstance(part, ast.Slice) and not (part.lower or part.upper or part.step):
+                axis += 1
+                continue
+            at = _integer(part)
+            if at is None or not -shape[axis] <= at < shape[axis]:
+                raise _Unknown
+            letters = LETTERS[: len(shape)]
+            before, after = letters[:axis], letters[axis + 1 :]
+            expressions.append(f"{before}{at % shape[axis]}{after}~{before + after or '.'}")
+            del shape[axis]
+        if not expressions:
+            return array
+        return self.step(" >> ".join(expressions), tuple(shape), array)
+
+    def call(self, node: ast.Call) -> Array:
+        """A function of NumPy, by its own name, as a method, or after a module."""
+        name, arguments = _called(node, self.arrays)
+        if name in FILLED or name in RANDOM:
+            return self.filled(name, arguments)
+        if name in BINARY and len(arguments) == 2:
+            return self.binary(BINARY[name], *arguments)
+        if name in PRODUCTS and len(arguments) == 2:
+            return self.product(*map(self.array, arguments))
+        if name in REDUCTIONS and arguments:
+            axes = [k.value for k in node.keywords if k.arg == "axis"] or arguments[1:]
+            axis = _integer(axes[0]) if axes else None
+            if 1 < len(axes) or (axes and axis is None):
+                raise _Unknown
+            return self.reduced(name, self.array(arguments[0]), axis)
+        if len(arguments) != 1:
+            raise _Unknown
+        return self.applied(name, arguments[0])
+
+    def applied(self, name: str, argument: ast.expr) -> Array:
+        """A function of one array."""
+        if name in UNARY:
+            return self.unary(UNARY[name], self.array(argument))
+        if name == "sqrt":
+            return self.binary("^", argument, ast.Constant(0.5))
+        if name == "transpose":
+            return self.transposed(self.array(argument))
+        if name in SHOWN:
+            return self.array(argument)
+        raise _Unknown
+
+    def filled(self, name: str, arguments: Sequence[ast.expr]) -> Array:
+        """An array of one number, or of random ones, from its shape."""
+        sizes = list(arguments)
+        if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
+            sizes = sizes[0].elts
+        shape = tuple(size for size in map(_integer, sizes) if size is not None and 0 <= size)
+        if not shape or len(shape) != len(sizes):
+            raise _Unknown
+        random = Array(f"rand:{'x'.join(map(str, shape))}", shape)
+        if name in RANDOM:
+            return random
+        if math.prod(shape) <= SHORT:
+            text = FILLED[name]
+            for size in reversed(shape):
+                text = f"[{', '.join([text] * size)}]"
+            return Array(text, shape)
+        axes, sign = _axes(random), "*" if name == "zeros" else "^"
+        return self.step(f"(I | 0) >> {axes}{sign}.~{axes}", shape, random)
+
+
+def _axes(array: Array) -> str:
+    if len(LETTERS) < len(array.shape):
+        raise _Unknown
+    return LETTERS[: len(array.shape)] or "."
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def _number(node: ast.Constant) -> str:
+    if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+        raise _Unknown
+    return repr(node.value)
+
+
+def _integer(node: ast.expr) -> int | None:
+    """The number that a node is, with a sign or without."""
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        sign, node = -1, node.operand
+    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def _called(node: ast.Call, arrays: Mapping[str, Shape]) -> tuple[str, list[ast.expr]]:
+    """The name of a function and its arguments: the array of a method is the first."""
+    match node.func:
+        case ast.Name(name):
+            return name, node.args
+        case ast.Attribute(owner, name):
+            return name, node.args if _is_module(owner, arrays) else [owner, *node.args]
+        case _:
+            raise _Unknown
+
+
+def _literal(node: ast.List) -> Array:
+    """A list of numbers, as it is written."""
+    shape, level = [], [node]
+    while level and all(isinstance(part, ast.List) for part in level):
+        lengths = {len(part.elts) for part in level}
+        if len(lengths) != 1:
+            raise _Unknown
+        shape.append(lengths.pop())
+        level = [item for part in level for item in part.elts]  # type: ignore[misc]
+    return Array(ast.unparse(node), tuple(shape))
+
+
+def _is_module(node: ast.expr, arrays: Mapping[str, Shape]) -> bool:
+    """Whether this is ``np`` or ``torch.nn``: a name that is no array, or an attribute of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id not in arrays
