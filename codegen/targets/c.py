@@ -22,6 +22,7 @@ from ilang.codegen.targets.c_entry import (
 )
 from ilang.codegen.targets.c_fetch import FETCH, Fetching
 from ilang.codegen.targets.c_fill import fill_by_tiles
+from ilang.codegen.targets.c_pad import pad_lanes
 from ilang.codegen.targets.c_parallel import Function, Functions
 from ilang.codegen.targets.c_tile import REGISTERS, TileText
 from ilang.codegen.targets.c_uses import use_of
@@ -168,7 +169,7 @@ class _Emission:
     """The implementation of one program."""
 
     def __init__(self, program: Program, stoppable: bool) -> None:
-        self.program = program = fill_by_tiles(program)
+        self.program = program = pad_lanes(fill_by_tiles(program))
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         self.functions = [
@@ -310,10 +311,12 @@ class _Emission:
             case For():
                 yield from self._for(s, functions, indent)
             case If():
-                yield f"{indent}if ({spelling.conditions(s.within)}) {{"
+                words = spelling.conditions(s.within)
+                yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
                 yield from self._block(s.body, functions, indent + INDENT)
                 if s.otherwise:
-                    yield f"{indent}}} else {{"
+                    if s.body:
+                        yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, functions, indent + INDENT)
                 yield f"{indent}}}"
             case Define() if s.lanes > 1:

@@ -132,8 +132,8 @@ class TileText:
         """When the function may run: there is a row, and no lane reads past the end of memory; "" for always.
 
         The parts of an axis that is split once start inside it.
-        Rows past the end read the last row again, and lanes past the end read what a packed copy has there: both are
-        computed, and never used.
+        Rows past the end read the last row again, and lanes past the end read the zeros that a packed copy has there
+        (``c_pad.py``): both are computed, and never used.
         """
         words = []
         for rest, extent in zip(self.rests, self.dims, strict=True):
@@ -145,16 +145,21 @@ class TileText:
                 words.append(f"{self.plain.rest(rest)} > 0")
         return " && ".join(words)
 
+    def read_past(self) -> set[int]:
+        """The buffers that the function reads past the end of their rows: all of them have room for that."""
+        ragged = self.holds and self.rests[-1] is not None
+        return self._along() if ragged and self._is_padded() else set()
+
     def _is_padded(self) -> bool:
         """Whether every read along the lanes is of a copy that has room for all of them."""
-        for s in self.inner:
-            assert isinstance(s, (Define, Store))
-            for part in walk(s.value):
-                if isinstance(part, Load) and part.buffer != self.tile.buffer:
-                    walked = self.spelling.step(part.index, part.buffer) == 1
-                    if walked and not self.program.buffers[part.buffer].padded:
-                        return False
-        return True
+        return all(self.program.buffers[number].padded for number in self._along())
+
+    def _along(self) -> set[int]:
+        """The buffers that the lanes read one element after the other."""
+        scalars = [s.value for s in self.inner if isinstance(s, (Define, Store))]
+        loads = (p for scalar in scalars for p in walk(scalar) if isinstance(p, Load))
+        others = [p for p in loads if p.buffer != self.tile.buffer]
+        return {p.buffer for p in others if self.spelling.step(p.index, p.buffer) == 1}
 
     def _is_vector(self, s: Statement) -> bool:
         """Whether vectors can do what a statement does."""

@@ -64,7 +64,7 @@ def fuzz_specs(seed: int, count: int, options: argparse.Namespace, modes: tuple[
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for tally in pool.imap(work_specs, todo):
             total.add(tally)
-    print(f"specifications    {total.programs}, {total.runs} calls, each twice")
+    print(f"specifications    {total.programs}, {total.runs} calls, each three times")
     print(f"elements compared {total.elements}; by the solver of rows too: {total.by_rows} runs")
     print(f"refused alike     {total.misfits}")
     print(f"with a schedule   {total.schedules}; refused by a rule: {total.refused}")
@@ -134,7 +134,7 @@ def report(total: Tally, batches: Counter[str], seconds: float) -> None:
     listed = ", ".join(f"{count} {mode}" for mode, count in sorted(batches.items()))
     print(f"\nprograms          {total.programs} in {seconds:.0f} s")
     print(f"batches           {sum(batches.values())}: {listed}")
-    print(f"calls             {total.runs}, each twice; by plain loops too: {total.by_loops}")
+    print(f"calls             {total.runs}, each three times; by plain loops too: {total.by_loops}")
     share = total.open_elements / max(total.elements, 1)
     print(f"elements compared {total.elements}, of which {share:.2%} may be anything")
     print(f"refused schedules {total.refused_schedules}")

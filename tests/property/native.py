@@ -1,7 +1,10 @@
 """Batches of programs as one C program: emitted, compiled in some mode, run in a process of its own.
 
-The process reads every run from a file and calls each function twice, with outputs and workspace full of different
-garbage; both answers must have the same bits. A run that kills it is noted, and the rest goes on without it.
+The process reads every run from a file and calls each function three times, with outputs and workspace full of zeros,
+of subnormal numbers and of NaN; the answers must have the same bits. Where the processor tells (x86), none may have
+computed with a subnormal number that was there: that takes a hundred times as long, whether or not it is used. Outside
+AddressSanitizer, which sees more, the pages before and after each array cannot be touched; odd runs stand right behind
+the one, even ones right before the other. A run that kills the process is noted, and the rest goes on without it.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ STRICT = (
     "-Wno-tautological-compare",
 )
 SECONDS = 300
-NOT_WRITTEN, UNSTABLE, SPOILED = 1, 2, 4
+UNSTABLE, SPOILED, COMPUTED = 2, 4, 8
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,8 @@ def _read_answers(batch: Sequence[Program], calls: Sequence[Call], path: Path) -
         trouble = f"status {status}" if status else ""
         if flags & UNSTABLE:
             trouble = "two calls differ: garbage was read, or threads change the result"
+        elif flags & COMPUTED:
+            trouble = "numbers that memory held before were computed with"
         if flags & SPOILED:
             trouble = "an input was written"
         yield Answer(tuple(outputs), trouble)
@@ -230,6 +235,7 @@ DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct {
     int inputs, outputs;
@@ -238,6 +244,9 @@ typedef struct {
 } entry;
 
 ENTRIES
+
+enum { UNSTABLE = 2, SPOILED = 4, COMPUTED = 8, PAGE = 65536, FILLS = 3 };
+static const uint32_t FILL[FILLS] = {0, 0x55, 0xffffffff}; /* zeros; subnormal in f32 and in f64; NaN */
 
 static FILE *calls;
 
@@ -257,13 +266,53 @@ static void threads_are(int count)
 #endif
 }
 
-/* Storage of exactly so many bytes; nothing at all for an empty array, now and then. */
-static void *storage(size_t bytes, int64_t run)
+/* Whether a subnormal number was computed with since the last question, where the processor remembers. */
+static int subnormals(void)
 {
+#if defined(__SSE__) && defined(__GNUC__)
+    const unsigned state = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(state & ~2u);
+    return (state & 2u) != 0;
+#else
+    return 0;
+#endif
+}
+
+typedef struct {
+    char *base, *data;
+    size_t bytes, whole;
+} room;
+
+/* Storage of exactly so many bytes; nothing at all for an empty array, now and then. */
+static room storage(size_t bytes, int64_t run)
+{
+    room r = {NULL, NULL, bytes, (bytes + PAGE - 1) / PAGE * PAGE};
+    if (bytes == 0 && run % 2) return r;
+#ifdef __SANITIZE_ADDRESS__
     void *p = NULL;
-    if (bytes == 0 && run % 2) return NULL;
     if (posix_memalign(&p, run % 3 ? 64 : 8, bytes)) exit(4);
-    return p;
+    r.base = r.data = p;
+#else
+    r.base = mmap(NULL, r.whole + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (r.base == MAP_FAILED) exit(4);
+    if (r.whole && mprotect(r.base + PAGE, r.whole, PROT_READ | PROT_WRITE)) exit(4);
+    r.data = r.base + PAGE + (run % 2 ? 0 : r.whole - bytes);
+#endif
+    return r;
+}
+
+static void leave(room r)
+{
+#ifdef __SANITIZE_ADDRESS__
+    free(r.base);
+#else
+    if (r.base) munmap(r.base, r.whole + 2 * PAGE);
+#endif
+}
+
+static void fill(room r, uint32_t pattern)
+{
+    for (size_t at = 0; at < r.bytes; ++at) r.data[at] = (char)(pattern >> at % 4 * 8);
 }
 
 static void one(int64_t run, int skip, FILE *answers)
@@ -273,40 +322,45 @@ static void one(int64_t run, int skip, FILE *answers)
     const int64_t count = word();
     for (int64_t n = 0; n < count; ++n) sizes[n] = word();
     void *arrays[256], *kept[256];
+    room rooms[256];
     size_t bytes[256];
     const int all = e->inputs + e->outputs;
     for (int n = 0; n < all; ++n) {
         bytes[n] = (size_t)word();
         kept[n] = malloc(bytes[n] + 8);
         if (n < e->inputs && bytes[n] && fread(kept[n], 1, (bytes[n] + 7) / 8 * 8, calls) == 0) exit(3);
-        arrays[n] = skip ? NULL : storage(bytes[n], run);
-        if (!skip && n < e->inputs && bytes[n]) memcpy(arrays[n], kept[n], bytes[n]);
+        if (skip) continue;
+        rooms[n] = storage(bytes[n], run);
+        arrays[n] = rooms[n].data;
+        if (n < e->inputs && bytes[n]) memcpy(arrays[n], kept[n], bytes[n]);
     }
     if (!skip) {
         const size_t need = e->work(sizes);
-        char *const work = need ? storage(need, run) : NULL;
+        const room work = storage(need, need ? run : 1);
         int64_t head[2] = {0, 0};
-        for (int time = 0; time < 2; ++time) {
-            const int garbage = time ? 0x55 : 0xff;
-            if (need) memset(work, garbage, need);
-            for (int n = e->inputs; n < all; ++n) {
-                if (bytes[n]) memset(arrays[n], garbage, bytes[n]);
-            }
-            threads_are(1 + time);
-            head[0] = e->call(sizes, arrays, work);
+        int usual = 0;
+        for (int time = 0; time < FILLS; ++time) {
+            fill(work, FILL[time]);
+            for (int n = e->inputs; n < all; ++n) fill(rooms[n], FILL[time]);
+            threads_are(time < 2 ? 1 : 2);
+            subnormals();
+            head[0] = e->call(sizes, arrays, work.data);
+            const int computed = subnormals();
+            if (time == 0) usual = computed;
+            if (time == 1 && computed && !usual) head[1] |= COMPUTED;
             for (int n = 0; n < all; ++n) {
                 if (!bytes[n]) continue;
                 if (time == 0 && e->inputs <= n) memcpy(kept[n], arrays[n], bytes[n]);
-                if (memcmp(kept[n], arrays[n], bytes[n])) head[1] |= n < e->inputs ? 4 : 2;
+                if (memcmp(kept[n], arrays[n], bytes[n])) head[1] |= n < e->inputs ? SPOILED : UNSTABLE;
             }
         }
         fwrite(head, sizeof head, 1, answers);
         for (int n = e->inputs; n < all; ++n) fwrite(kept[n], 1, bytes[n], answers);
         fflush(answers);
-        free(work);
+        leave(work);
     }
     for (int n = 0; n < all; ++n) {
-        free(arrays[n]);
+        if (!skip) leave(rooms[n]);
         free(kept[n]);
     }
 }

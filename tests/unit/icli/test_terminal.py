@@ -114,7 +114,7 @@ def test_ctrl_c_at_the_keyboard(terminal: Terminal) -> None:
         terminal.send(line)
         wait_until_computing(terminal.pid)
         terminal.send(b"\x03")
-        terminal.until(b"^C\r\ninterrupted\r\n")
+        terminal.until(b"^C\r\ninterrupted: ")
         terminal.prompt()
     terminal.send(b"+i~. [1,2,4]\r")
     terminal.until(b"7.")

@@ -1,0 +1,175 @@
+"""Zeros where vectors read past the end of a row: what a tile computes there must not depend on what memory held.
+
+Example, of 100 columns in strips of 64:
+    in:   for j: { for k: for j' in 0..min(64, 100 - 64j): c[k,j'] = in1[k,64j+j']
+                   for i: tile t of c[k,j'] }
+    out:  for j: { if not 64j+63 < 100: for k: for j' in 0..64: c[k,j'] = 0
+                   for k: for j' in 0..min(64, 100 - 64j): c[k,j'] = in1[k,64j+j']
+                   for i: tile t of c[k,j'] }
+
+A tile in registers computes all lanes of its vectors, also those past the end of a ragged dimension, where the buffer
+that they are read from has room for them (``TileText.condition``). Nothing uses those lanes, but numbers that are left
+there from before may be subnormal, and many processors take a hundred times as long for arithmetic on these. Rows are
+cleared whole: they stand one behind the other, and a compiler makes one call of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.c_tile import TileText
+from ilang.core.ir.affine import Within, walks
+from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.scalar import Constant, Load
+from ilang.core.passes.rewriting import parts_of
+from ilang.core.record import record, replace
+
+Around = tuple[tuple[For | If, bool], ...]
+"""The statements around another one, outermost first, and of each whether that is in what is done otherwise."""
+
+
+@record
+class _Filling:
+    """A store in a buffer that is read past the end of its rows: what is around it, and inside what fills the buffer.
+
+    ``first`` is the outermost of the statements that do not read the buffer, ``lanes`` the loop along its rows.
+    """
+
+    outside: Around
+    first: For | If
+    inside: Around
+    store: Store
+    lanes: For
+
+
+def pad_lanes(program: Program) -> Program:
+    """The program with zeros in all lanes that a tile reads and nothing else writes.
+
+    A buffer that cannot be cleared at one place is ``padded`` no more: tiles that read it along their lanes are in
+    registers where all lanes are inside.
+    """
+    buffers, kernels = list(program.buffers), []
+    for kernel in program.kernels:
+        body = kernel.body
+        for number in sorted(_read_past(program, kernel)):
+            cleared = _cleared(program, body, number)
+            if cleared is None:
+                buffers[number] = replace(buffers[number], padded=False)
+            body = cleared or body
+        kernels.append(kernel if body is kernel.body else replace(kernel, body=body))
+    return replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
+
+
+def _read_past(program: Program, kernel: Kernel) -> set[int]:
+    """The buffers that tiles of a kernel read past the end of what is in them."""
+    tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
+    return {n for tile in tiles for n in TileText(program, kernel, tile, "").read_past()}
+
+
+def _cleared(
+    program: Program, body: tuple[Statement, ...], buffer: int
+) -> tuple[Statement, ...] | None:
+    """The statements of a kernel, a buffer cleared before it is filled; None where it is filled at several places."""
+    fillings = [_filling(program, store, around) for store, around in _stores(body, buffer, ())]
+    clearing: list[Statement] = []
+    first: Statement | None = None
+    for filling in fillings:
+        if filling is None or _outer(filling) != _outer(fillings[0]):
+            return None
+        first = first or filling.first
+        nest = _clearing(program, filling)
+        clearing += [] if nest is None else [nest]
+    return body if first is None or not clearing else _before(body, first, clearing)
+
+
+def _stores(
+    body: Sequence[Statement], buffer: int, around: Around
+) -> Iterator[tuple[Store, Around]]:
+    """The stores in a buffer, and what is around each."""
+    for s in body:
+        if isinstance(s, Store) and s.buffer == buffer:
+            yield s, around
+        elif isinstance(s, For):
+            yield from _stores(s.body, buffer, (*around, (s, False)))
+        elif isinstance(s, If):
+            yield from _stores(s.body, buffer, (*around, (s, False)))
+            yield from _stores(s.otherwise, buffer, (*around, (s, True)))
+
+
+def _filling(program: Program, store: Store, around: Around) -> _Filling | None:
+    """Where a store fills a buffer; None where its rows have no loop of their own there.
+
+    A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
+    """
+    n = next((n for n, (s, _) in enumerate(around) if not _reads(s, store.buffer)), len(around))
+    size = program.buffers[store.buffer].dims[-1]
+    for s, _ in around[n:]:
+        if isinstance(s, For) and store.index[-1] == walks(s.variable) and s.size == size:
+            rests = (loop for loop, _ in around[n:] if isinstance(loop, For))
+            depends = any(_mentions(loop, s.variable) for loop in rests)
+            simple = s.stretch is None and not depends
+            return _Filling(around[:n], around[n][0], around[n:], store, s) if simple else None
+    return None
+
+
+def _reads(s: Statement, buffer: int) -> bool:
+    """Whether a statement, or one in it, reads a buffer."""
+    inside = (part for inner in statements_within((s,)) for part in parts_of(inner))
+    return any(isinstance(part, Load) and part.buffer == buffer for part in inside)
+
+
+def _outer(filling: _Filling | None) -> list[tuple[int, bool]]:
+    """What tells the block apart that a filling stands in."""
+    return [] if filling is None else [(id(s), otherwise) for s, otherwise in filling.outside]
+
+
+def _clearing(program: Program, filling: _Filling) -> Statement | None:
+    """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
+
+    The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
+    """
+    store, lanes = filling.store, filling.lanes
+    loops = [(s, otherwise) for s, otherwise in filling.inside if s is not lanes]
+    within = [s for s, _ in loops if isinstance(s, If) and _mentions(s, lanes.variable)]
+    if lanes.rest is None and not within:
+        return None
+    zero = Constant(0, program.buffers[store.buffer].dtype)
+    nest: Statement = For(lanes.variable, lanes.size, (replace(store, value=zero),))
+    extent, needed, early = program.sizes[lanes.size].fixed, set[int](), None
+    if lanes.rest is not None and extent is not None and not within:
+        needed = {variable for _, variable in lanes.rest.start.terms}
+        last = lanes.rest.start.plus((), lanes.rest.step * (extent - 1))
+        early = Within(last, lanes.rest.size)
+    for s, otherwise in reversed(loops):
+        if early is not None and isinstance(s, For) and s.variable in needed:
+            nest, early = If((early,), (), (nest,)), None
+        if isinstance(s, For):
+            nest = For(s.variable, s.size, (nest,), rest=s.rest)
+        elif s not in within:
+            nest = If(s.within, *(((), (nest,)) if otherwise else ((nest,), ())))
+    return nest if early is None else If((early,), (), (nest,))
+
+
+def _mentions(s: For | If, variable: int) -> bool:
+    """Whether how often a loop runs, or a condition, depends on a variable."""
+    if isinstance(s, If):
+        return any(v == variable for each in s.within for _, v in each.index.terms)
+    return s.rest is not None and any(v == variable for _, v in s.rest.start.terms)
+
+
+def _before(
+    body: Sequence[Statement], first: Statement, clearing: Sequence[Statement]
+) -> tuple[Statement, ...]:
+    """A block with other statements before one of its own, at whatever depth that is."""
+    out: list[Statement] = []
+    for s in body:
+        if s is first:
+            out += [*clearing, s]
+        elif isinstance(s, For):
+            out.append(replace(s, body=_before(s.body, first, clearing)))
+        elif isinstance(s, If):
+            parts = (_before(part, first, clearing) for part in (s.body, s.otherwise))
+            out.append(If(s.within, *parts))
+        else:
+            out.append(s)
+    return tuple(out)
