@@ -53,7 +53,7 @@ def files() -> Iterator[Path]:
             and name not in {"__pycache__", "build", "dist", "out"}
             and not name.endswith(".egg-info")
         )
-        yield from (Path(folder, name) for name in sorted(names))
+        yield from (Path(folder, name) for name in sorted(names) if name != ".git")
 
 
 def name_of(path: Path) -> str:
