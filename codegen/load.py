@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -309,7 +310,7 @@ class Plan:
         self._sizes = argument(self._kept)
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
-            raise too_large("the workspace")
+            raise too_large("the workspace", self._work)
         self._long = LONG <= compiled.iterations(extents)
         self.outputs = tuple(outputs)
         self.names = names
@@ -335,7 +336,7 @@ class Plan:
             try:
                 out = empty(shape, dtype)
             except (MemoryError, ValueError):
-                raise too_large("the result") from None
+                raise too_large("the result", bytes_of(shape, dtype)) from None
             status = function(sizes, *map(argument, arrays), argument(out), NO_SPACE)
             if status:
                 raise failure(status)
@@ -446,7 +447,8 @@ class Plan:
         try:
             return [np.empty(shape, dtype) for shape, dtype in self.outputs]
         except (MemoryError, ValueError):
-            raise too_large("the result") from None
+            needed = sum(bytes_of(shape, dtype) for shape, dtype in self.outputs)
+            raise too_large("the result", needed) from None
 
     def run(self, arrays: Sequence[Array], outs: Sequence[Array], threads: int = 1) -> None:
         """Run into given arrays, with so many threads; Ctrl-C ends the wait at once.
@@ -489,7 +491,7 @@ def new_space(count: int) -> Any:
     try:
         bytes_ = np.empty(count + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError):
-        raise too_large("the workspace") from None
+        raise too_large("the workspace", count) from None
     start = -int(bytes_.ctypes.data) % ALIGNMENT
     return argument(bytes_[start : start + count])
 
@@ -511,8 +513,18 @@ def failure(status: int) -> Error:
             return InternalError("E9910", f"a compiled program returned status {status}")
 
 
-def too_large(what: str) -> DataError:
-    """The error for what does not fit into memory."""
-    return DataError(
-        "E0713", f"there is not enough memory for {what}", help="use smaller arrays, or more memory"
-    )
+def bytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """The bytes of an array."""
+    return math.prod(shape) * dtype.itemsize
+
+
+def too_large(what: str, count: int | None = None) -> DataError:
+    """The error for what does not fit into memory: so many bytes, where that is known."""
+    if count is None:
+        size = ""
+    elif count <= LARGEST_SPACE:
+        size = f": {count:,} bytes"
+    else:
+        size = ": more than 2^62 bytes"
+    message = f"there is not enough memory for {what}{size}"
+    return DataError("E0713", message, help="use smaller arrays, or more memory")
