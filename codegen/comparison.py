@@ -5,15 +5,20 @@ The results it is compared with are those of the reference evaluator, which know
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+import signal
 import subprocess
-import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.arguments import NUMPY_TYPES
+from ilang.codegen.folders import temporary_folder, temporary_parent
 from ilang.codegen.project import render
 from ilang.codegen.selftest import Function, extents_of
 from ilang.codegen.toolchain import build_program
-from ilang.core.diagnostic import InternalError
+from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
@@ -22,6 +27,12 @@ SECONDS = 120
 """A test that has not ended by then is taken to hang."""
 
 NAME = "scheduled"
+
+NO_MEMORY = (
+    *("out of memory", "out-of-memory", "failed to allocate", "cannot allocate memory"),
+    *("allocation-size-too-big", "reserveshadowmemory", "insufficient memory"),
+)
+"""By what the test itself, a sanitizer, the system and the loader say that memory has run out, in small letters."""
 
 
 @record
@@ -38,18 +49,24 @@ def compare(shaped: Shaped) -> Comparison:
     Raises:
         InternalError: E9905 (a result is not that of the reference evaluator, or memory is misused).
         ScheduleError: E0320 to E0329.
+        DataError: E0713 (there is too little memory to run it).
         ToolError: E09 (no compiler, or it fails).
     """
     renamed = replace(shaped, name=NAME)
     function = Function(renamed, lower(renamed))
     runs = extents_of(function)[0]
-    with tempfile.TemporaryDirectory(prefix="ilang-check-") as where:
-        folder = Path(where)
+    with _folder() as folder:
         files = render([function], "", NAME)
         for name in (f"{NAME}.h", f"{NAME}.c", f"{NAME}_test.c"):
             (folder / name).write_text(files[name], "utf-8")
-        sanitized = build_program(folder, (f"{NAME}.c", f"{NAME}_test.c"), "test")
+        sources = f"{NAME}.c", f"{NAME}_test.c"
+        sanitized = build_program(folder, sources, "test")
         trouble = _trouble(folder)
+        if sanitized and _is_out_of_memory(trouble):  # sanitizers take several times as much
+            sanitized = build_program(folder, sources, "test", sanitize=False)
+            trouble = _trouble(folder)
+    if _is_out_of_memory(trouble):
+        raise _no_memory(function, runs, shaped.name, trouble)
     if trouble:
         raise InternalError(
             "E9905",
@@ -57,6 +74,47 @@ def compare(shaped: Shaped) -> Comparison:
             help="the schedule is legal and the code is wrong; run it without the schedule, and report it",
         )
     return Comparison(len(runs), sanitized)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A temporary folder to compile and run in. Raises ToolError E0907."""
+    try:
+        with temporary_folder(temporary_parent()) as folder:
+            yield folder
+    except OSError as error:
+        raise ToolError(
+            "E0907",
+            f"there is no folder to compile in: {error.strerror or error}",
+            help="set TMPDIR to a folder of your own that can be written and has room",
+        ) from None
+
+
+def _is_out_of_memory(trouble: str) -> bool:
+    return any(words in trouble.lower() for words in NO_MEMORY)
+
+
+def _no_memory(
+    function: Function, runs: Sequence[tuple[int, ...]], name: str, trouble: str
+) -> DataError:
+    """The error for a test that memory was too little for, with the extents and bytes of its largest run."""
+    shaped = function.shaped
+    tensors = [shaped.tensors[value] for value in (*shaped.inputs, *shaped.outputs)]
+
+    def needed(extents: Sequence[int]) -> int:
+        return sum(
+            math.prod(extents[size] for size in tensor.dims) * NUMPY_TYPES[tensor.dtype].itemsize
+            for tensor in tensors
+        )
+
+    extents = max(runs, key=needed, default=tuple(size.fixed or 0 for size in shaped.sizes))
+    listed = " ".join(f"{shaped.sizes[n].name}={extents[n]}" for n in function.free())
+    where = f"its arrays take {needed(extents):,} bytes{' at ' if listed else ''}{listed}"
+    return DataError(
+        "E0713",
+        f"there is not enough memory to run {name}, scheduled: {where}, and its workspace comes on top ({trouble})",
+        help="give the check more memory (`ulimit -v`), or fix smaller extents",
+    )
 
 
 def _trouble(folder: Path) -> str:
@@ -73,9 +131,14 @@ def _trouble(folder: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"it did not end within {SECONDS} seconds"
+    except OSError as error:
+        return f"it cannot be started: {error.strerror or error}"
     if done.returncode == 0:
         return ""
+    if done.returncode in (-signal.SIGKILL, -signal.SIGBUS):
+        return f"out of memory: ended by {signal.Signals(-done.returncode).name}"
     said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
-    wrong = [line for line in said if "ERROR" in line or "runtime error" in line]
+    wrong = [line for line in said if _is_out_of_memory(line)]
+    wrong += [line for line in said if "ERROR" in line or "runtime error" in line]
     wrong += [line for line in said if ", expected " in line or "wrote" in line]
     return (wrong or said or [f"exit status {done.returncode}"])[0].strip()

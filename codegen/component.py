@@ -167,11 +167,14 @@ class Component:
 
     @staticmethod
     def _check_target(target: object) -> None:
-        if target == "cuda":
+        is_text = type(target) is str
+        if is_text and target == "cuda":
             raise not_yet('target "cuda"', 'use target="c" or target="numpy"')
-        if target not in TARGETS:
+        if not is_text or target not in TARGETS:
+            from ilang.codegen.arguments import shown
+
             raise DataError(
-                "E0712", f"there is no target {target!r}", help='targets are "c" and "numpy"'
+                "E0712", f"there is no target {shown(target)}", help='targets are "c" and "numpy"'
             )
 
     def takes(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.arguments import SUPPORTED, contiguous
+from ilang.codegen.arguments import SUPPORTED, contiguous, supported_array
 from ilang.codegen.version import Version
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
@@ -349,8 +349,8 @@ class Program:
                 f"{node.name} has no values",
                 help=f"give them: value(t, {node.name}=array)",
             )
-        array = np.asarray(values)
-        if array.dtype not in SUPPORTED or isinstance(values, int | float):
+        array = supported_array(node.name, values)
+        if isinstance(values, int | float):
             array = array.astype(np.float32)
         if array.ndim == 0:
             return np.full(dims, array)

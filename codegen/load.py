@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -327,7 +328,7 @@ class Plan:
         self._sizes = argument(self._kept)
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
-            raise too_large("the workspace")
+            raise too_large("the workspace", self._work)
         self._brief_from = MOST_THREADS + 1 if LONG <= compiled.iterations(extents) else 1
         self.outputs = tuple(outputs)
         self.names = names
@@ -353,7 +354,7 @@ class Plan:
             try:
                 out = empty(shape, dtype)
             except (MemoryError, ValueError):
-                raise too_large("the result") from None
+                raise too_large("the result", bytes_of(shape, dtype)) from None
             status = function(sizes, *map(argument, arrays), argument(out), NO_SPACE)
             if status:
                 raise failure(status)
@@ -464,7 +465,8 @@ class Plan:
         try:
             return [np.empty(shape, dtype) for shape, dtype in self.outputs]
         except (MemoryError, ValueError):
-            raise too_large("the result") from None
+            needed = sum(bytes_of(shape, dtype) for shape, dtype in self.outputs)
+            raise too_large("the result", needed) from None
 
     def _is_long(self, threads: int) -> bool:
         """Whether a call with so many threads may take long: none with as many or fewer was brief."""
@@ -554,7 +556,7 @@ def new_space(count: int) -> Any:
     try:
         bytes_ = np.empty(count + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError):
-        raise too_large("the workspace") from None
+        raise too_large("the workspace", count) from None
     start = -int(bytes_.ctypes.data) % ALIGNMENT
     return argument(bytes_[start : start + count])
 
@@ -576,8 +578,18 @@ def failure(status: int) -> Error:
             return InternalError("E9910", f"a compiled program returned status {status}")
 
 
-def too_large(what: str) -> DataError:
-    """The error for what does not fit into memory."""
-    return DataError(
-        "E0713", f"there is not enough memory for {what}", help="use smaller arrays, or more memory"
-    )
+def bytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """The bytes of an array."""
+    return math.prod(shape) * dtype.itemsize
+
+
+def too_large(what: str, count: int | None = None) -> DataError:
+    """The error for what does not fit into memory: so many bytes, where that is known."""
+    if count is None:
+        size = ""
+    elif count <= LARGEST_SPACE:
+        size = f": {count:,} bytes"
+    else:
+        size = ": more than 2^62 bytes"
+    message = f"there is not enough memory for {what}{size}"
+    return DataError("E0713", message, help="use smaller arrays, or more memory")

@@ -77,7 +77,8 @@ class Version:
         try:
             results = evaluate(self.shaped, arrays, extents)
         except MemoryError:
-            raise too_large("an intermediate value, which NumPy stores whole") from None
+            what = f"an intermediate value of {most:,} elements, which NumPy stores whole"
+            raise too_large(what) from None
         results = [np.array(result, order="C", copy=True) for result in results]
         for array, result in zip(outs, results, strict=False):
             array[...] = result

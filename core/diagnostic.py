@@ -64,11 +64,12 @@ class Error(Exception):
         labels: Sequence[Label] = (),
     ) -> None:
         """Build the error; ``span`` is the first place to underline, ``labels`` further ones."""
+        message = encodable(message)
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.span = span
-        self.help = help
+        self.help = help if help is None else encodable(help)
         self.labels = tuple(labels)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -135,6 +136,13 @@ class InternalError(Error):
 def visible(text: str) -> str:
     """Text with every control, bidirectional, surrogate or line-separating code point escaped."""
     return "".join(c if _is_plain(c) else _escape(c) for c in text)
+
+
+def encodable(text: str) -> str:
+    """Text that every encoding of Unicode takes: lone surrogates, as file names may have them, are escaped."""
+    if text.isascii():
+        return text
+    return "".join(_escape(c) if "\ud800" <= c <= "\udfff" else c for c in text)
 
 
 def _is_plain(c: str) -> bool:
@@ -234,12 +242,16 @@ def as_object(error: Error) -> dict[str, object]:
     return {
         "code": error.code,
         "message": error.message,
-        "file": None if span is None else span.source.name,
+        "file": None if span is None else encodable(span.source.name),
         "line": None if span is None else span.line_number(),
         "column": None if span is None else span.column(),
         "length": None if span is None else max(1, span.end - span.start),
         "labels": [
-            {"line": at.span.line_number(), "column": at.span.column(), "text": at.text}
+            {
+                "line": at.span.line_number(),
+                "column": at.span.column(),
+                "text": encodable(at.text),
+            }
             for at in error.labels
         ],
         "help": error.help,

@@ -170,11 +170,14 @@ def _times(count: int) -> str:
     return "one operand" if count == 1 else f"{count} operands"
 
 
-def unknown_command(word: str, names: Sequence[str]) -> CommandError:
-    """The error for a first token that is no command."""
-    guess = nearest(word, tuple(names))
+def unknown_command(word: str, names: Sequence[str], before: str = "") -> CommandError:
+    """The error for a token that is no command where one is expected, at the start or after ``before``."""
+    begun = [name for name in names if len(word) > 1 and name.startswith(word)]
+    guess = nearest(word, tuple(names)) or (begun[0] if len(begun) == 1 else None)
     if guess:
-        hint = f"did you mean `i {guess}`?"
+        hint = f"did you mean `i {before}{guess}`?"
+    elif re.fullmatch(r"[Ee]\d{4}", word):
+        hint = f"did you mean `i explain {word.upper()}`?"
     elif "~" in word:
         hint = "say what to do with the program: i explain '...', i run '...' or i check '...'"
     elif word.startswith("-") and word != "-":

@@ -286,7 +286,12 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
 
 
 def _constant(node: syntax.Number) -> graph.Assignment:
-    scalar = Constant(int(node.text) if node.text.lstrip("-").isdigit() else float(node.text))
+    digits = node.text.removeprefix("-")
+    if digits.isdigit():
+        number = int(digits.lstrip("0") or "0")  # Python reads no more than some thousand digits
+        scalar = Constant(-number if digits != node.text else number)
+    else:
+        scalar = Constant(float(node.text))
     return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
 
 

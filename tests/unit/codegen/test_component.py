@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import ilang
-from ilang import Error, I, i, load
+from ilang import Error, I, einsum, i, load, tensor
 from ilang.codegen.component import Component
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -380,6 +380,56 @@ def test_layouts(layout: str, dtype: Any, plus: Component) -> None:
         assert type(result) is np.ndarray
         np.testing.assert_array_equal(plus(y, x), x + before)
     np.testing.assert_array_equal(np.array(y), before)
+
+
+class _SilentError(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError("this error has no words")
+
+
+@pytest.mark.parametrize("is_property", [False, True])
+@pytest.mark.parametrize("name", ["__array__", "__array_interface__"])
+@pytest.mark.parametrize(
+    "failure",
+    [ValueError("wrong"), RuntimeError("\ud800"), MemoryError(), KeyError("k"), _SilentError()],
+)
+def test_whatever_a_foreign_array_raises(
+    failure: Exception, name: str, is_property: bool, plus: Component
+) -> None:
+    def fail(*_given: object, **_named: object) -> None:
+        raise failure
+
+    value = type("Foreign", (), {name: property(fail) if is_property else fail})()
+    error = refused("E0702", plus, grid(2, 2), value)
+    assert "in1" in error.message
+    assert str(error).encode()
+    code = refused("E0706", plus, grid(2, 2), grid(2, 2), out=value).message
+    assert "Foreign" in code
+    with pytest.raises(Error) as caught:
+        einsum("i; i => i", np.ones(2), value)
+    assert caught.value.code == "E0702"
+    with pytest.raises(Error) as caught:
+        tensor.data(value, name="weights")
+    assert "weights" in caught.value.message
+
+
+def test_values_that_cannot_be_shown(plus: Component) -> None:
+    class Hidden:
+        def __repr__(self) -> str:
+            raise ValueError("nothing to see")
+
+    refused("E0711", plus, grid(2, 2), grid(2, 2), threads=Hidden())
+    refused("E0712", plus, grid(2, 2), grid(2, 2), target=Hidden())
+    for shapes in (Hidden(), (Hidden(),), (10**20000,)):
+        with pytest.raises(Error) as caught:
+            i("-i~i").shapes(shapes)  # type: ignore[arg-type]
+        assert caught.value.code == "E0715"
+    assert "bits" in refused("E0705", i("-i~i"), 10**20000).message
+
+
+def test_too_large_says_how_large() -> None:
+    error = refused("E0713", i("i*j~ij"), np.ones(2**23, np.float32), np.ones(2**24, np.float32))
+    assert f"the result: {2**49:,} bytes" in error.message
 
 
 def test_foreign_arrays_that_fail(plus: Component) -> None:

@@ -303,3 +303,5 @@ def test_out_of_memory() -> None:
     with pytest.raises(DataError) as caught:
         load.new_space(2**62)
     assert caught.value.code == "E0713"
+    assert f"the workspace: {2**62:,} bytes" in caught.value.message
+    assert "more than 2^62 bytes" in load.too_large("the workspace", 2**63).message

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ilang.codegen import comparison
 from ilang.core import pipeline
-from ilang.core.diagnostic import InternalError, ToolError
+from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.icli.commands.check import compared
@@ -56,3 +59,34 @@ def test_code_that_computes_something_else_is_found(monkeypatch: pytest.MonkeyPa
     with pytest.raises(InternalError, match="E9905") as caught:
         compared(shaped(TEXT))
     assert "expected" in caught.value.message
+
+
+@pytest.mark.parametrize("said", ["out of memory", "ERROR: AddressSanitizer failed to allocate"])
+def test_memory_that_ran_out_is_no_fault_of_the_compiler(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[bool] = []
+
+    def build(*_: object, sanitize: bool = True) -> bool:
+        tried.append(sanitize)
+        return sanitize
+
+    monkeypatch.setattr(comparison, "build_program", build)
+    monkeypatch.setattr(comparison, "_trouble", lambda _folder: said)
+    with pytest.raises(DataError) as caught:
+        compared(shaped(TEXT))
+    assert tried == [True, False], "once more without sanitizers, which take memory of their own"
+    assert (caught.value.code, caught.value.status) == ("E0713", 1)
+    assert re.search(
+        r"not enough memory to run f, scheduled: .* \d+ bytes at i=\d+", caught.value.message
+    )
+
+
+@needs_compiler
+def test_a_test_that_memory_was_too_little_for(tmp_path: Path) -> None:
+    """A program whose memory is limited says so itself."""
+    (tmp_path / "test").write_text("#!/bin/sh\nkill -KILL $$\n")
+    (tmp_path / "test").chmod(0o755)
+    assert comparison._is_out_of_memory(comparison._trouble(tmp_path))
+    (tmp_path / "test").write_text("#!/bin/sh\necho f: out of memory; exit 1\n")
+    assert comparison._trouble(tmp_path) == "f: out of memory"

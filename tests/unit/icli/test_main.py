@@ -81,6 +81,62 @@ def test_suggestions(tokens: list[str], guess: str) -> None:
     assert f"did you mean {guess}" in i(*tokens).stderr.replace("`", "")
 
 
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["help", "nosuchcommand"], "there is no command nosuchcommand"),
+        (["help", "buidl"], "did you mean `i help build`?"),
+        (["--help", "expl"], "did you mean `i help explain`?"),
+        (["help", "E0202"], "did you mean `i explain E0202`?"),
+        (["help", "run", "check"], "check is one too many"),
+        (["help", "--bad"], "i has no option --bad"),
+    ],
+)
+def test_help_for_what_there_is(tokens: list[str], said: str) -> None:
+    done = i(*tokens)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_help_for_a_command() -> None:
+    assert i("help", "run").stdout == i("run", "--help").stdout
+    assert i("help", "--help").stdout == i("help").stdout == i("--help").stdout
+
+
+ZEROS = "0" * 12000
+
+
+@pytest.mark.parametrize("number", [f"{ZEROS}7", f"-{ZEROS}7", "1" * 12000, f"{ZEROS}1.5"])
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["explain", "%s"],
+        ["explain", "I | %s"],
+        ["explain", "(i+%s)~i"],
+        ["explain", "+ij~i | i:%s"],
+        ["explain", "ij~i", "--shape", "%sx2"],
+        ["run", "-i~i", "[%s]"],
+        ["run", "-i~i", "rand:%s"],
+        ["run", "i*.~i", "[1]", "%s"],
+    ],
+)
+def test_numbers_of_many_digits(tokens: list[str], number: str) -> None:
+    """Python reads no whole number of more than 4300 digits."""
+    done = i(*(token.replace("%s", number) for token in tokens))
+    assert done.returncode in (0, 1, 2)
+    assert "internal" not in done.stderr
+
+
+def test_lone_surrogates_are_escaped(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/x\xff.i"
+    Path(os.fsdecode(path)).write_text("f = ij~k\n")
+    for tokens in ([b"check", path], [b"check", b"--json", path], [b"run", b"no\xff.i", b"1"]):
+        done = i(*tokens, errors="strict")
+        assert done.returncode == 1
+        assert "\\xff" in done.stdout + done.stderr
+        assert "internal" not in done.stdout + done.stderr
+
+
 def test_a_page_of_a_code() -> None:
     page = i("explain", "E0103").stdout
     assert page.startswith("E0103 · ")
