@@ -11,7 +11,7 @@ from ilang.codegen.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.concurrency import Turn
 from ilang.codegen.load import Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
-from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.shaped import Assignment, Shaped
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -77,9 +77,17 @@ class Version:
         try:
             results = evaluate(self.shaped, arrays, extents)
         except MemoryError:
+            most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
             what = f"an intermediate value of {most:,} elements, which NumPy stores whole"
             raise too_large(what) from None
         results = [np.array(result, order="C", copy=True) for result in results]
         for array, result in zip(outs, results, strict=False):
             array[...] = result
         return result_of(results, out)
+
+    @staticmethod
+    def _iterations(node: object, extents: Sequence[int]) -> int:
+        total = 1
+        for size in node.sizes if isinstance(node, Assignment) else ():
+            total *= extents[size]
+        return total
