@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -169,7 +170,7 @@ def test_shrinking_keeps_what_fails() -> None:
         )
 
     seed = next(seed for seed in range(1000) if fails(trial.draw(seed)))
-    small = shrink(trial.draw(seed), fails)
+    small = shrink(trial.draw(seed), fails, math.inf)
     assert fails(small)
     assert len(small.program.nodes) == 2
     assert len(small.runs) == 1
