@@ -47,7 +47,6 @@ def difference(got: attention.Array, want: attention.Array) -> str:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_schedules(batch: int) -> None:
     rng = random.Random(batch)

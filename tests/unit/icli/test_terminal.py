@@ -65,7 +65,6 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     os.close(made.end)
 
 
-@pytest.mark.slow
 def test_a_session_at_the_keyboard(terminal: Terminal, tmp_path: Path) -> None:
     terminal.prompt()
     terminal.send(b"+i~. [1,2,4]\r")
@@ -86,7 +85,6 @@ def test_a_session_at_the_keyboard(terminal: Terminal, tmp_path: Path) -> None:
     assert "+i~. [1,2,4]" in (tmp_path / ".local/state/i/history").read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_explain_draws_on_a_terminal(tmp_path: Path) -> None:
     terminal = Terminal("explain", "+ij~i", home=tmp_path)
     terminal.until(b"\x1b[36mi\x1b[0m")
