@@ -116,7 +116,6 @@ def drawn(letters: Sequence[str], dtype: str, numbers: random.Random) -> list[Ar
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "dtype"),
     [
@@ -134,7 +133,6 @@ def test_ragged_products(mode: str, dtype: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast"])
 def test_programs_of_the_benchmarks(mode: str) -> None:
     """Each on its small extents, which fill no vector; open, so that tiles are for many."""
@@ -147,7 +145,6 @@ def test_programs_of_the_benchmarks(mode: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast"])
 def test_samples(mode: str) -> None:
     cases = []

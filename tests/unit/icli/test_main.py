@@ -1,10 +1,12 @@
 """The whole command line: tokens, statuses, streams."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -250,7 +252,10 @@ def test_interrupted() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        wait_until_reading(process.pid)
+        assert process.stdin is not None
+        process.stdin.write(b"+ij~i")
+        process.stdin.flush()
+        wait_until_read(process.stdin.fileno())
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (130, b"interrupted\n")
@@ -271,13 +276,13 @@ def test_interrupted_while_computing() -> None:
     assert (process.returncode, said, error) == (130, b"", b"interrupted\n")
 
 
-def wait_until_reading(pid: int) -> None:
-    """Until the process waits for standard input."""
-    call = Path(f"/proc/{pid}/wchan")
-    for _ in range(600):
-        if "pipe" in call.read_text():
+def wait_until_read(pipe: int) -> None:
+    """Until the process at the other end of a pipe has taken what was written, and waits for more."""
+    for _ in range(6000):
+        if not int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder):
             return
         time.sleep(0.01)
+    pytest.fail("standard input is not read")
 
 
 def test_our_bug_is_one_coded_line() -> None:
