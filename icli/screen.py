@@ -86,10 +86,17 @@ class Screen:
             return
 
     def complain(self, error: Error) -> None:
-        """Write a diagnostic: as text, or as one JSON object."""
+        """Write a diagnostic, and those it brings with it: as text with their count, or as one JSON object."""
         if self.json:
             self.note(as_json(as_object(error)))
-        elif self.colored(sys.stderr):
+            return
+        for each in (error, *error.others):
+            self._tell(each)
+        if error.others:
+            self.note(f"\n{1 + len(error.others)} errors")
+
+    def _tell(self, error: Error) -> None:
+        if self.colored(sys.stderr):
             from ilang.icli.paint import diagnostic_text
 
             self.note(diagnostic_text(plain(error)))
