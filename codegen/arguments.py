@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError, shorten
+from ilang.core.diagnostic import DataError, counted, shorten
 from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
@@ -42,6 +42,9 @@ LONGEST_NUMBER = 256
 Output = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and element type of a result."""
 
+MOST_LISTED = 20
+"""Inputs that a message names."""
+
 OVERLAP_WORK = 10_000
 """Effort spent on telling whether two arrays of interleaved elements share one."""
 
@@ -58,7 +61,7 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     """
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     if len(given) != len(names):
-        raise _wrong_count(names, len(given))
+        raise _wrong_count(graph, names, len(given))
     found = [
         None if _is_number(value) else _array(name, value)
         for name, value in zip(names, given, strict=True)
@@ -71,19 +74,25 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     ]
 
 
-def _wrong_count(names: Sequence[str], given: int) -> DataError:
+def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:
     wanted = len(names)
-    what = f"the program takes {_counted(wanted, 'array')}, and {_counted(given, 'array')} given"
     verb = "is" if given == 1 else "are"
-    what = what.replace(" given", f" {verb} given")
+    what = (
+        f"the program takes {counted(wanted, 'array')}, and {counted(given, 'array')} {verb} given"
+    )
     if not wanted:
         return DataError("E0701", what, help="call it without arrays")
-    missing = f"; missing: {', '.join(names[given:])}" if given < wanted else ""
-    return DataError("E0701", what, help=f"its inputs are {', '.join(names)}{missing}")
+    read = [_read_as(graph, number) for number in range(min(wanted, MOST_LISTED))]
+    inputs = f"its inputs are {', '.join(read)}" if wanted > 1 else f"its input is {read[0]}"
+    missing = f"; missing: {', '.join(names[given:][:MOST_LISTED])}" if given < wanted else ""
+    return DataError("E0701", what, help=inputs + missing)
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
+def _read_as(graph: Graph, number: int) -> str:
+    """An input by its name, and the indices it is read with."""
+    text = graph.nodes[graph.inputs[number]].span.text()
+    shown = text.isprintable() and text.isascii() and len(text) < 40 and text != "I"
+    return f"{graph.input_name(number)} (`{text}`)" if shown and text else graph.input_name(number)
 
 
 def _is_number(value: object) -> bool:
@@ -243,10 +252,10 @@ def check_shape_count(graph: Graph, count: int) -> None:
     """Raise DataError (E0701) unless there is a shape per input."""
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     if count != len(names):
-        given = _counted(count, "shape")
+        given = counted(count, "shape")
         raise DataError(
             "E0701",
-            f"the program takes {_counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
+            f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
             help=f"its inputs are {', '.join(names)}" if names else None,
         )
 
@@ -284,7 +293,7 @@ def checked_outs(
     """
     outs = list(out) if _is_of(out, tuple) else [out]  # type: ignore[call-overload]
     if len(outs) != len(outputs):
-        what = f"out has {_counted(len(outs), 'array')}, and the program has {_counted(len(outputs), 'output')}"
+        what = f"out has {counted(len(outs), 'array')}, and the program has {counted(len(outputs), 'output')}"
         raise DataError("E0706", what, help=f"pass out=({', '.join(names[1])},)")
     taken = list(zip(names[0], arrays, strict=True))
     found: list[Array] = []

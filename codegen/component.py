@@ -11,9 +11,17 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.composition import Wires, combined, merged, wires_of
+from ilang.codegen.composition import Wires, combined, merged, swapped, wires_of
 from ilang.core import pipeline
-from ilang.core.diagnostic import CommandError, DataError, Error, NotationError, shorten, visible
+from ilang.core.diagnostic import (
+    CommandError,
+    DataError,
+    Error,
+    NotationError,
+    counted,
+    shorten,
+    visible,
+)
 from ilang.core.ir.shaped import FEW
 from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
 from ilang.core.notation.printer import print_tree
@@ -114,7 +122,10 @@ class Component:
         self._check_target(target)
         arguments.check_threads(threads)
         graph = self._wired()
-        arrays = arguments.checked_arrays(graph, given)
+        try:
+            arrays = arguments.checked_arrays(graph, given)
+        except DataError as error:
+            raise self._explained(error, len(given)) from None
         dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
         few = tuple(tuple(extent < FEW for extent in array.shape) for array in arrays)
         version = self._version(graph, dtypes, tuple(array.ndim for array in arrays), few)
@@ -126,6 +137,15 @@ class Component:
         if all(a is b for a, b in zip(plain, given, strict=True)):
             self._remember(given, plan)
         return plan.call(arrays, plain, out, threads)
+
+    def _explained(self, error: DataError, given: int) -> DataError:
+        """A refusal of arrays; where their number is wrong, with the program that takes so many."""
+        from ilang.codegen.misgiven import meant
+
+        hint = meant(self._tree, self._definitions, given) if error.code == "E0701" else None
+        if hint is None:
+            return error
+        return DataError(error.code, error.message, error.span, hint)
 
     def _remember(self, arrays: Sequence[Any], plan: Plan) -> None:
         """Keep a plan for arrays like these: exactly NumPy's own class, and all as C reads them."""
@@ -249,14 +269,17 @@ class Component:
         return self._combine("|", component_of(other), self)
 
     def __invert__(self) -> Component:
-        return Component(Swap(self._tree, self._tree.span), self._wires, self._definitions)
+        tree = Swap(self._tree, self._tree.span)
+        return Component(tree, swapped(self._wires), self._definitions)
 
     @staticmethod
     def _combine(symbol: str, left: Component, right: Component) -> Component:
         definitions, tree = merged(left._definitions, right._definitions, right._tree)
         span = left._tree.span.to(tree.span)
         wires = combined(symbol, left._wires, right._wires)
-        return Component(Combine(symbol, left._tree, tree, span), wires, definitions)
+        whole = Combine(symbol, left._tree, tree, span)
+        _refuse_clash(wires, whole, definitions)
+        return Component(whole, wires, definitions)
 
     def __repr__(self) -> str:
         """The program's text where it is short, and how many inputs and outputs it has."""
@@ -268,7 +291,7 @@ class Component:
             body = self._definitions[tree.name].body if isinstance(tree, Name) and written else tree
             shown = shorten(visible(print_tree(body)), 400)
             shown = f"{tree.name} = {shown}" if isinstance(tree, Name) else shown
-        ends = f"{_counted(wires.inputs, 'input')}, {_counted(wires.outputs, 'output')}"
+        ends = f"{_number(wires.inputs, 'input')}, {_number(wires.outputs, 'output')}"
         return f"<Component {shown}: {ends}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -282,8 +305,18 @@ class Component:
         )
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+def _number(count: int, word: str) -> str:
+    return counted(count, word) if count else f"0 {word}s"
+
+
+def _refuse_clash(wires: Wires, tree: Tree, definitions: Mapping[str, Definition]) -> None:
+    """Refuse a tree in which ranks meet that differ.
+
+    Raises:
+        ShapeError: E0501, E0502, as inference tells it.
+    """
+    if wires.clash:
+        pipeline.infer(pipeline.graph_of(tree, UNNAMED, definitions))
 
 
 def from_text(text: object) -> Component:
@@ -295,7 +328,9 @@ def from_text(text: object) -> Component:
             help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
         )
     tree = pipeline.text_component(text)
-    return Component(tree, wires_of(tree, {}))
+    wires = wires_of(tree, {})
+    _refuse_clash(wires, tree, {})
+    return Component(tree, wires)
 
 
 def from_spec(spec: object) -> Component:

@@ -49,7 +49,7 @@ class Error(Exception):
     """Base of every failure this package raises for a mistake in a program, its data, or its surroundings.
 
     Attributes: ``code`` (stable, like ``E0103``), ``message`` (one sentence), ``span`` (the place in the text, or
-    None), ``help`` (what to do, or None), ``labels`` (further places).
+    None), ``help`` (what to do, or None), ``labels`` (further places), ``others`` (further errors of the same file).
     """
 
     status = 1
@@ -71,10 +71,12 @@ class Error(Exception):
         self.span = span
         self.help = help if help is None else encodable(help)
         self.labels = tuple(labels)
+        self.others: tuple[Error, ...] = ()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors survive copying and pickling: a worker process hands them to its caller."""
-        return type(self), (self.code, self.message, self.span, self.help, self.labels)
+        given = (self.code, self.message, self.span, self.help, self.labels)
+        return type(self), given, {"others": self.others}
 
     def __str__(self) -> str:
         """The whole diagnostic without color, as the command line prints it."""
@@ -96,7 +98,8 @@ class ScheduleError(Error):
 
     def __reduce__(self) -> tuple[object, ...]:
         """As any error, with what would be legal."""
-        return *super().__reduce__(), {"fix": self.fix}
+        given = (self.code, self.message, self.span, self.help, self.labels)
+        return type(self), given, {"others": self.others, "fix": self.fix}
 
 
 class ModuleError(Error):
@@ -160,9 +163,25 @@ def _escape(c: str) -> str:
     return f"\\u{{{code:x}}}"
 
 
+def counted(count: int, word: str) -> str:
+    """A number of things: ``1 input``, ``2 inputs``, ``no inputs``."""
+    return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
+
+
 def shorten(text: str, limit: int = LONGEST_MESSAGE) -> str:
     """Text cut to a limit, with an ellipsis where something was left out."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def gathered(errors: Sequence[Error]) -> Error:
+    """The first of several errors, which brings the others with it; one that says the same again is left out."""
+    distinct: dict[tuple[object, ...], Error] = {}
+    for error in errors:
+        place = None if error.span is None else (error.span.start, error.span.end)
+        distinct.setdefault((error.code, error.message, place), error)
+    first, *others = distinct.values()
+    first.others = (*first.others, *others)
+    return first
 
 
 def plain(error: Error) -> str:
@@ -256,6 +275,7 @@ def as_object(error: Error) -> dict[str, object]:
         ],
         "help": error.help,
         **fixed,
+        **({"others": [as_object(other) for other in error.others]} if error.others else {}),
     }
 
 
@@ -268,12 +288,14 @@ def _place(span: Span) -> dict[str, object]:
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """The candidate most like ``word`` (edit distance at most a third of its length, at least 1), or None."""
+    """The candidate most like ``word`` (edit distance at most a third of its length, at least 1), or None.
+
+    A single letter is like itself alone, in the other case.
+    """
     best: tuple[int, str] | None = None
     for candidate in candidates:
-        distance = _edit_distance(
-            word.lower(), candidate.lower(), limit=max(1, len(candidate) // 3)
-        )
+        limit = 0 if len(candidate.strip("-")) < 2 else max(1, len(candidate) // 3)
+        distance = _edit_distance(word.lower(), candidate.lower(), limit)
         if distance is not None and (best is None or (distance, candidate) < best):
             best = (distance, candidate)
     return None if best is None else best[1]

@@ -1,7 +1,7 @@
 """Files: read regular ones only, write them whole or not at all."""
 
 # Importing pathlib takes as long as explaining a program does.
-# ruff: noqa: PTH105, PTH108
+# ruff: noqa: PTH105, PTH108, PTH112, PTH118, PTH122
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, nearest
 
 LARGEST_PROGRAM = 16 << 20
 """Bytes of program text that are read at most."""
+
+MOST_NAMED = 5
+"""Files that a message names."""
 
 
 def open_regular(path: str) -> IO[bytes]:
@@ -49,7 +52,27 @@ def path_text(path: object) -> str:
 def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
     """The error for a file that cannot be opened or read."""
     reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
-    return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}")
+    hint = _beside(path) if isinstance(trouble, FileNotFoundError) else None
+    return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}", help=hint)
+
+
+def _beside(path: str) -> str | None:
+    """What the folder of a missing file holds instead: a name like it, or files of its kind."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder or ".") if entry.is_file())
+    except (OSError, ValueError):
+        return f"there is no folder {folder}" if folder and not os.path.isdir(folder) else None
+    guess = nearest(name, names)
+    if guess is not None:
+        return f"did you mean {os.path.join(folder, guess)}?"
+    where = folder or "this folder"
+    kind = os.path.splitext(name)[1]
+    alike = [other for other in names if os.path.splitext(other)[1] == kind and kind]
+    if alike:
+        more = ", ..." if len(alike) > MOST_NAMED else ""
+        return f"{where} has {', '.join(alike[:MOST_NAMED])}{more}"
+    return f"{where} has no file that ends in {kind}" if kind else None
 
 
 def read_program_bytes(path: str) -> bytes:

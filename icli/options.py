@@ -117,13 +117,18 @@ def _option(command: Command, known: dict[str, Option], token: str) -> tuple[Opt
         return known[name], attached if equals else None
     if not token.startswith("--") and token[:2] in known:
         return known[token[:2]], token[2:]
-    guess = nearest(name, tuple(known))
+    guess = nearest(name, tuple(known)) or _long_name(known, name)
     hint = f"did you mean {guess}? " if guess else ""
     raise CommandError(
         "E0802",
         f"i {command.name} has no option {name}",
         help=f"{hint}`i {command.name} --help` lists them",
     )
+
+
+def _long_name(known: dict[str, Option], name: str) -> str | None:
+    """The long option that a token with one dash spells: ``-shape``."""
+    return nearest(f"-{name}", tuple(known)) if len(name) > 2 else None
 
 
 def _value(option: Option, token: str, attached: str | None, rest: list[str]) -> str:

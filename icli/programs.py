@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError, Error, gathered, nearest
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
 """How a module begins, and no expression does."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 TEXT_NAME = "program"
 """What an expression without a name is built as."""
@@ -126,9 +129,26 @@ def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandEr
 def subjects(program: Tree | Module, names: Sequence[str] = ()) -> list[Subject]:
     """The components of a program, wired, in order: of a module the named ones, or those it exports."""
     definitions = chosen(program, names)
-    if isinstance(program, Module):
-        return [defined(program, definition.name) for definition in definitions or ()]
-    return [expressed(program)]
+    if not isinstance(program, Module):
+        return [expressed(program)]
+    return all_of(definitions or (), lambda definition: defined(program, definition.name))
+
+
+def all_of(items: Iterable[Item], action: Callable[[Item], Result]) -> list[Result]:
+    """What an action gives for each item.
+
+    Raises: Error, the first refusal, which brings those of the other items with it.
+    """
+    results: list[Result] = []
+    refused: list[Error] = []
+    for item in items:
+        try:
+            results.append(action(item))
+        except Error as error:
+            refused.append(error)
+    if refused:
+        raise gathered(refused)
+    return results
 
 
 def defined(module: Module, name: str) -> Subject:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, visible
+from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, counted, visible
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.operation import Einsum, Operation
@@ -198,7 +198,7 @@ class _Wiring:
             at = parameters[min(count, len(parameters) - 1)].span if parameters else None
             raise ModuleError(
                 "E0410",
-                f"{visible(name)} names {len(parameters)} inputs, but its program has {count}",
+                f"{visible(name)} names {counted(len(parameters), 'input')}, but its program has {count}",
                 at,
                 "name every input once, in order, or leave the parentheses out",
             )

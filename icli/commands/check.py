@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Error, ScheduleError, ShapeError, ToolError, as_object
+from ilang.core.diagnostic import Error, ScheduleError, ShapeError, ToolError, as_object, gathered
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module
@@ -12,7 +12,7 @@ from ilang.icli.screen import Screen, as_json
 
 
 def run(request: Request, screen: Screen) -> int:
-    """Check every definition; print a line for each that holds, a diagnostic for each that does not."""
+    """Check every definition; print a line for each that holds, then a diagnostic for each mistake."""
     program = open_program(request.operands[0])
     from ilang.core.notation.module import exports
 
@@ -23,6 +23,7 @@ def run(request: Request, screen: Screen) -> int:
         exported = {definition.name for definition in exports(program)}
     status = 0
     answers: list[dict[str, object]] = []
+    refused: list[Error] = []
     for name in names:
         try:
             graph = subjects(program, () if name is None else (name,))[0].graph
@@ -31,13 +32,14 @@ def run(request: Request, screen: Screen) -> int:
         except Error as error:
             status = max(status, error.status)
             answers.append({"name": name, "error": as_object(error)})
-            if not screen.json:
-                screen.complain(error)
+            refused.append(error)
         else:
             told = {} if said is None else {"schedule": said}
             answers.append({"name": graph.name, "takes": line, **told})
             if not screen.json:
                 screen.write(line + ("" if said is None else f"   {said['says']}") + "\n")
+    if refused and not screen.json:
+        screen.complain(gathered(refused))
     if screen.json:
         screen.write_exact(as_json({"ok": status == 0, "definitions": answers}) + "\n")
     return status

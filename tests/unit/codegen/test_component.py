@@ -308,7 +308,7 @@ def test_masked_arrays_are_refused(plus: Component) -> None:
 def test_number_of_arrays(plus: Component) -> None:
     error = refused("E0701", plus, grid(2, 2))
     assert error.message == "the program takes 2 arrays, and 1 array is given"
-    assert error.help == "its inputs are in0, in1; missing: in1"
+    assert error.help == "its inputs are in0 (`ij`), in1 (`ij`); missing: in1"
     refused("E0701", plus)
     refused("E0701", plus, grid(2, 2), grid(2, 2), grid(2, 2))
     refused("E0701", i("2"), grid(2))
@@ -685,7 +685,7 @@ def test_written_names_and_numbers(module: Path) -> None:
     scaled = library["scaled"]
     x = grid(2, 4, dtype=np.float64)
     np.testing.assert_array_equal(scaled(x, 3), x * 3)
-    assert refused("E0701", scaled, x).help == "its inputs are x, by; missing: by"
+    assert refused("E0701", scaled, x).help == "its inputs are x (`ij`), by (`.`); missing: by"
     refused("E0506", scaled, grid(2, 5, dtype=np.float64), 3.0)
     with pytest.raises(ilang.ElementTypeError):
         scaled(grid(2, 4), 3.0)
@@ -742,3 +742,31 @@ def test_face() -> None:
     assert issubclass(ilang.ShapeError, Error)
     with pytest.raises(AttributeError):
         ilang.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("combine", "code"),
+    [
+        (lambda: i("ij~ji") >> i("+ijk~i"), "E0501"),
+        (lambda: i("ij~ji") >> "+ijk~i", "E0501"),
+        (lambda: i("+ijk~i") << i("ij~ji"), "E0501"),
+        (lambda: i("+ij~i") & i("ijk~k"), "E0502"),
+        (lambda: i("2") >> i("ij~i"), "E0501"),
+        (lambda: i("ij~ji >> +ijk~i"), "E0501"),
+        (lambda: einsum("ij; jk => ik") >> i("i~i"), "E0501"),
+        (lambda: (I & i("+ij~i")) >> i("ij/ij~ij"), "E0501"),
+    ],
+)
+def test_ranks_are_compared_when_components_are_combined(
+    combine: Callable[[], object], code: str
+) -> None:
+    with pytest.raises(Error) as caught:
+        combine()
+    assert caught.value.code == code
+    assert caught.value.span is not None
+
+
+def test_what_fits_is_combined() -> None:
+    assert repr(~(i("ij~ij") & i("+ij~i")) >> i("i*ij~ij"))
+    assert repr(einsum("...i; ij => ...j") >> i("i~i"))
+    assert repr(i("f32") >> i("ij~i") >> i("f64") >> i("i~i"))
