@@ -95,7 +95,9 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
 
 
 def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:
-    """The least positions of windows: one where they spread over several elements, none where over one at most."""
+    """The least extent; of the positions of windows one, where a window spreads over several elements."""
+    if derived.pad is None:
+        return derived.least
     spreads = any(1 < (extents[size] or 0) for _, size in derived.terms[1:])
     return 1 if spreads else derived.least
 
