@@ -70,7 +70,7 @@ def parse_literal(text: str, name: str = "<array>") -> Literal:
     try:
         return _Reader(Source(name, text)).read()
     except DataError as error:
-        spelling = respelled(text) if error.code == "E0721" and error.help is None else None
+        spelling = respelled(text) if error.code == "E0721" else None
         if spelling is None:
             raise
         raise DataError(error.code, error.message, error.span, f"write `{spelling}`") from None

@@ -261,3 +261,9 @@ def test_refusals(text: str, shapes: list[tuple[int, ...]], code: str) -> None:
         assert caught.value.code == code, str(caught.value)
         assert caught.value.help
         assert caught.value.span is not None
+
+
+def test_a_part_of_a_concatenation_may_be_empty() -> None:
+    whole = np.ones(2, np.float32)
+    f = einsum("a^q; a => q")
+    assert f(whole, whole, target="numpy").shape == (0,)
