@@ -45,10 +45,10 @@ LONG = 2**22
 
 That is as many as are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
 """
-BRIEF = 0.02
+BRIEF = 0.1
 """Seconds of a call of the same extents that a later one need not be stopped: it pays for nothing then.
 
-Another thread, and the caches of another core, cost a few hundredths of a millisecond.
+Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
 SLOWLY = float(max(COSTS[primitive] for primitive in SLOW))
 """What an iteration counts that computes an exponential or the like."""

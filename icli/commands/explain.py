@@ -122,5 +122,5 @@ COMMAND = Command(
         JSON,
     ),
     run,
-    "i explain CODE, such as `i explain E0103`, says what an error means; `i explain codes` lists all.",
+    "i explain CODE says what an error means, such as E0103; CODE may also be codes, for all of them.",
 )
