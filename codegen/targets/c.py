@@ -175,6 +175,7 @@ class _Emission:
             for kernel in program.kernels
         ]
         self.fetching = Fetching(program)
+        self.copies = 1
         self.tiles: dict[int, TileText] = {}
         for kernel in program.kernels:
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
@@ -457,11 +458,15 @@ class _Emission:
             yield f"{inside}{{"
             inside += INDENT
             yield from c_quotient.lines(loop, division, head, spelling, inside)
+        around = self.copies
         if loop.role == "u":
-            yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
+            unrolled = min(self.program.sizes[loop.size].fixed or 0, MOST_COPIES // around)
+            self.copies *= max(1, unrolled)
+            yield f"#pragma GCC unroll {unrolled}"
         elif division is not None:
             yield LEFT_SMALL
         yield from self._iterations(loop, head, functions, inside)
+        self.copies = around
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
@@ -579,6 +584,12 @@ def _helper(name: str) -> Iterator[str]:
         body = "b != b ? b : one"
     yield from (f"{INDENT}return {body};", "}", "")
 
+
+MOST_COPIES = 256
+"""Copies of a body that unrolled loops ask for, all around it together.
+
+GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
+"""
 
 FETCHED = 256
 """Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
