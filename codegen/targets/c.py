@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from ilang.codegen.targets import c_quotient, c_transpose, cmath
+from ilang.codegen.targets import c_quotient, c_terms, c_transpose, cmath
 from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
     STATUS,
@@ -20,10 +21,11 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
-from ilang.codegen.targets.c_fetch import FETCH, Fetching
+from ilang.codegen.targets.c_fetch import FETCH, FETCHED, Fetching
 from ilang.codegen.targets.c_fill import fill_by_tiles
 from ilang.codegen.targets.c_parallel import Function, Functions
-from ilang.codegen.targets.c_tile import REGISTERS, TileText
+from ilang.codegen.targets.c_registers import REGISTERS
+from ilang.codegen.targets.c_tile import TileText
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
@@ -366,25 +368,31 @@ class _Emission:
         yield f"{indent}}}"
 
     def _tile_by_element(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
-        """A tile in memory, its blocks added in f64."""
+        """A tile in memory, its blocks and the runs of its terms added in f64."""
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
-        if s.blocks:
+        runs, start = c_terms.runs_of(self.program, s), spelling.expression(s.start)
+        summed = bool(s.blocks) or runs is not None
+        if summed:
             yield f"{indent}double sums[{self._elements(s)}];"
             yield f"{indent}{each} sums[element] = 0.0;"
         for loop in s.blocks:
             yield spelling.opened(loop, indent)
             indent += INDENT
-        yield f"{indent}{each} {name}[element] = {spelling.expression(s.start)};"
-        for inner in s.edge:
-            yield from self._statement(inner, functions, indent)
-        if s.blocks:
-            yield f"{indent}{each} sums[element] += {name}[element];"
+        yield f"{indent}{each} {name}[element] = {start};"
+        added = f"sums[element] += {name}[element];"
+        if runs is not None:
+            block = partial(self._block, functions=functions)
+            again = f"{each} {{ {added} {name}[element] = {start}; }}"
+            yield from c_terms.in_runs(runs, s.edge, spelling, block, again, indent)
+        else:
+            yield from self._block(s.edge, functions, indent)
+            yield from [f"{indent}{each} {added}"] if summed else []
         while indent != outer:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-        if s.blocks:
+        if summed:
             yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
 
     def _elements(self, s: Tile) -> int:
@@ -590,6 +598,3 @@ MOST_COPIES = 256
 
 GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
 """
-
-FETCHED = 256
-"""Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""

@@ -44,7 +44,9 @@ def test_any_factor_compiles(name: str, tmp_path: Path) -> None:
     subprocess.run(command, check=True, cwd=tmp_path, timeout=60)
 
 
-@pytest.mark.parametrize("text", ["+ij~i | j:70000 | i j j' | j':u", SCHEDULES["inside each other"]])
+@pytest.mark.parametrize(
+    "text", ["+ij~i | j:70000 | i j j' | j':u", SCHEDULES["inside each other"]]
+)
 def test_what_is_unrolled_in_part_is_right(text: str) -> None:
     x = np.arange(3 * 211, dtype=np.float32).reshape(3, 211) % 7
     component = i(text)
