@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from ilang.codegen.targets import c_quotient, c_stop, c_transpose, cmath
+from ilang.codegen.targets import c_quotient, c_stop, c_terms, c_transpose, cmath
 from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
     STATUS,
@@ -20,11 +21,12 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
     wrapped,
 )
-from ilang.codegen.targets.c_fetch import FETCH, Fetching
+from ilang.codegen.targets.c_fetch import FETCH, FETCHED, Fetching
 from ilang.codegen.targets.c_fill import fill_by_tiles
 from ilang.codegen.targets.c_pad import pad_lanes
 from ilang.codegen.targets.c_parallel import Function, Functions
-from ilang.codegen.targets.c_tile import REGISTERS, TileText
+from ilang.codegen.targets.c_registers import REGISTERS
+from ilang.codegen.targets.c_tile import TileText
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
@@ -180,6 +182,7 @@ class _Emission:
             for kernel in program.kernels
         ]
         self.fetching = Fetching(program)
+        self.copies = 1
         self.tiles: dict[int, TileText] = {}
         for kernel in program.kernels:
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
@@ -372,25 +375,31 @@ class _Emission:
         yield f"{indent}}}"
 
     def _tile_by_element(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
-        """A tile in memory, its blocks added in f64."""
+        """A tile in memory, its blocks and the runs of its terms added in f64."""
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
-        if s.blocks:
+        runs, start = c_terms.runs_of(self.program, s), spelling.expression(s.start)
+        summed = bool(s.blocks) or runs is not None
+        if summed:
             yield f"{indent}double sums[{self._elements(s)}];"
             yield f"{indent}{each} sums[element] = 0.0;"
         for loop in s.blocks:
             yield spelling.opened(loop, indent)
             indent += INDENT
-        yield f"{indent}{each} {name}[element] = {spelling.expression(s.start)};"
-        for inner in s.edge:
-            yield from self._statement(inner, functions, indent)
-        if s.blocks:
-            yield f"{indent}{each} sums[element] += {name}[element];"
+        yield f"{indent}{each} {name}[element] = {start};"
+        added = f"sums[element] += {name}[element];"
+        if runs is not None:
+            block = partial(self._block, functions=functions)
+            again = f"{each} {{ {added} {name}[element] = {start}; }}"
+            yield from c_terms.in_runs(runs, s.edge, spelling, block, again, indent)
+        else:
+            yield from self._block(s.edge, functions, indent)
+            yield from [f"{indent}{each} {added}"] if summed else []
         while indent != outer:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-        if s.blocks:
+        if summed:
             yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
 
     def _elements(self, s: Tile) -> int:
@@ -464,11 +473,15 @@ class _Emission:
             yield f"{inside}{{"
             inside += INDENT
             yield from c_quotient.lines(loop, division, head, spelling, inside)
+        around = self.copies
         if loop.role == "u":
-            yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
+            unrolled = min(self.program.sizes[loop.size].fixed or 0, MOST_COPIES // around)
+            self.copies *= max(1, unrolled)
+            yield f"#pragma GCC unroll {unrolled}"
         elif division is not None:
             yield LEFT_SMALL
         yield from self._iterations(loop, head, functions, inside)
+        self.copies = around
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
@@ -587,5 +600,8 @@ def _helper(name: str) -> Iterator[str]:
     yield from (f"{INDENT}return {body};", "}", "")
 
 
-FETCHED = 256
-"""Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
+MOST_COPIES = 256
+"""Copies of a body that unrolled loops ask for, all around it together.
+
+GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
+"""

@@ -57,6 +57,10 @@ def runs_here(mode: str) -> bool:
     return {"avx2": "avx2", "wide": "avx512f"}.get(mode, "") in known
 
 
+OPTIMISED = frozenset({"fast", "wide", "avx2", "baseline"})
+"""Modes in which compilers make vectors of loops."""
+
+
 needs_avx2 = pytest.mark.skipif(
     not runs_here("avx2"),
     reason="programs with AVX2 instructions cannot run on this machine",

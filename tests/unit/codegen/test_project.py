@@ -173,10 +173,11 @@ def test_runs_clean_under_sanitizers(name: str, tmp_path: Path) -> None:
 def test_prints_a_line_for_each_test(tmp_path: Path) -> None:
     build(MATMUL, tmp_path)
     lines = passes(tmp_path).splitlines()
-    assert lines[-13:] == [
+    assert lines[-14:] == [
         "./model_test",
         "matmul m=3 k=5 n=2: ok",
         "matmul m=19 k=23 n=17: ok",
+        "matmul m=64 k=32 n=64: ok",
         "matmul m=1 k=1 n=1: ok",
         "matmul m=0 k=5 n=2: ok",
         "matmul m=3 k=0 n=2: ok",
@@ -186,7 +187,7 @@ def test_prints_a_line_for_each_test(tmp_path: Path) -> None:
         "matmul m=3 k=5 n=-1: ok",
         "matmul with extents of 2^63-1: ok",
         "matmul without sizes: ok",
-        "model: all 11 tests passed",
+        "model: all 12 tests passed",
     ]
 
 
@@ -227,10 +228,11 @@ int matmul(const matmul_sizes *s, const float *a, const float *b, float *out, vo
 """
 
 PLANTED = {
-    "nothing": ("", "", "all 11 tests passed"),
+    "nothing": ("", "", "all 12 tests passed"),
     "sign": ("sum += ", "sum -= ", "m=3 k=5 n=2: out[0] is "),
     "start": ("double sum = 0;", "double sum = 1e-4;", "m=3 k=0 n=2: out[0] is 9.99999975e-05, expected 0"),
     "short loop": ("q < k;", "q < k - (k > 16);", "m=19 k=23 n=17: out["),
+    "lost in vectors": ("sum += ", "if (k % 32 || q % 32) sum += ", "m=64 k=32 n=64: out["),
     "long loop": ("i < m;", "i <= m;", "wrote outside of out"),
     "before the start": ("out[i * n + j]", "out[i * n + j - 1]", "wrote outside of out"),
     "outside of the workspace": ("    return 0;\n}\n", "    ((char *)work)[64] = 1;\n    return 0;\n}\n", "of work"),
