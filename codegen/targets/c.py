@@ -10,7 +10,7 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets import c_quotient, c_transpose, cmath
 from ilang.codegen.targets.c_direct import directs
@@ -176,12 +176,13 @@ class _Emission:
         ]
         self.fetching = Fetching(program)
         self.tiles: dict[int, TileText] = {}
-        for kernel in program.kernels:
+        for kernel, functions in zip(program.kernels, self.functions, strict=True):
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
             placed = directs(program, kernel)
             for number, tile in enumerate(tiles):
                 name = f"{self.name}_{kernel.name}_tile{number}"
-                text = TileText(program, kernel, tile, name, placed.get(id(tile)))
+                have, direct = functions.spelling.laned, placed.get(id(tile))
+                text = TileText(program, kernel, tile, name, laned_here=have, direct=direct)
                 if text.holds:
                     self.tiles[id(tile)] = text
 
@@ -261,9 +262,12 @@ class _Emission:
     def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
         """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
         stored = ""
+        late = any(isinstance(s, For) and s.late for s in body)
+        filling = self._filling(body) if late else {}
+        shared = late and any(isinstance(s, For) and s.parallel for s in body)
         for s in body:
             if isinstance(s, For) and s.late:
-                yield from self._late(s, body, functions, indent)
+                yield from self._late(s, filling, shared, functions, indent)
                 continue
             if stored:
                 yield f"{indent}if (!{stored}) {{"
@@ -272,18 +276,27 @@ class _Emission:
                 yield f"{indent}}}"
             stored = self._stored(s)
 
-    def _late(
-        self, loop: For, body: Sequence[Statement], functions: Functions, indent: str
-    ) -> Iterator[str]:
-        """A loop that fills a copy, unless a tile does so later in the block."""
-        (copy,) = (s.buffer for s in statements_within(loop.body) if isinstance(s, Store))
-        (text,) = (
-            text
+    def _filling(self, body: Sequence[Statement]) -> dict[int, TileText]:
+        """The tiles in a block that may fill copies, by the buffer of the copy."""
+        return {
+            s.fill.buffer: text
             for s in statements_within(body)
-            if isinstance(s, Tile) and s.fill is not None and s.fill.buffer == copy
+            if isinstance(s, Tile) and s.fill is not None
             if (text := self.tiles.get(id(s))) is not None
-        )
-        words = ["team < 2"] if any(s.parallel for s in body if isinstance(s, For)) else []
+        }
+
+    def _late(
+        self,
+        loop: For,
+        filling: Mapping[int, TileText],
+        shared: bool,
+        functions: Functions,
+        indent: str,
+    ) -> Iterator[str]:
+        """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
+        (copy,) = (s.buffer for s in statements_within(loop.body) if isinstance(s, Store))
+        text = filling[copy]
+        words = ["team < 2"] if shared else []
         yield "#ifdef __GNUC__"
         yield f"{indent}const int {text.late_name()} = {' && '.join([*words, text.late()])};"
         yield "#else"

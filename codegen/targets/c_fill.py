@@ -10,12 +10,14 @@ of the copy has none of their variables, the first of those iterations reads all
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_tile import TileText
+from ilang.codegen.targets.cfamily import laned
 from ilang.core.ir.affine import walks
 from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
-from ilang.core.ir.scalar import Load, walk
+from ilang.core.ir.scalar import Load
 from ilang.core.passes.rewriting import parts_of, walked_index
 from ilang.core.passes.transposing import step_of
 from ilang.core.record import replace
@@ -33,7 +35,10 @@ class _Filling:
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
         self.kernel = kernel
-        self.written = [s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)]
+        stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
+        self.written = Counter(s.buffer for s in stores)
+        self.read = Counter(load.buffer for load in _loads(kernel.body))
+        self.laned = laned(kernel)
 
     def run(self) -> Kernel:
         """The kernel, its copies marked that a tile may fill."""
@@ -41,12 +46,14 @@ class _Filling:
 
     def _block(self, body: Sequence[Statement], opened: frozenset[int]) -> tuple[Statement, ...]:
         out = list(body)
+        readers: dict[int, list[int]] | None = None
         for n, s in enumerate(body):
             copied = _copied(s)
             if copied is None or not isinstance(s, For):
                 continue
-            for at in range(n + 1, len(out)):
-                reader = self._reader(copied, out[at], opened)
+            readers = _tile_readers(body) if readers is None else readers
+            for at in readers.get(copied.buffer, ()):
+                reader = self._reader(copied, out[at], opened) if n < at else None
                 if reader is not None:
                     out[n], out[at] = replace(s, late=True), reader
                     break
@@ -66,7 +73,7 @@ class _Filling:
         if found is None:
             return None
         loops, tile = found
-        text = TileText(self.program, self.kernel, tile, "")
+        text = TileText(self.program, self.kernel, tile, "", laned_here=self.laned)
         if not text.holds or text.condition():
             return None
         fill = self._fill(copied, tile, opened)
@@ -82,14 +89,13 @@ class _Filling:
         """What a tile stores in a copy while it reads the source of it."""
         source = copied.value
         assert isinstance(source, Load)
-        reads = [part for part in _loads(self.kernel.body) if part.buffer == copied.buffer]
         inside = [part for part in _loads((tile,)) if part.buffer == copied.buffer]
         if (
-            len(reads) != len(inside)
+            self.read[copied.buffer] != len(inside)
             or len({part.index for part in _loads(tile.body, copied)}) != 1
         ):
             return None
-        if self.written.count(copied.buffer) != 1 or source.buffer in self.written:
+        if self.written[copied.buffer] != 1 or source.buffer in self.written:
             return None
         chain = _chain(tile)
         count = len(self.program.buffers[tile.buffer].dims)
@@ -119,6 +125,16 @@ def _copied(s: Statement) -> Store | None:
     return s if [walks(v) for v in variables] == list(s.index) else None
 
 
+def _tile_readers(body: Sequence[Statement]) -> dict[int, list[int]]:
+    """Where in a block a tile reads each buffer, at any depth."""
+    found: dict[int, list[int]] = {}
+    for n, s in enumerate(body):
+        tiles = (inner for inner in statements_within((s,)) if isinstance(inner, Tile))
+        for buffer in dict.fromkeys(part.buffer for tile in tiles for part in _loads(tile.body)):
+            found.setdefault(buffer, []).append(n)
+    return found
+
+
 def _tile_within(loop: For, copy: int) -> tuple[list[For], Tile] | None:
     """The tile inside a loop that reads a copy, and the loops around it; None where anything else is around."""
     for s in loop.body:
@@ -144,7 +160,6 @@ def _chain(tile: Tile) -> list[For]:
 def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:
     """What statements read, or of that what is copied."""
     for s in statements_within(body):
-        for scalar in parts_of(s):
-            for part in walk(scalar):
-                if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
-                    yield part
+        for part in parts_of(s):
+            if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
+                yield part

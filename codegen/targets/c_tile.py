@@ -80,9 +80,19 @@ class TileText:
     """The function of one tile, if its body is one that vectors can hold."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, tile: Tile, name: str, direct: Direct | None = None
+        self,
+        program: Program,
+        kernel: Kernel,
+        tile: Tile,
+        name: str,
+        *,
+        laned_here: frozenset[int],
+        direct: Direct | None = None,
     ) -> None:
-        """For a tile of a kernel; ``name`` is what its function is called, ``direct`` where a whole tile goes."""
+        """For a tile of a kernel; ``laned_here`` are the variables of it that have lanes.
+
+        ``name`` is what the function of the tile is called, ``direct`` where a whole tile goes.
+        """
         self.program = program
         self.direct = direct
         self.tile = tile
@@ -99,8 +109,8 @@ class TileText:
             for loop, rest in zip(self.loops[:-1], self.rests, strict=False)
             if rest is not None or len(self.dims) == 2
         )
-        self.spelling = VectorSpelling(program, kernel, tile.buffer, variable, self.lanes, moved)
-        self.plain = Spelling(program, kernel)
+        self.plain = Spelling(program, kernel, laned_here)
+        self.spelling = VectorSpelling(self.plain, tile.buffer, variable, self.lanes, moved)
         self.holds = (
             self.lanes > 1
             and len(self.loops) == len(self.dims)

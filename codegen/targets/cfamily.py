@@ -57,7 +57,7 @@ OTHER_LANE = -1
 """The variable that stands for the other lane while lanes are folded."""
 
 
-def _laned(kernel: Kernel) -> frozenset[int]:
+def laned(kernel: Kernel) -> frozenset[int]:
     """The variables of a kernel that have lanes."""
     return frozenset(
         s.variable for s in statements_within(kernel.body) if isinstance(s, Define) and s.lanes > 1
@@ -75,11 +75,18 @@ def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
-    def __init__(self, program: Program, kernel: Kernel | None) -> None:
-        """Names for a kernel, or for the program's own function (``kernel`` None)."""
+    def __init__(
+        self, program: Program, kernel: Kernel | None, lanes_of: frozenset[int] | None = None
+    ) -> None:
+        """Names for a kernel, or for the program's own function (``kernel`` None).
+
+        ``lanes_of`` are the variables of the kernel that have lanes, where somebody knows them already.
+        """
         self.program = program
         self.kernel = kernel
-        self.laned = _laned(kernel) if kernel is not None else frozenset()
+        if lanes_of is None:
+            lanes_of = frozenset() if kernel is None else laned(kernel)
+        self.laned = lanes_of
         self.lane = "0"
         """The lane that a laned variable means here: lane 0 once its lanes are folded."""
         self.other = ""

@@ -110,10 +110,10 @@ def compared(shaped: Shaped) -> Said:
 
     if not has_schedules(shaped):
         return None
-    count = sum(isinstance(node, Assignment) for node in shaped.nodes)
-    if MOST_RUN < count:
-        large = f"schedule legal; not run: {count:,} expressions, more than {MOST_RUN:,}"
-        return {"runs": 0, "sanitized": False, "says": large}
+    size = sum(isinstance(node, Assignment) for node in shaped.nodes)
+    if MOST_RUN < size:
+        says = f"schedule legal; not run: {size:,} expressions, more than {MOST_RUN:,}"
+        return {"runs": 0, "sanitized": False, "says": says}
     from ilang.codegen.comparison import compare
 
     try:
