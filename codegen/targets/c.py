@@ -22,7 +22,7 @@ from ilang.codegen.targets.c_entry import (
 )
 from ilang.codegen.targets.c_fetch import FETCH, Fetching
 from ilang.codegen.targets.c_fill import fill_by_tiles
-from ilang.codegen.targets.c_parallel import Function, Functions
+from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
 from ilang.codegen.targets.c_tile import REGISTERS, TileText
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
@@ -170,9 +170,10 @@ class _Emission:
         self.program = program = fill_by_tiles(program)
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
+        steps = steps_of(program)
         self.functions = [
-            Functions(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}")
-            for kernel in program.kernels
+            Functions(program, k, Spelling(program, k), f"{self.name}_{k.name}", steps)
+            for k in program.kernels
         ]
         self.fetching = Fetching(program)
         self.tiles: dict[int, TileText] = {}

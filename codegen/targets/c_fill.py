@@ -11,7 +11,7 @@ of the copy has none of their variables, the first of those iterations reads all
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets.c_tile import TileText
 from ilang.codegen.targets.cfamily import laned
@@ -45,18 +45,25 @@ class _Filling:
         return replace(self.kernel, body=self._block(self.kernel.body, frozenset()))
 
     def _block(self, body: Sequence[Statement], opened: frozenset[int]) -> tuple[Statement, ...]:
-        out = list(body)
-        readers: dict[int, list[int]] | None = None
+        filled: dict[int, Tile] = {}  # by the identity of the tile as it was
+        late: set[int] = set()
+        readers: Readers | None = None
         for n, s in enumerate(body):
             copied = _copied(s)
             if copied is None or not isinstance(s, For):
                 continue
             readers = _tile_readers(body) if readers is None else readers
-            for at in readers.get(copied.buffer, ()):
-                reader = self._reader(copied, out[at], opened) if n < at else None
-                if reader is not None:
-                    out[n], out[at] = replace(s, late=True), reader
+            for at, loops, tile in readers.get(copied.buffer, ()):
+                made = None
+                if n < at and id(tile) not in filled:
+                    made = self._filled(copied, loops, tile, opened)
+                if made is not None:
+                    filled[id(tile)] = made
+                    late.add(n)
                     break
+        out = [_with_tiles(s, filled) if filled else s for s in body]
+        for n in late:
+            out[n] = replace(out[n], late=True)
         for n, s in enumerate(out):
             if isinstance(s, For):
                 out[n] = replace(s, body=self._block(s.body, opened | {s.variable}))
@@ -65,25 +72,17 @@ class _Filling:
                 out[n] = If(s.within, *parts)
         return tuple(out)
 
-    def _reader(self, copied: Store, s: Statement, opened: frozenset[int]) -> Statement | None:
-        """A statement whose tile fills a copy, if that is possible."""
-        if not isinstance(s, For) or s.stretch is not None or s.lanes > 1:
-            return None
-        found = _tile_within(s, copied.buffer)
-        if found is None:
-            return None
-        loops, tile = found
+    def _filled(
+        self, copied: Store, loops: Sequence[For], tile: Tile, opened: frozenset[int]
+    ) -> Tile | None:
+        """A tile inside loops that fills a copy, if that is possible."""
         text = TileText(self.program, self.kernel, tile, "", laned_here=self.laned)
         if not text.holds or text.condition():
             return None
         fill = self._fill(copied, tile, opened)
         if fill is None:
             return None
-        made: Statement = replace(tile, fill=fill, first=tuple(x.variable for x in loops))
-        for loop in reversed(loops):
-            old = tile if loop is loops[-1] else loops[loops.index(loop) + 1]
-            made = replace(loop, body=tuple(made if inner is old else inner for inner in loop.body))
-        return made
+        return replace(tile, fill=fill, first=tuple(x.variable for x in loops))
 
     def _fill(self, copied: Store, tile: Tile, opened: frozenset[int]) -> Store | None:
         """What a tile stores in a copy while it reads the source of it."""
@@ -125,26 +124,37 @@ def _copied(s: Statement) -> Store | None:
     return s if [walks(v) for v in variables] == list(s.index) else None
 
 
-def _tile_readers(body: Sequence[Statement]) -> dict[int, list[int]]:
-    """Where in a block a tile reads each buffer, at any depth."""
-    found: dict[int, list[int]] = {}
+Readers = dict[int, list[tuple[int, tuple[For, ...], Tile]]]
+"""Where in a block a tile reads each buffer: which statement, the loops around the first tile in it, the tile."""
+
+
+def _tile_readers(body: Sequence[Statement]) -> Readers:
+    """The tiles inside plain loops of a block, and nothing but loops."""
+    found: Readers = {}
     for n, s in enumerate(body):
-        tiles = (inner for inner in statements_within((s,)) if isinstance(inner, Tile))
-        for buffer in dict.fromkeys(part.buffer for tile in tiles for part in _loads(tile.body)):
-            found.setdefault(buffer, []).append(n)
+        here: dict[int, tuple[int, tuple[For, ...], Tile]] = {}
+        stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ())]
+        while stack:
+            inner, around = stack.pop()
+            if isinstance(inner, Tile) and around:
+                for load in _loads(inner.body):
+                    here.setdefault(load.buffer, (n, around, inner))
+            elif isinstance(inner, For) and inner.stretch is None and inner.lanes == 1:
+                stack += [(below, (*around, inner)) for below in reversed(inner.body)]
+        for buffer, reader in here.items():
+            found.setdefault(buffer, []).append(reader)
     return found
 
 
-def _tile_within(loop: For, copy: int) -> tuple[list[For], Tile] | None:
-    """The tile inside a loop that reads a copy, and the loops around it; None where anything else is around."""
-    for s in loop.body:
-        if isinstance(s, Tile) and any(part.buffer == copy for part in _loads(s.body)):
-            return [loop], s
-        if isinstance(s, For) and s.stretch is None and s.lanes == 1:
-            found = _tile_within(s, copy)
-            if found is not None:
-                return [loop, *found[0]], found[1]
-    return None
+def _with_tiles(s: Statement, filled: Mapping[int, Tile]) -> Statement:
+    """A statement with other tiles in its loops."""
+    if isinstance(s, Tile):
+        return filled.get(id(s), s)
+    if not isinstance(s, For):
+        return s
+    body = tuple(_with_tiles(inner, filled) for inner in s.body)
+    same = all(old is new for old, new in zip(s.body, body, strict=True))
+    return s if same else replace(s, body=body)
 
 
 def _chain(tile: Tile) -> list[For]:
