@@ -18,6 +18,7 @@ from ilang.icli.files import read_program_bytes, read_standard_input
 
 if TYPE_CHECKING:
     from ilang.codegen.component import Component
+    from ilang.core.passes.syntax_to_graph import Definitions
 
 DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
 """How a module begins, and no expression does."""
@@ -128,10 +129,13 @@ def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandEr
 
 def subjects(program: Tree | Module, names: Sequence[str] = ()) -> list[Subject]:
     """The components of a program, wired, in order: of a module the named ones, or those it exports."""
-    definitions = chosen(program, names)
+    asked = chosen(program, names)
     if not isinstance(program, Module):
         return [expressed(program)]
-    return all_of(definitions or (), lambda definition: defined(program, definition.name))
+    from ilang.core.pipeline import definitions_of
+
+    known = definitions_of(program)
+    return all_of(asked or (), lambda definition: defined(program, definition.name, known))
 
 
 def all_of(items: Iterable[Item], action: Callable[[Item], Result]) -> list[Result]:
@@ -151,12 +155,12 @@ def all_of(items: Iterable[Item], action: Callable[[Item], Result]) -> list[Resu
     return results
 
 
-def defined(module: Module, name: str) -> Subject:
-    """A definition of a module."""
-    from ilang.core.pipeline import module_graph
+def defined(module: Module, name: str, definitions: Definitions | None = None) -> Subject:
+    """A definition of a module; for many of them, ``definitions`` are found once."""
+    from ilang.core.pipeline import definitions_of, module_graph
 
-    body = next(d for d in module.definitions if d.name == name)
-    return Subject(module_graph(module, name), Name(name, body.span), module)
+    known = definitions_of(module) if definitions is None else definitions
+    return Subject(module_graph(module, name, known), Name(name, known[name].span), module)
 
 
 def expressed(tree: Tree, module: Module | None = None) -> Subject:
@@ -171,13 +175,14 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
 
     Raises: CommandError E0818 if a module exports several and none is named.
     """
-    found = subjects(program, () if name is None else (name,))
-    if len(found) == 1:
-        return found[0]
-    names = [subject.graph.name for subject in found]
+    given = () if name is None else (name,)
+    asked = chosen(program, given)
+    if asked is None or len(asked) == 1:
+        return subjects(program, given)[0]
+    names = [definition.name for definition in asked]
     raise CommandError(
         "E0818",
-        f"there are {len(found)} definitions to choose from: {', '.join(names[:20])}",
+        f"there are {len(names)} definitions to choose from: {', '.join(names[:20])}",
         help=f"choose one: --def {names[0]}",
     )
 

@@ -18,7 +18,7 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_registers import HELD, lanes_of
 from ilang.codegen.targets.c_terms import RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, strides
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, Variables, strides
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import (
@@ -51,9 +51,19 @@ class TileText:
     """The function of one tile, if its body is one that vectors can hold."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, tile: Tile, name: str, direct: Direct | None = None
+        self,
+        program: Program,
+        kernel: Kernel,
+        tile: Tile,
+        name: str,
+        *,
+        variables: Variables,
+        direct: Direct | None = None,
     ) -> None:
-        """For a tile of a kernel; ``name`` is what its function is called, ``direct`` where a whole tile goes."""
+        """For a tile of a kernel; ``variables`` are those of the kernel.
+
+        ``name`` is what the function of the tile is called, ``direct`` where a whole tile goes.
+        """
         self.program = program
         self.direct = direct
         self.tile = tile
@@ -71,8 +81,8 @@ class TileText:
             for loop, rest in zip(self.loops[:-1], self.rests, strict=False)
             if rest is not None or len(self.dims) == 2
         )
-        self.spelling = VectorSpelling(program, kernel, tile.buffer, variable, self.lanes, moved)
-        self.plain = Spelling(program, kernel)
+        self.plain = Spelling(program, kernel, variables)
+        self.spelling = VectorSpelling(self.plain, tile.buffer, variable, self.lanes, moved)
         self.holds = (
             self.lanes > 1
             and len(self.loops) == len(self.dims)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen import cache, toolchain
-from ilang.codegen.targets import c, c_entry
+from ilang.codegen.targets import c, c_entry, c_header
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
 from tests.property.meaning import TYPES
@@ -148,7 +148,7 @@ def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
     Raises:
         CompileError: the compiler refuses the text, or warns.
     """
-    text, header = source(batch, mode), c.emit_header(batch, "batch")
+    text, header = source(batch, mode), c_header.emit_header(batch, "batch")
     where = os.environ.get(KEPT)
     if not where:
         return _compile(text, header, mode, folder)
