@@ -14,9 +14,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from ilang.codegen.runtime.files import open_regular
 from ilang.core.diagnostic import DataError, nearest
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
-from ilang.icli.files import open_regular, write_whole
+from ilang.icli.files import write_whole
 from ilang.icli.literal import Literal, looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
 

@@ -14,10 +14,10 @@ from ilang.core.diagnostic import CommandError, Error, gathered, nearest
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
-from ilang.icli.files import read_program_bytes, read_standard_input
+from ilang.icli.files import read_standard_input
 
 if TYPE_CHECKING:
-    from ilang.codegen.component import Component
+    from ilang.codegen.runtime.component import Component
     from ilang.core.passes.syntax_to_graph import Definitions
 
 DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
@@ -40,9 +40,9 @@ class Subject:
 
     def component(self) -> Component:
         """What runs it."""
-        from ilang.codegen.component import Component
-        from ilang.codegen.composition import wires_of, wires_of_all
-        from ilang.codegen.library import library
+        from ilang.codegen.runtime.component import Component
+        from ilang.codegen.runtime.library import library
+        from ilang.core.notation.arity import wires_of, wires_of_all
 
         if self.module is not None and isinstance(self.tree, Name):
             return library(self.module)[self.tree.name]
@@ -71,17 +71,12 @@ def open_program(argument: str) -> Tree | Module:
     if argument == "-":
         return _from_input(read_standard_input())
     if is_file(argument):
-        return open_module(argument)
+        from ilang.codegen.runtime.files import read_module
+
+        return read_module(argument)
     from ilang.core.pipeline import text_component
 
     return text_component(argument)
-
-
-def open_module(path: str) -> Module:
-    """The definitions of a file."""
-    from ilang.core.notation.module import decode_module, parse_module
-
-    return parse_module(decode_module(read_program_bytes(path), path))
 
 
 def _from_input(data: bytes) -> Tree | Module:
@@ -193,7 +188,7 @@ def refuse_cuda(target: str | None) -> None:
     Raises: CommandError E0910.
     """
     if target == "cuda":
-        from ilang.codegen.component import not_yet
+        from ilang.codegen.runtime.component import not_yet
 
         raise not_yet("the CUDA target", "the target c is there")
 

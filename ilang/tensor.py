@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.arguments import read_array, supported_array
-from ilang.codegen.component import Component, from_spec
-from ilang.codegen.expressions import (
+from ilang.codegen.runtime.arguments import read_array, supported_array
+from ilang.codegen.runtime.component import Component, from_spec
+from ilang.codegen.runtime.tensor import (
     Axis,
     Leaf,
     Program,

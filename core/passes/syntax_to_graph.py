@@ -21,6 +21,7 @@ from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import OPS
 from ilang.core.record import record, replace
@@ -113,6 +114,10 @@ class _Wires:
         self.inputs = deque(inputs)
         self.outputs = deque(outputs)
 
+    def counts(self) -> tuple[int, int]:
+        """How many open slots, and how many outputs."""
+        return len(self.inputs), len(self.outputs)
+
 
 @record
 class _Slot:
@@ -187,16 +192,17 @@ class _Wiring:
             return
         assert isinstance(node, syntax.Combine)
         right, left = finished.pop(), finished.pop()
+        count = shared_wires(node.symbol, left.counts(), right.counts())
         match node.symbol:
             case ">>":
-                self._bind(right.inputs, left.outputs)
+                self._bind(right.inputs, left.outputs, count)
             case "<<":
-                self._bind(left.inputs, right.outputs)
+                self._bind(left.inputs, right.outputs, count)
                 right.inputs, left.inputs = left.inputs, right.inputs
             case "&":
                 for slot, other in zip(right.inputs, left.inputs, strict=False):
                     self.bound[slot] = other
-                for _ in range(min(len(right.inputs), len(left.inputs))):
+                for _ in range(count):
                     right.inputs.popleft()
             case _:
                 pass
@@ -204,9 +210,9 @@ class _Wiring:
         left.outputs = _joined(left.outputs, right.outputs)
         finished.append(left)
 
-    def _bind(self, slots: deque[int], values: deque[int]) -> None:
-        """Wire slots to values position by position; both leave their rows."""
-        for _ in range(min(len(slots), len(values))):
+    def _bind(self, slots: deque[int], values: deque[int], count: int) -> None:
+        """Wire the first slots to the first values position by position; both leave their rows."""
+        for _ in range(count):
             self.bound[slots.popleft()] = values.popleft()
 
     def claim(self, name: str, parameters: tuple[syntax.Parameter, ...], wires: _Wires) -> None:

@@ -116,7 +116,7 @@ def compared(shaped: Shaped) -> Said:
     if MOST_RUN < size:
         says = f"schedule legal; not run: {size:,} expressions, more than {MOST_RUN:,}"
         return {"runs": 0, "sanitized": False, "says": says}
-    from ilang.codegen.comparison import compare
+    from ilang.codegen.project.comparison import compare
 
     try:
         found = compare(shaped)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen import cache, toolchain
+from ilang.codegen.runtime import cache, toolchain
 from ilang.codegen.targets import c, c_entry, c_header
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule import auto

@@ -154,6 +154,38 @@ def test_landings_know_no_step() -> None:
     )
 
 
+# Inside of a layer: the folder, and what it never imports.
+INSIDE = {
+    "codegen/targets/": ("ilang.codegen.project", "ilang.codegen.runtime"),
+    "core/notation/": tuple(f"ilang.core.{name}" for name in ("infer", "passes")),
+}
+
+
+@pytest.mark.parametrize("folder", sorted(INSIDE))
+def test_folders_import_downwards(folder: str) -> None:
+    none_of(
+        [
+            f"{name_of(path)} imports {name}"
+            for path in PRODUCT
+            if name_of(path).startswith(folder)
+            for name in imports(path)
+            if name.startswith(INSIDE[folder])
+        ]
+    )
+
+
+def test_the_public_face_needs_no_command_line() -> None:
+    none_of(
+        [
+            f"{name_of(path)} imports {name}"
+            for path in PRODUCT
+            if name_of(path).startswith("ilang/") and path.name != "__main__.py"
+            for name in imports(path)
+            if name.startswith("ilang.icli")
+        ]
+    )
+
+
 def test_modules_are_short() -> None:
     lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SHIPPED}
     none_of(

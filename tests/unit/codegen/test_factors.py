@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets.c import MOST_COPIES
 
 SCHEDULES = {

@@ -257,7 +257,7 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
 os.environ["CC"] = {str(slow)!r}
 os.environ["I_CACHE_DIR"] = os.environ["TMPDIR"] = {str(tmp_path / "cache")!r}
 os.mkdir(os.environ["TMPDIR"], 0o700)
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 wait, waiting, compilers = toolchain._ended, threading.Event(), []
 def told(child):
     waiting.set()

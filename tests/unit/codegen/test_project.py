@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ilang.codegen import project
-from ilang.codegen.project import file_stem, fixed, write_project
-from ilang.codegen.selftest import TEST_PARTS, Function, own_names
+from ilang.codegen.project import render as project
+from ilang.codegen.project.render import file_stem, fixed, write_project
+from ilang.codegen.project.selftest import TEST_PARTS, Function, own_names
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import toolchain
-from ilang.codegen.toolchain import Variant, build, find_compiler
+from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.toolchain import Variant, build, find_compiler
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import comparison
+from ilang.codegen.project import comparison
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.kernel import Program

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.codegen.composition import wires_of, wires_of_all
 from ilang.core.diagnostic import Error
 from ilang.core.ir.syntax import (
     Combine,
@@ -17,6 +16,7 @@ from ilang.core.ir.syntax import (
     Tree,
     postorder,
 )
+from ilang.core.notation.arity import wires_of, wires_of_all
 from ilang.core.notation.guidance import scaled
 from ilang.core.notation.printer import print_tree
 from ilang.core.pipeline import graph_of, infer

@@ -1,6 +1,6 @@
-"""What combining components needs: how many wires a tree has, and one set of definitions out of two.
+"""How many inputs and outputs trees have, and the ranks of those: what each combinator does to the wires of its sides.
 
-Both are linear in what is given, and combining two components is not: the counts of a combination come from the
+Counting a tree is linear in its size, and combining two components is not: the counts of a combination come from the
 counts of its sides.
 """
 
@@ -18,7 +18,6 @@ from ilang.core.ir.syntax import (
     Number,
     Swap,
     Tree,
-    children,
     postorder,
 )
 from ilang.core.record import record, replace
@@ -45,13 +44,29 @@ class Wires:
     clash: bool = False
 
 
+def shared_wires(symbol: str, f: tuple[int, int], g: tuple[int, int]) -> int:
+    """How many wires of ``f symbol g`` meet, in order; each side is given by its numbers of inputs and of outputs.
+
+    In: ">>", (1, 2), (3, 1). Out: 2, the outputs of f that the first inputs of g take.
+    """
+    match symbol:
+        case ">>":
+            return min(f[1], g[0])
+        case "<<":
+            return min(g[1], f[0])
+        case "&":
+            return min(f[0], g[0])
+        case _:
+            return 0
+
+
 def combined(symbol: str, f: Wires, g: Wires) -> Wires:
     """The wires of ``f symbol g`` (LANGUAGE.md section 2)."""
+    pairs = shared_wires(symbol, (f.inputs, f.outputs), (g.inputs, g.outputs))
     if symbol == "<<":
-        return _chained(g, f, True)
+        return _chained(g, f, pairs, composed=True)
     if symbol == ">>":
-        return _chained(f, g, False)
-    pairs = min(f.inputs, g.inputs) if symbol == "&" else 0
+        return _chained(f, g, pairs, composed=False)
     clash = f.clash or g.clash or _differ(f.takes, g.takes, pairs)
     takes: Ranks | None = None
     if f.takes is not None and g.takes is not None:
@@ -62,9 +77,8 @@ def combined(symbol: str, f: Wires, g: Wires) -> Wires:
     return _limited(Wires(inputs, outputs, f.leaves + g.leaves, takes, gives, clash))
 
 
-def _chained(first: Wires, then: Wires, composed: bool) -> Wires:
+def _chained(first: Wires, then: Wires, pairs: int, *, composed: bool) -> Wires:
     """The wires of what hands results on; ``composed``: written the other way round, `then << first`."""
-    pairs = min(first.outputs, then.inputs)
     clash = first.clash or then.clash or _differ(first.gives, then.takes, pairs)
     takes = gives = None
     if first.takes is not None and then.takes is not None:
@@ -158,58 +172,3 @@ def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
             if name not in known:
                 known[name] = wires_of(body, known)
     return known
-
-
-def merged(
-    ours: Mapping[str, Definition], theirs: Mapping[str, Definition], tree: Tree
-) -> tuple[Mapping[str, Definition], Tree]:
-    """One set of definitions for two trees; ``tree`` is the one that uses ``theirs``.
-
-    Where both sides define a name, theirs gets a new one: ``shift`` becomes ``shift_2``.
-    """
-    if ours is theirs or not theirs:
-        return ours, tree
-    if not ours:
-        return theirs, tree
-    clashes = [name for name in theirs if name in ours and ours[name] is not theirs[name]]
-    if not clashes:
-        return {**ours, **theirs}, tree
-    taken = {*ours, *theirs}
-    names: dict[str, str] = {}
-    for name in clashes:
-        number = 2
-        while f"{name}_{number}" in taken:
-            number += 1
-        names[name] = f"{name}_{number}"
-        taken.add(names[name])
-    renamed = {
-        names.get(name, name): replace(
-            definition, name=names.get(name, name), body=_renamed(definition.body, names)
-        )
-        for name, definition in theirs.items()
-    }
-    return {**ours, **renamed}, _renamed(tree, names)
-
-
-def _renamed(tree: Tree, names: Mapping[str, str]) -> Tree:
-    """A tree with some names changed; subtrees that are shared stay shared."""
-    done: dict[int, Tree] = {}
-    todo = [tree]
-    while todo:
-        node = todo[-1]
-        below = children(node)
-        missing = [child for child in below if id(child) not in done]
-        if missing and id(node) not in done:
-            todo += missing
-            continue
-        todo.pop()
-        match node:
-            case Name():
-                done[id(node)] = replace(node, name=names.get(node.name, node.name))
-            case Combine():
-                done[id(node)] = replace(node, left=done[id(node.left)], right=done[id(node.right)])
-            case Swap():
-                done[id(node)] = replace(node, operand=done[id(node.operand)])
-            case _:
-                done[id(node)] = node
-    return done[id(tree)]

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import _cffi_backend as backend
 import numpy as np
 
-from ilang.codegen import cache
-from ilang.codegen.arguments import PLAIN, Output, check_threads, checked_outs, result_of
-from ilang.codegen.concurrency import Turn, hears_signals, interruptible, is_forked
+from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.arguments import PLAIN, Output, check_threads, checked_outs, result_of
+from ilang.codegen.runtime.concurrency import Turn, hears_signals, interruptible, is_forked
+from ilang.codegen.runtime.toolchain import Variant
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, walk
@@ -35,7 +35,7 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
 
-    from ilang.codegen.stopping import Stopping
+    from ilang.codegen.runtime.stopping import Stopping
 
     Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
@@ -493,7 +493,7 @@ class Plan:
 
     def _run_long(self, library: Library, arguments: list[Any], threads: int) -> int:
         """Run so that it can be stopped, and see whether that was needed."""
-        from ilang.codegen.stopping import stopping
+        from ilang.codegen.runtime.stopping import stopping
 
         stopper = stopping(len(arguments) + 2)
         if stopper is None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.concurrency import Turn
-from ilang.codegen.load import Compiled, Plan, interface_of, too_large
+from ilang.codegen.runtime.arguments import checked_outs, outputs_of, result_of
+from ilang.codegen.runtime.concurrency import Turn
+from ilang.codegen.runtime.load import Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first cal
     Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
-"""Sizes that one version remembers; past it, it starts again."""
+"""Sizes that one specialization remembers; past it, it starts again."""
 
 
-class Version:
+class Specialization:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
     __slots__ = ("_compiled", "_plans", "_turn", "names", "shaped")

@@ -13,11 +13,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ilang.codegen.arguments import NUMPY_TYPES
-from ilang.codegen.folders import temporary_folder, temporary_parent
-from ilang.codegen.project import render
-from ilang.codegen.selftest import Function, extents_of
-from ilang.codegen.toolchain import build_program
+from ilang.codegen.project.render import render
+from ilang.codegen.project.selftest import Function, extents_of
+from ilang.codegen.runtime.arguments import NUMPY_TYPES
+from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
+from ilang.codegen.runtime.toolchain import build_program
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.pipeline import lower
