@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ops import OPS
@@ -101,13 +101,14 @@ def _assign(
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
     positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
-    operands, counted = [], np.asarray(True)
+    operands: list[Array] = []
     for read in node.reads:
-        operand, inside = _read(
+        element = _read(
             values[read.value], [_index(part, positions, extents) for part in read.index]
         )
-        operands.append(operand)
-        counted = counted & inside if read.outside == "skip" else counted
+        holds = _holds(read.guards, positions, extents)
+        operands.append(np.where(holds, element, element.dtype.type(0)))
+    counted = _holds(node.guards, positions, extents)
     result = _scalar(node.scalar, operands, types)
     full = np.broadcast_to(result, domain)
     if node.base is not None:
@@ -148,17 +149,21 @@ def _index(part: Affine, positions: list[Array], extents: Sequence[int]) -> Any:
     return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(offset))
 
 
-def _read(value: Array, index: list[Any]) -> tuple[Array, Array]:
-    """The elements at an index over the domain, 0 where it is outside, and where it is inside."""
-    inside = np.asarray(True)
-    for part, extent in zip(index, value.shape, strict=True):
-        inside = inside & (part >= 0) & (part < extent)
+def _holds(guards: Sequence[Within], positions: list[Array], extents: Sequence[int]) -> Array:
+    """Where in the domain every guard holds."""
+    holds = np.asarray(True)
+    for guard in guards:
+        index = _index(guard.index, positions, extents)
+        holds = holds & (index >= 0) & (index < extents[guard.size])
+    return holds
+
+
+def _read(value: Array, index: list[Any]) -> Array:
+    """The elements at an index over the domain; anything where it is outside, which guards leave out."""
     if value.size == 0:
-        return np.zeros(
-            np.broadcast_shapes(*(np.shape(part) for part in index)), value.dtype
-        ), inside
+        return np.zeros(np.broadcast_shapes(*(np.shape(part) for part in index)), value.dtype)
     clipped = [np.clip(part, 0, n - 1) for part, n in zip(index, value.shape, strict=True)]
-    return np.where(inside, value[tuple(clipped)], value.dtype.type(0)), inside
+    return np.asarray(value[tuple(clipped)])
 
 
 def _scalar(scalar: Scalar, operands: list[Array], types: dict[str, np.dtype[Any]]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import (
@@ -16,7 +18,7 @@ from ilang.core.ir.kernel import (
     Store,
     Tile,
 )
-from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 
 
 def verify(program: Program) -> None:
@@ -26,13 +28,14 @@ def verify(program: Program) -> None:
 
 
 class _Verifier:
-    """One walk over a kernel: the loop variables in scope, the scalar variables defined."""
+    """One walk over a kernel: the loop variables in scope, the scalar variables defined, the conditions that hold."""
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
         self.kernel = kernel
         self.sizes: dict[int, int] = {}
         self.defined: set[int] = set()
+        self.held: frozenset[Within] = frozenset()
 
     def block(self, body: tuple[Statement, ...]) -> None:
         """Check the statements of a block in order; what it defines ends with it."""
@@ -52,7 +55,9 @@ class _Verifier:
                     del self.sizes[s.variable]
                 case If():
                     self._conditions(s.within)
+                    held, self.held = self.held, self.held | set(s.within)
                     self.block(s.body)
+                    self.held = held
                     self.block(s.otherwise)
                 case Define():
                     self._scalar(s.value)
@@ -90,15 +95,29 @@ class _Verifier:
             self.block(body)
 
     def _scalar(self, scalar: Scalar) -> None:
-        for part in walk(scalar):
-            if isinstance(part, Load):
-                self._index(part.buffer, part.index)
-            elif isinstance(part, Select):
-                self._conditions(part.within)
-            elif isinstance(part, Local):
-                self._demand(
-                    part.variable in self.defined, "a variable is defined before it is used"
-                )
+        match scalar:
+            case Load():
+                self._index(scalar.buffer, scalar.index)
+            case Local():
+                known = scalar.variable in self.defined
+                self._demand(known, "a variable is defined before it is used")
+            case Convert():
+                self._scalar(scalar.argument)
+            case Apply():
+                for argument in scalar.arguments:
+                    self._scalar(argument)
+            case Select():
+                self._conditions(scalar.within)
+                held, self.held = self.held, self.held | set(scalar.within)
+                self._scalar(scalar.then)
+                self.held = held
+                self._scalar(scalar.otherwise)
+            case Constant():
+                pass
+            case Operand():
+                self._demand(False, "operands have become loads")
+            case _:
+                assert_never(scalar)
 
     def _index(self, buffer: int, index: tuple[Affine, ...]) -> None:
         dims = self.program.buffers[buffer].dims
@@ -108,7 +127,8 @@ class _Verifier:
             axis = part.axis()
             walked = axis is None or self.sizes[axis] == size
             self._demand(walked or self._stays(part, size), "a loop has the extent it walks")
-            self._demand(bool(part.terms) or self._stays(part, size), "a fixed index is inside")
+            fixed = not part.terms and Within(part, size) not in self.held
+            self._demand(not fixed or self._stays(part, size), "a fixed index is inside")
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import DTYPES
+from ilang.core.ir.affine import Within
 from ilang.core.ir.scalar import Apply, Operand, walk
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ops import PRIMITIVES
@@ -63,7 +64,14 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
     _demand(len(node.target) == len(tensor.dims), "the target has the tensor's rank", value)
     if node.base is None:
         _whole(shaped, value, node)
+    _demand(
+        not node.guards or node.acc is not None or node.base is not None,
+        "what guards leave out is something already",
+        value,
+    )
+    _guards(shaped, value, node, node.guards)
     for read in node.reads:
+        _guards(shaped, value, node, read.guards)
         source = shaped.tensors[read.value]
         _demand(read.value < value, "a node reads smaller numbers", value)
         _demand(len(read.index) == len(source.dims), "a read has the rank of what it reads", value)
@@ -83,6 +91,15 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
         if isinstance(part, Apply) and PRIMITIVES[part.primitive].kind not in ("logic", "move"):
             alike = part.arguments[PRIMITIVES[part.primitive].kind == "select" :]
             _demand(len({a.dtype for a in alike}) == 1, "arguments have one type", value)
+
+
+def _guards(shaped: Shaped, value: int, node: Assignment, guards: tuple[Within, ...]) -> None:
+    """A guard is a condition on the axes of its assignment and on sizes."""
+    for guard in guards:
+        axes = {axis for _, axis in guard.index.terms}
+        sizes = {guard.size, *(size for _, size in guard.index.sizes)}
+        _demand(axes <= set(range(len(node.axes))), "a guard is over axes", value)
+        _demand(sizes <= set(range(len(shaped.sizes))), "a guard is over sizes", value)
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

@@ -14,7 +14,7 @@ from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Variable
 from ilang.core.infer.equations import Pending, Specification, bounds_of, shape_letters
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within, inside
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Read
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.shaped import Bound, Derivation, Place, Size
@@ -89,12 +89,13 @@ class Extents:
         self.derived.append(Derivation(number, terms, 1 - dilation, 2, False, 0, None, span))
         return number
 
-    def outside(self, value: int, read: Read) -> str:
-        """What happens where a read of an assignment leaves its dimension (``shaped.Read.outside``)."""
-        moving = [index for index in read.index if index.terms and not index.is_whole()]
-        if not moving or (value, read) in self.inside:
-            return "never"
-        return "skip" if read.skips else "zero"
+    def guards(self, value: int, read: Read) -> tuple[Within, ...]:
+        """What must hold for a read of an assignment to stay in its dimensions, where that is not known."""
+        if (value, read) in self.inside:
+            return ()
+        moving = [dim for dim, index in enumerate(read.index) if index.terms]
+        dims = [self.of(read.value, dim) for dim in moving]
+        return inside([read.index[dim] for dim in moving], dims)
 
     def _equate(self, value: int, node: object) -> None:
         """Join the dimensions that each axis of a node walks with the axis."""

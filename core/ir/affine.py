@@ -55,3 +55,12 @@ class Within:
 
     index: Affine
     size: int
+
+
+def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:
+    """That the indices of an element are inside its dimensions; of whole axes, and of position 0, that is known."""
+    return tuple(
+        Within(part, size)
+        for part, size in zip(index, dims, strict=True)
+        if part != Affine(()) and not part.is_whole()
+    )

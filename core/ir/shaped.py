@@ -14,12 +14,13 @@ Invariants:
       the whole dimension, or 0 where the dimension has size 1.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.
+    - An assignment with ``guards`` has an ``acc`` or a ``base``: what an iteration leaves out keeps what was there.
     - ``acc_dtype`` is the type a reduction accumulates in; the tensor's own type is what it is rounded to.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
@@ -104,15 +105,14 @@ class Tensor:
 
 @record
 class Read:
-    """One operand: a value and an index per dimension.
+    """One operand: a value and an index per dimension; the element is 0 where one of the ``guards`` does not hold.
 
-    ``outside`` says what an index that leaves its dimension does: ``never`` (it cannot), ``zero`` (the element is 0)
-    or ``skip`` (the iteration does not count).
+    Wherever the guards of the read and of its assignment hold, the index is inside the dimensions.
     """
 
     value: int
     index: tuple[Affine, ...]
-    outside: str = "never"
+    guards: tuple[Within, ...] = ()
 
 
 @record
@@ -129,6 +129,7 @@ class Assignment:
 
     With a ``base``, the tensor is that value with the elements at ``target`` stored anew, or accumulated into where
     there is an ``acc``: what one assignment cannot write alone (diagonals, parts of a concatenation).
+    An iteration in which one of the ``guards`` does not hold is left out: it stores and accumulates nothing.
     ``operands`` numbers the reads as they are written; empty where that is their order.
     """
 
@@ -144,6 +145,7 @@ class Assignment:
     span: Span
     base: int | None = None
     operands: tuple[int, ...] = ()
+    guards: tuple[Within, ...] = ()
 
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: constants are operands, but no reads."""

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError, ShapeError
+from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.projections import Loop, Projection
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, Within, inside, walks
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
 from ilang.core.ir.syntax import Schedule
@@ -89,11 +89,9 @@ class Assembly:
         """The nodes of an operation whose projections are known; ``number`` gets its value.
 
         Raises:
-            ShapeError: E0522. ElementTypeError: E06.
+            ElementTypeError: E06.
         """
-        leaves = any(len(node.operands) in each.beyond for each in projections)
-        made = self._cropped if leaves else self._made
-        self.number[value] = made(node, dims, projections)
+        self.number[value] = self._made(node, dims, projections)
 
     def _made(self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]) -> int:
         work = _Work(node, tuple(dims), tuple(projections))
@@ -105,62 +103,11 @@ class Assembly:
             raise _in_steps(node, node.schedule)
         return self._assembled(work, parts)
 
-    def _cropped(
-        self, node: Operation, dims: Sequence[int], projections: Sequence[Projection]
-    ) -> int:
-        """What is written outside the result is left out: it goes to the margins of a larger tensor."""
-        if node.schedule is not None:
-            raise _in_steps(node, node.schedule)
-        before, grown = [], []
-        for dim, size in enumerate(dims):
-            low, high = self._reach(node, [each.target[dim] for each in projections], projections)
-            extent = self.fixed(size)
-            if extent is None:
-                raise _outside(node)
-            before.append(-low)
-            grown.append(self.size_of(Loop("o", max(extent, high + 1) - low)))
-        moved = [
-            replace(each, target=tuple(map(_moved, each.target, before))) for each in projections
-        ]
-        number = self._made(node, grown, moved)
-        walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
-        place = {dim: n for n, dim in enumerate(walked)}
-        index = [walks(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))]
-        dtype = self.tensors[number].dtype
-        made = shaped.Assignment(
-            tuple(graph.Axis(f"o{dim}", None, node.span) for dim in walked),
-            tuple(dims[dim] for dim in walked),
-            tuple(index),
-            (shaped.Read(number, tuple(map(_moved, index, before))),),
-            Operand(0, dtype),
-            None,
-            dtype,
-            None,
-            f"inside of {node.text}",
-            node.span,
-        )
-        return self.add(made, dtype, dims)
-
-    def _reach(
-        self, node: Operation, indices: Sequence[Affine], projections: Sequence[Projection]
-    ) -> tuple[int, int]:
-        """The least and the largest value of the indices of a dimension of the result, 0 among them."""
-        low = high = 0
-        for index, projection in zip(indices, projections, strict=True):
-            least = most = index.offset
-            for coefficient, axis in index.terms:
-                extent = projection.loops[axis].extent
-                if extent is None or index.sizes:
-                    raise _outside(node)
-                reach = coefficient * max(0, extent - 1)
-                least, most = least + min(0, reach), most + max(0, reach)
-            low, high = min(low, least), max(high, most)
-        return low, high
-
     def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
         """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
         delivered: list[Scalar] = [Constant(0) for _ in node.operands]
         reads: list[shaped.Read] = []
+        skipped: list[Within] = []
         for operand, index in projection.reads:
             source = node.operands[operand]
             if source in self.constants:
@@ -168,16 +115,17 @@ class Assembly:
             else:
                 number = self.number[source]
                 delivered[operand] = Operand(len(reads), self.tensors[number].dtype)
-                outside = "never"
+                leaving: tuple[Within, ...] = ()
                 if operand in projection.beyond:
-                    outside = "skip" if node.acc != "+" else "zero"
-                reads.append(shaped.Read(number, index, outside))
+                    leaving = inside(index, self.tensors[number].dims)
+                skipped += leaving if node.acc != "+" else ()
+                reads.append(shaped.Read(number, index, leaving if node.acc == "+" else ()))
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
         kept = {axis for index in projection.target for _, axis in index.terms}
         loops = list(projection.loops)
-        if len(kept) == len(loops) and any(read.outside == "skip" for read in reads):
+        if len(kept) == len(loops) and skipped:
             loops.append(Loop("once", 1))  # a maximum of what is read, or of nothing
         acc = node.acc if len(kept) < len(loops) else None
         typed, dtype = reduced_scalar(scalar, acc, delivered, node.span)
@@ -197,6 +145,7 @@ class Assembly:
                 for operand, _ in projection.reads
                 if node.operands[operand] not in self.constants
             ),
+            guards=tuple(skipped),
         )
 
     def _type(self, node: Operation) -> str:
@@ -228,11 +177,15 @@ class Assembly:
         once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
         held = dtype if all(once) else accumulator(node.acc, dtype)
         number = self.filled(_neutral(node.acc, held), work.dims, f"{START}{node.text}", node.span)
-        for part, alone in zip(parts, once, strict=True):
+        for projection, part, alone in zip(work.projections, parts, once, strict=True):
             made = self._reduced_first(part) if part.acc is not None else part
             scalar = made.scalar if _dtype_of(made) == held else Convert(made.scalar, held)
             acc = None if alone else node.acc
-            stored = replace(made, scalar=scalar, acc=acc, acc_dtype=held, base=number)
+            leaves = len(node.operands) in projection.beyond
+            guards = made.guards + (inside(made.target, work.dims) if leaves else ())
+            stored = replace(
+                made, scalar=scalar, acc=acc, acc_dtype=held, base=number, guards=guards
+            )
             number = self.add(stored, held, work.dims)
         if held == dtype:
             return number
@@ -257,6 +210,7 @@ class Assembly:
             acc=None,
             schedule=None,
             operands=(),
+            guards=(),
         )
 
 
@@ -283,19 +237,6 @@ def _in_steps(node: Operation, schedule: Schedule) -> ScheduleError:
         "leave the schedule out: the compiler chooses one for each",
         [Label(node.span, "a concatenation, a window of the result or a fixed index there")],
     )
-
-
-def _moved(index: Affine, by: int) -> Affine:
-    """An index further on, in a dimension that it need not walk as a whole."""
-    return Affine(index.terms, index.offset + by, True, index.sizes)
-
-
-def _outside(node: Operation) -> ShapeError:
-    message = (
-        f"`{node.text}` may write outside its result, and by how much is known at run time only"
-    )
-    help_line = "read through the window instead of writing through it, or use ilang.tensor, which knows every size"
-    return ShapeError("E0522", message, node.span, help_line)
 
 
 def _unreduced(projection: Projection) -> Projection:

@@ -18,7 +18,7 @@ from ilang.core.infer.fit import fit_shaped
 from ilang.core.infer.projections import Loop, Measure, Specified
 from ilang.core.infer.ranks import Ranks, infer_ranks
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import MEMORY_ORDER
 from ilang.core.ir.scalar import Constant, Operand, Scalar
@@ -220,14 +220,16 @@ class _Shaping(Assembly):
         delivered: list[Scalar] = []
         reads: list[shaped.Read] = []
         operands: list[int] = []
+        guards: list[Within] = []
         for operand, read in enumerate(node.reads):
             if read.value in self.constants:
                 delivered.append(self.constants[read.value])
                 continue
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
-            outside = self.extents.outside(value, read)
-            reads.append(shaped.Read(source, read.index, outside))
+            leaving = self.extents.guards(value, read)
+            guards += leaving if read.skips else ()
+            reads.append(shaped.Read(source, read.index, () if read.skips else leaving))
             operands.append(operand)
         scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
         result = shaped.Assignment(
@@ -242,6 +244,7 @@ class _Shaping(Assembly):
             node.text,
             node.span,
             operands=tuple(operands) if len(operands) < len(node.reads) else (),
+            guards=tuple(guards),
         )
         self._add(value, result, dtype)
 

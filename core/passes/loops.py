@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.affine import Affine, Within, inside, walks
 from ilang.core.ir.nest import Loop, Nest, Scheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.shaped import Assignment, Read
@@ -173,23 +173,13 @@ class Loops:
         scope.block.append(kernel.If(within, bodies[0], bodies[1]))
 
     def _count(self, frame: Frame, body: Block, step: kernel.Statement) -> None:
-        """Add a step of a reduction, under a condition where an iteration may not count."""
-        within = tuple(
-            condition
-            for read in frame.node.reads
-            if read.outside == "skip"
-            for condition in self._inside_of(frame, read)
-        )
+        """Add what an iteration does, where the guards of the assignment hold."""
+        within = self._guarded(frame, frame.node.guards)
         body.append(kernel.If(within, (step,)) if within else step)
 
-    def _inside_of(self, frame: Frame, read: Read) -> tuple[Within, ...]:
-        """That the affine indices of a read are inside its dimensions."""
-        dims = self.shaped.tensors[read.value].dims
-        return tuple(
-            Within(self._indexed(frame, index), size)
-            for index, size in zip(read.index, dims, strict=True)
-            if index.terms and not index.is_whole()
-        )
+    def _guarded(self, frame: Frame, guards: tuple[Within, ...]) -> tuple[Within, ...]:
+        """Guards over axes as conditions on loop variables."""
+        return tuple(replace(guard, index=self._indexed(frame, guard.index)) for guard in guards)
 
     def _accumulated(self, frame: Frame, acc: Scalar, dtype: str | None = None) -> Scalar:
         """The accumulator, of its own type unless another is given, after one more iteration."""
@@ -248,6 +238,10 @@ class Loops:
             return Local(place.local, dtype)
         assert place.buffer is not None
         load = Load(place.buffer, self._at(frame, place, read.index), dtype)
-        if read.outside != "zero" or place.copy:
+        guards = read.guards
+        if guards and place.copy:  # a copy has 0 outside the dimensions
+            held = inside(read.index, self.shaped.tensors[read.value].dims)
+            guards = tuple(guard for guard in guards if guard not in held)
+        if not guards:
             return load
-        return Select(self._inside_of(frame, read), load, Constant(0, dtype), dtype)
+        return Select(self._guarded(frame, guards), load, Constant(0, dtype), dtype)

@@ -161,8 +161,11 @@ class _Lowering(Running):
             yield from self._stage_inside(frame, loop)
         if reduced:
             yield from self._reduction(frame, scope, own[leading:])
-        elif node.base is None or node.acc is None:
-            self._write(frame, scope.block, self._value(frame))
+        elif node.acc is None:
+            stored: Block = []
+            self._write(frame, stored, self._value(frame))
+            for step in stored:
+                self._count(frame, scope.block, step)
         else:
             self._accumulate(frame, scope.block)
         for loop in reversed(opened):

@@ -167,7 +167,7 @@ class _Planning:
         if source is None or state is None:
             return None
         names = mapping(self.copies.node(source.copy), read)
-        plain = read.outside == "never"
+        plain = not read.guards
 
         def moved(table: dict[int, Axes]) -> dict[int, Axes]:
             nonlocal plain
@@ -308,7 +308,7 @@ class _Planning:
         pairs = self.copies.found[number].sources[result].pairs
         names = {**mapping(made, result), **pairs}
         inside = set(made.reduced_axes()) - set(pairs)
-        return read.outside == taken.outside == "never" and all(
+        return not (read.guards or taken.guards or made.guards) and all(
             theirs.axis() in inside
             or (theirs.axis() in names and names[theirs.axis() or 0] == ours.axis())
             for theirs, ours in zip(taken.index, read.index, strict=True)
@@ -351,7 +351,7 @@ class _Planning:
         if node.acc != "+":
             says = OPS[node.acc or "+"].reduction_says
             raise self._refused(number, state, f"takes the {says} of what is made of it")
-        if any(read.outside == "skip" for read in node.reads):
+        if node.guards:
             raise self._refused(number, state, "leaves out iterations")
         for partial, axes in state.all().items():
             made = copies.node(partial)
