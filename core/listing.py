@@ -11,6 +11,7 @@ from typing import assert_never
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -218,8 +219,16 @@ class _Loops:
                         yield f"{inside}{self._head(loop)} added in f64"
                         inside += "  "
                     yield from self.lines(s.edge, inside)
+                case Transpose():
+                    yield from self._transpose(s, indent)
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:
+        """The loops of a copy in squares."""
+        past = f", past the caches from {s.stream_from >> 20} MiB" if s.stream_from else ""
+        yield f"{indent}{self._head(s.loops)} in squares{past}"
+        yield from self.lines(s.loops.body, indent + "  ")
 
     def _head(self, loop: For) -> str:
         """The loop and how often it runs."""

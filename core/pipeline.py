@@ -281,6 +281,16 @@ STEPS = (
         loops_text,
     ),
     Step(
+        "core/passes/cpu/transposes.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "copies that transpose",
+        _later("passes.cpu.transposes", "kernel_to_transposes"),
+        _later("check.kernel", "verify"),
+        "loops",
+        loops_text,
+    ),
+    Step(
         "core/passes/kernel_to_threads.py",
         "kernel",
         "core/ir/kernel.py",

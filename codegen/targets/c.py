@@ -39,6 +39,7 @@ from ilang.codegen.targets.cfamily import (
 )
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES, FLOATS, INTEGERS
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -53,7 +54,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, Local, walk
-from ilang.core.passes.transposing import Transposing, transposing
 
 INCLUDES = (
     "#include <math.h>",
@@ -89,8 +89,8 @@ def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Ite
     for helper in sorted(helpers - cmath.NAMES):
         yield from _helper(helper)
     copied = [copy for emission in emissions for copy in emission.transposed()]
-    moved = sorted({copy.load.dtype for copy, _ in copied})
-    short = {copy.load.dtype for copy, is_short in copied if is_short}
+    moved = sorted({copy.dtype for copy in copied})
+    short = {copy.dtype for copy in copied if copy.short}
     vectors = sorted(
         {name for emission in emissions for name in emission.vectors()}
         | {(dtype, c_transpose.lanes_in(dtype), "") for dtype in moved}
@@ -140,21 +140,16 @@ class _Emission:
         """The vector types that tiles use, and the functions on them."""
         return {helper for text in self.tiles.values() for helper in text.helpers()}
 
-    def transposed(self) -> list[tuple[Transposing, bool]]:
-        """What is copied transposing, and whether its rows are known to be shorter than a vector."""
-        return [(copy, c_transpose.is_short(self.program, copy)) for copy in self._copies()]
-
-    def _copies(self) -> list[Transposing]:
-        """The loops that copy, transposing."""
-        inside = [s for kernel in self.program.kernels for s in statements_within(kernel.body)]
-        loops = [s for s in inside if isinstance(s, For)]
-        return [copy for loop in loops for copy in transposing(self.program, loop)]
+    def transposed(self) -> list[Transpose]:
+        """The copies that transpose."""
+        inside = (s for kernel in self.program.kernels for s in statements_within(kernel.body))
+        return [s for s in inside if isinstance(s, Transpose)]
 
     def helpers(self) -> set[str]:
         """The helper functions that the kernels call."""
-        copies = self._copies()
+        copies = self.transposed()
         found = {"min_i64", "past"} if copies else set()
-        moved = {id(copy.inner) for copy in copies}
+        moved = {s for copy in copies for s in statements_within((copy.loops,))}
         for kernel in self.program.kernels:
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
@@ -171,7 +166,7 @@ class _Emission:
                     found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For):
                     found |= self._of_loop(s)
-                if isinstance(s, For) and id(s) not in moved and self.fetching.rows(s):
+                if isinstance(s, For) and s not in moved and self.fetching.rows(s):
                     found |= {"min_i64", "fetch"}
         return found
 
@@ -294,6 +289,8 @@ class _Emission:
                 yield indent + spelling.update(spelling.local(s.variable), s.value)
             case Tile():
                 yield from self._tile(s, functions, indent)
+            case Transpose():
+                yield indent + c_transpose.call(s, spelling)
             case Store():
                 yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
 
@@ -365,12 +362,6 @@ class _Emission:
 
     def _for(self, loop: For, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
-        copies = transposing(self.program, loop)
-        for copy in copies:
-            function, *arguments = c_transpose.call(self.program, copy, spelling)
-            yield f"{indent}{function}({', '.join(arguments)});"
-        if copies:
-            return
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
         first, whole = f"int64_t {name} = 0", size
         if loop.rest is not None:

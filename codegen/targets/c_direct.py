@@ -23,8 +23,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.rewriting import accesses, walked_index
-from ilang.core.passes.transposing import step_of
+from ilang.core.passes.rewriting import accesses, step_of, walked_index
 from ilang.core.record import record
 
 

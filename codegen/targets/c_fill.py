@@ -18,8 +18,7 @@ from ilang.codegen.targets.cfamily import variables_of
 from ilang.core.ir.affine import walks
 from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.rewriting import parts_of, walked_index
-from ilang.core.passes.transposing import step_of
+from ilang.core.passes.rewriting import parts_of, step_of, walked_index
 from ilang.core.record import replace
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.targets.c_tile import TileText
 from ilang.codegen.targets.cfamily import Variables, variables_of
 from ilang.core.ir.affine import Within, walks
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.passes.rewriting import parts_of
@@ -94,6 +95,8 @@ def _stores(
             yield s, around
         elif isinstance(s, For):
             yield from _stores(s.body, buffer, (*around, (s, False)))
+        elif isinstance(s, Transpose):
+            yield from _stores((s.loops,), buffer, around)
         elif isinstance(s, If):
             yield from _stores(s.body, buffer, (*around, (s, False)))
             yield from _stores(s.otherwise, buffer, (*around, (s, True)))
@@ -166,7 +169,7 @@ def _before(
     """A block with other statements before one of its own, at whatever depth that is."""
     out: list[Statement] = []
     for s in body:
-        if s is first:
+        if s is first or (isinstance(s, Transpose) and s.loops is first):
             out += [*clearing, s]
         elif isinstance(s, For):
             out.append(replace(s, body=_before(s.body, first, clearing)))

@@ -19,6 +19,7 @@ from ilang.codegen.targets.c_tile import late_name
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -307,7 +308,7 @@ def _together(program: Program, loop: For) -> list[For]:
             break
         if program.sizes[inner.size].fixed == 0:
             break
-        if not any(isinstance(s, (For, Tile)) for s in inner.body):
+        if not any(isinstance(s, (For, Tile, Transpose)) for s in inner.body):
             break
         found.append(inner)
     return found
@@ -325,7 +326,7 @@ def _nests(loop: For) -> Iterator[tuple[list[int], float]]:
             size = s.rest.size if whole and s.rest is not None else s.size
             around = [(v, n) for v, n in around if not whole or v not in outer]
             around.append((s.variable, size))
-            if not any(isinstance(inner, (For, If, Tile)) for inner in s.body):
+            if not any(isinstance(inner, (For, If, Tile, Transpose)) for inner in s.body):
                 yield [n for _, n in around], scale * _weight(s.body)
         elif isinstance(s, Tile):
             around = [*around, *((loop.variable, loop.size) for loop in s.blocks)]
@@ -353,6 +354,8 @@ def _blocks(s: Statement) -> tuple[Sequence[Statement], ...]:
             return s.body, s.otherwise
         case Tile():
             return s.body, s.edge
+        case Transpose():
+            return ((s.loops,),)
         case _:
             return ()
 

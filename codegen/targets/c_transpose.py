@@ -10,20 +10,14 @@ columns, a whole cache line of the result at a time. ``past`` asks for stores pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ilang.codegen.targets.c_registers import VECTOR_BYTES
 from ilang.codegen.targets.c_vector import vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import For, Program
-from ilang.core.passes.transposing import Transposing, step_of
-from ilang.core.record import replace
-
-STREAM_FROM = 32 << 20
-"""Bytes of a result from which it is written past the caches."""
+from ilang.core.ir.cpu import Strided, Transpose, Trips
 
 
 def lanes_in(dtype: str) -> int:
@@ -31,62 +25,41 @@ def lanes_in(dtype: str) -> int:
     return VECTOR_BYTES // BYTES[dtype]
 
 
-def is_short(program: Program, copy: Transposing) -> bool:
-    """Whether the rows of a result, such as those of a tile, are known to be shorter than the longest vectors."""
-    fixed = program.sizes[copy.inner.size].fixed
-    return fixed is not None and fixed < lanes_in(copy.load.dtype)
-
-
-def call(program: Program, copy: Transposing, spelling: Spelling) -> tuple[str, ...]:
-    """The function and the arguments that copy: see ``helper``."""
-    variables = {copy.outer.variable, copy.inner.variable}
-    store, load = copy.store, copy.load
-    target, source = program.buffers[store.buffer], program.buffers[load.buffer]
-    return (
-        f"transpose_{load.dtype}",
-        identifier(target.name),
-        spelling.position(store.buffer, [_start(part, variables) for part in store.index]),
-        _stride(program, store.buffer, store.index, copy.outer.variable, spelling),
-        identifier(source.name),
-        spelling.position(load.buffer, [_start(part, variables) for part in load.index]),
-        _stride(program, load.buffer, load.index, copy.inner.variable, spelling),
-        _extent(copy.inner, spelling),
-        _extent(copy.outer, spelling),
-        _past(program, store.buffer, spelling),
+def call(copy: Transpose, spelling: Spelling) -> str:
+    """The call of the function that copies: see ``helper``."""
+    words = (
+        *_strided(copy.target, spelling),
+        *_strided(copy.source, spelling),
+        _trips(copy.rows, spelling),
+        _trips(copy.columns, spelling),
+        _past(copy, spelling),
     )
+    return f"transpose_{copy.dtype}({', '.join(words)});"
 
 
-def _extent(loop: For, spelling: Spelling) -> str:
-    whole = spelling.size(loop.size)
-    return whole if loop.rest is None else f"min_i64({whole}, {spelling.rest(loop.rest)})"
-
-
-def _start(part: Affine, variables: set[int]) -> Affine:
-    """An index where some loops start."""
-    return replace(part, terms=tuple(term for term in part.terms if term[1] not in variables))
-
-
-def _stride(
-    program: Program, buffer: int, index: Sequence[Affine], variable: int, spelling: Spelling
-) -> str:
-    """How many elements an iteration of a loop goes on in a buffer."""
-    dims = program.buffers[buffer].dims
+def _strided(at: Strided, spelling: Spelling) -> tuple[str, str, str]:
+    """A buffer, the position of the first element, and how many elements there are to the next."""
     words = []
-    for d, part in enumerate(index):
-        step = step_of(part, variable)
-        if step:
-            factors = [str(step)] if step != 1 or d == len(index) - 1 else []
-            words.append(" * ".join([*factors, *(spelling.size(n) for n in dims[d + 1 :])]))
-    return " + ".join(words) or "0"
+    for product in at.stride:
+        factors = [str(product.factor)] if product.factor != 1 or not product.sizes else []
+        words.append(" * ".join([*factors, *map(spelling.size, product.sizes)]))
+    name = identifier(spelling.program.buffers[at.buffer].name)
+    return name, spelling.position(at.buffer, at.first), " + ".join(words) or "0"
 
 
-def _past(program: Program, number: int, spelling: Spelling) -> str:
+def _trips(trips: Trips, spelling: Spelling) -> str:
+    """How many rows or columns there are."""
+    whole = spelling.size(trips.size)
+    return whole if trips.rest is None else f"min_i64({whole}, {spelling.rest(trips.rest)})"
+
+
+def _past(copy: Transpose, spelling: Spelling) -> str:
     """Whether a result is too large to stay in the caches."""
-    buffer = program.buffers[number]
-    if buffer.role != "output":
+    if not copy.stream_from:
         return "0"
-    words = " * ".join(f"(double){spelling.size(n)}" for n in buffer.dims)
-    return f"{words} * {BYTES[buffer.dtype]} >= {STREAM_FROM}"
+    dims = spelling.program.buffers[copy.target.buffer].dims
+    words = " * ".join(f"(double){spelling.size(n)}" for n in dims)
+    return f"{words} * {BYTES[copy.dtype]} >= {copy.stream_from}"
 
 
 PAST = (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ilang.codegen.targets.cfamily import strides
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -19,7 +20,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
-from ilang.core.passes.transposing import transposing
 from ilang.core.record import record
 
 
@@ -99,6 +99,9 @@ class _Mentions:
                 self._scalar(s.value)
             case Fold():
                 self.locals.add(s.variable)
+            case Transpose():
+                if s.stream_from:  # it may go past the caches, by its size
+                    self.sizes |= set(self.program.buffers[s.target.buffer].dims)
             case Store():
                 self.written.add(s.buffer)
                 self._element(s.buffer, s.index)
@@ -115,10 +118,6 @@ class _Mentions:
         if loop.stretch is not None:
             self.sizes.add(loop.stretch.count)
             self.variables.add(loop.stretch.block)
-        for copy in transposing(self.program, loop):
-            buffer = self.program.buffers[copy.store.buffer]
-            if buffer.role == "output":  # it may go past the caches, by its size
-                self.sizes |= set(buffer.dims)
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):

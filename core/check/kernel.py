@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ilang.core.check import cpu
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -75,6 +77,9 @@ class _Verifier:
                     )
                 case Tile():
                     self._opened(s.blocks, (s.body, s.edge))
+                case Transpose():
+                    self.block((s.loops,))
+                    cpu.transpose(self.program, s, self._demand)
                 case Store():
                     self._scalar(s.value)
                     self._index(s.buffer, s.index)

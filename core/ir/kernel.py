@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Size
 from ilang.core.record import record
@@ -155,7 +156,7 @@ class Tile:
     first: tuple[int, ...] = ()
 
 
-Statement = For | If | Define | Change | Store | Fold | Tile
+Statement = For | If | Define | Change | Store | Fold | Tile | Transpose
 
 
 @record
@@ -222,6 +223,8 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
         if isinstance(s, Tile):
             stack.extend((*s.blocks, *reversed(s.edge)))
             stack.extend(() if s.fill is None else (s.fill,))
+        if isinstance(s, Transpose):
+            stack.append(s.loops)
         if isinstance(s, If):
             stack.extend(reversed(s.otherwise))
         if isinstance(s, (For, If, Tile)):

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from math import gcd, prod
 
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -35,7 +36,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.passes.rewriting import accesses
-from ilang.core.passes.transposing import transposing
 from ilang.core.record import replace
 
 MOST_LEVELS = 3
@@ -84,7 +84,6 @@ class _Marking:
             wanted
             and not once
             and loop.stretch is None
-            and not transposing(self.program, loop)
             and self._pays(loop, alone)
             and self._is_independent(loop)
         )
@@ -95,7 +94,7 @@ class _Marking:
 
     def _pays(self, loop: For, alone: bool) -> bool:
         """Whether a loop may have much to do."""
-        if not alone and not any(isinstance(s, (For, Tile)) for s in loop.body):
+        if not alone and not any(isinstance(s, (For, Tile, Transpose)) for s in loop.body):
             return False
         return any(
             None in extents or LEAST_ITERATIONS <= prod(extent or 0 for extent in extents)
@@ -110,6 +109,7 @@ class _Marking:
             opened = (s,) if isinstance(s, For) else s.blocks if isinstance(s, Tile) else ()
             here = [*around, *(self.extents[inner.variable] for inner in opened)]
             inside = s.body if isinstance(s, (For, If, Tile)) else ()
+            inside = (s.loops,) if isinstance(s, Transpose) else inside
             yield here
             stack.extend((inner, here) for inner in inside)
 

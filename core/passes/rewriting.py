@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -62,11 +63,27 @@ def walked(s: Statement, walks: Walks) -> Statement:
             return replace(s, body=body, edge=edge, blocks=opened)
         case Fold():
             return s
+        case Transpose():
+            loops = walked(s.loops, walks)
+            assert isinstance(loops, For)
+            rows, columns = (
+                replace(end, rest=walked_rest(end.rest, walks)) for end in (s.rows, s.columns)
+            )
+            target, source = (
+                replace(at, first=tuple(walked_index(index, walks) for index in at.first))
+                for at in (s.target, s.source)
+            )
+            return replace(s, loops=loops, target=target, source=source, rows=rows, columns=columns)
 
 
 def walked_rest(rest: Rest | None, walks: Walks) -> Rest | None:
     """What is left of a dimension, for other indices."""
     return None if rest is None else replace(rest, start=walked_index(rest.start, walks))
+
+
+def step_of(part: Affine, variable: int) -> int:
+    """What an iteration of a loop adds to an index."""
+    return sum(c for c, v in part.terms if v == variable)
 
 
 def walked_index(index: Affine, walks: Walks) -> Affine:

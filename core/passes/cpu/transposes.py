@@ -1,0 +1,133 @@
+"""Make copies that run along one dimension of what they read and along another of what they write statements.
+
+Example:
+    in:   for j1: for i: out[j1,i] = in0[i,j1]
+    out:  transpose n_i rows of n_j columns from in0[0,0] (stride n_j) to out[0,0] (stride n_i)
+
+A target moves such elements in squares, a vector of each row at a time. Loops that do several such copies, and nothing
+else, become a statement for each. Threads share the loops around them, so this comes before loops are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
+from ilang.core.ir.kernel import For, If, Program, Statement, Store
+from ilang.core.ir.scalar import Load
+from ilang.core.ir.shaped import FEW
+from ilang.core.passes.rewriting import step_of
+from ilang.core.record import replace
+
+MOVED = frozenset({"f32", "f64", "i32", "i64"})
+"""Element types whose squares are transposed: what an input of bool has is no bool yet."""
+VECTOR_BYTES = 64
+"""Bytes of the widest vectors."""
+STREAM_FROM = 32 << 20
+"""Bytes of a result from which it is written past the caches."""
+
+
+def kernel_to_transposes(program: Program) -> Program:
+    """The program with a statement for each copy that transposes."""
+    kernels = tuple(
+        replace(kernel, body=_block(program, kernel.body)) for kernel in program.kernels
+    )
+    return replace(program, kernels=kernels)
+
+
+def _block(program: Program, body: Sequence[Statement]) -> tuple[Statement, ...]:
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, For):
+            copies = _copies(program, s)
+            out += copies or [replace(s, body=_block(program, s.body))]
+        elif isinstance(s, If):
+            parts = (_block(program, part) for part in (s.body, s.otherwise))
+            out.append(If(s.within, *parts))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _copies(program: Program, loop: For) -> list[Transpose]:
+    """The copies that a loop and those inside it are, if they only copy, each transposing; else none."""
+    copies: list[tuple[For, Store, Load]] = []
+    for inner in loop.body:
+        if not isinstance(inner, For):
+            return []
+        for s in inner.body:
+            if not isinstance(s, Store) or not isinstance(s.value, Load):
+                return []
+            copies.append((inner, s, s.value))
+    written = {store.buffer for _, store, _ in copies}
+    if any(load.buffer in written for _, _, load in copies):
+        return []
+    if not all(_transposes(program, (loop, inner), store, load) for inner, store, load in copies):
+        return []
+    return [_transpose(program, (loop, inner), store, load) for inner, store, load in copies]
+
+
+def _transposes(program: Program, loops: tuple[For, For], store: Store, load: Load) -> bool:
+    """Whether it is a copy of many elements that vectors hold, along one dimension and along another."""
+    outer, inner = loops
+    if any(x.role or x.lanes > 1 or x.stretch is not None or _is_few(program, x) for x in loops):
+        return False
+    if inner.rest is not None and outer.variable in {v for _, v in inner.rest.start.terms}:
+        return False
+    return (
+        load.dtype in MOVED
+        and _runs_along(store.index, inner, outer)
+        and _runs_along(load.index, outer, inner)
+    )
+
+
+def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:
+    """Whether a loop walks the last dimension, element by element, and nothing else; the other not that one."""
+    steps = [step_of(part, loop.variable) for part in index]
+    return (
+        bool(steps)
+        and steps[-1] == 1
+        and not any(steps[:-1])
+        and not step_of(index[-1], other.variable)
+    )
+
+
+def _is_few(program: Program, loop: For) -> bool:
+    fixed = program.sizes[loop.size].fixed
+    return fixed is not None and fixed < FEW
+
+
+def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Load) -> Transpose:
+    """The statement for one store of the inner one of two loops."""
+    outer, inner = loops
+    variables = {loop.variable for loop in loops}
+    fixed = program.sizes[inner.size].fixed
+    return Transpose(
+        replace(outer, body=(replace(inner, body=(store,)),)),
+        _strided(program, store.buffer, store.index, outer, variables),
+        _strided(program, load.buffer, load.index, inner, variables),
+        Trips(inner.size, inner.rest),
+        Trips(outer.size, outer.rest),
+        load.dtype,
+        fixed is not None and fixed < VECTOR_BYTES // BYTES[load.dtype],
+        STREAM_FROM if program.buffers[store.buffer].role == "output" else 0,
+    )
+
+
+def _strided(
+    program: Program, buffer: int, index: Sequence[Affine], loop: For, variables: set[int]
+) -> Strided:
+    """Where two loops start in a buffer, and how many elements an iteration of one of them goes on."""
+    first = tuple(
+        replace(part, terms=tuple(term for term in part.terms if term[1] not in variables))
+        for part in index
+    )
+    dims = program.buffers[buffer].dims
+    stride = tuple(
+        Product(step, tuple(dims[d + 1 :]))
+        for d, part in enumerate(index)
+        if (step := step_of(part, loop.variable))
+    )
+    return Strided(buffer, first, stride)
