@@ -120,7 +120,8 @@ def drawn(letters: Sequence[str], dtype: str, numbers: random.Random) -> list[Ar
 @pytest.mark.parametrize(
     ("mode", "dtype"),
     [
-        *(("sanitized", "float32"), ("fast", "float64"), ("baseline", "float64")),
+        *(("sanitized", "float32"), ("fast", "float32"), ("fast", "float64")),
+        *(("baseline", "float64"), ("threads", "float32")),
         pytest.param("avx2", "float32", marks=native.needs_avx2),
     ],
 )
