@@ -48,7 +48,7 @@ demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py
 
 test: $(READY)
-	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS)
+	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff format --check .

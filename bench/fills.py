@@ -21,8 +21,8 @@ from time import perf_counter
 import numpy as np
 
 from bench.workloads import PROGRAMS, QUICK, Array, arrays_of
-from ilang.codegen.arguments import SUPPORTED, outputs_of
-from ilang.codegen.load import NO_SPACE, Compiled, argument, interface_of
+from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of
+from ilang.codegen.runtime.load import NO_SPACE, Compiled, argument, interface_of
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph

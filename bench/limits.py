@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench.workloads import BYTES, Workload
-from ilang.codegen.toolchain import OPENMP, find_compiler
+from ilang.codegen.runtime.toolchain import OPENMP, find_compiler
 
 SOURCE = Path(__file__).with_name("limits.c")
 FLAGS = (

@@ -1,1 +1,1 @@
-"""Kernels to text, and text to running code."""
+"""Kernels to text (`targets`), to projects (`project`), to running code (`runtime`)."""

@@ -49,7 +49,7 @@ class Error(Exception):
     """Base of every failure this package raises for a mistake in a program, its data, or its surroundings.
 
     Attributes: ``code`` (stable, like ``E0103``), ``message`` (one sentence), ``span`` (the place in the text, or
-    None), ``help`` (what to do, or None), ``labels`` (further places).
+    None), ``help`` (what to do, or None), ``labels`` (further places), ``others`` (further errors of the same file).
     """
 
     status = 1
@@ -64,16 +64,19 @@ class Error(Exception):
         labels: Sequence[Label] = (),
     ) -> None:
         """Build the error; ``span`` is the first place to underline, ``labels`` further ones."""
+        message = encodable(message)
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.span = span
-        self.help = help
+        self.help = help if help is None else encodable(help)
         self.labels = tuple(labels)
+        self.others: tuple[Error, ...] = ()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors survive copying and pickling: a worker process hands them to its caller."""
-        return type(self), (self.code, self.message, self.span, self.help, self.labels)
+        given = (self.code, self.message, self.span, self.help, self.labels)
+        return type(self), given, {"others": self.others}
 
     def __str__(self) -> str:
         """The whole diagnostic without color, as the command line prints it."""
@@ -95,7 +98,8 @@ class ScheduleError(Error):
 
     def __reduce__(self) -> tuple[object, ...]:
         """As any error, with what would be legal."""
-        return *super().__reduce__(), {"fix": self.fix}
+        given = (self.code, self.message, self.span, self.help, self.labels)
+        return type(self), given, {"others": self.others, "fix": self.fix}
 
 
 class ModuleError(Error):
@@ -137,6 +141,13 @@ def visible(text: str) -> str:
     return "".join(c if _is_plain(c) else _escape(c) for c in text)
 
 
+def encodable(text: str) -> str:
+    """Text that every encoding of Unicode takes: lone surrogates, as file names may have them, are escaped."""
+    if text.isascii():
+        return text
+    return "".join(_escape(c) if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
 def _is_plain(c: str) -> bool:
     return " " <= c <= "~" or (
         c > "\u00a0" and unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
@@ -152,9 +163,25 @@ def _escape(c: str) -> str:
     return f"\\u{{{code:x}}}"
 
 
+def counted(count: int, word: str) -> str:
+    """A number of things: ``1 input``, ``2 inputs``, ``no inputs``."""
+    return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
+
+
 def shorten(text: str, limit: int = LONGEST_MESSAGE) -> str:
     """Text cut to a limit, with an ellipsis where something was left out."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def gathered(errors: Sequence[Error]) -> Error:
+    """The first of several errors, which brings the others with it; one that says the same again is left out."""
+    distinct: dict[tuple[object, ...], Error] = {}
+    for error in errors:
+        place = None if error.span is None else (error.span.start, error.span.end)
+        distinct.setdefault((error.code, error.message, place), error)
+    first, *others = distinct.values()
+    first.others = (*first.others, *others)
+    return first
 
 
 def plain(error: Error) -> str:
@@ -234,16 +261,21 @@ def as_object(error: Error) -> dict[str, object]:
     return {
         "code": error.code,
         "message": error.message,
-        "file": None if span is None else span.source.name,
+        "file": None if span is None else encodable(span.source.name),
         "line": None if span is None else span.line_number(),
         "column": None if span is None else span.column(),
         "length": None if span is None else max(1, span.end - span.start),
         "labels": [
-            {"line": at.span.line_number(), "column": at.span.column(), "text": at.text}
+            {
+                "line": at.span.line_number(),
+                "column": at.span.column(),
+                "text": encodable(at.text),
+            }
             for at in error.labels
         ],
         "help": error.help,
         **fixed,
+        **({"others": [as_object(other) for other in error.others]} if error.others else {}),
     }
 
 
@@ -256,12 +288,14 @@ def _place(span: Span) -> dict[str, object]:
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """The candidate most like ``word`` (edit distance at most a third of its length, at least 1), or None."""
+    """The candidate most like ``word`` (edit distance at most a third of its length, at least 1), or None.
+
+    A single letter is like itself alone, in the other case.
+    """
     best: tuple[int, str] | None = None
     for candidate in candidates:
-        distance = _edit_distance(
-            word.lower(), candidate.lower(), limit=max(1, len(candidate) // 3)
-        )
+        limit = 0 if len(candidate.strip("-")) < 2 else max(1, len(candidate) // 3)
+        distance = _edit_distance(word.lower(), candidate.lower(), limit)
         if distance is not None and (best is None or (distance, candidate) < best):
             best = (distance, candidate)
     return None if best is None else best[1]

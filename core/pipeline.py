@@ -22,7 +22,7 @@ from ilang.core.ir.syntax import Definition, Module, Tree
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.printer import print_tree
 from ilang.core.passes.graph_to_shaped import graph_to_shaped
-from ilang.core.passes.syntax_to_graph import syntax_to_graph
+from ilang.core.passes.syntax_to_graph import Definitions, syntax_to_graph
 from ilang.core.record import record
 from ilang.core.source import Source
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
 
 __all__ = [
     "STEPS",
+    "definitions_of",
     "explain",
     "fit",
     "graph_of",
@@ -94,9 +95,14 @@ def graph_of(tree: Tree, name: str, definitions: Mapping[str, Definition] | None
     return graph
 
 
-def module_graph(module: Module, name: str) -> Graph:
-    """The graph of one definition of a module."""
-    definitions = {definition.name: definition for definition in module.definitions}
+def definitions_of(module: Module) -> Definitions:
+    """The definitions of a module by name."""
+    return Definitions({definition.name: definition for definition in module.definitions})
+
+
+def module_graph(module: Module, name: str, definitions: Definitions | None = None) -> Graph:
+    """The graph of one definition of a module; for many of them, ``definitions`` are found once."""
+    definitions = definitions_of(module) if definitions is None else definitions
     chosen = definitions[name]
     graph = syntax_to_graph(chosen.body, name, definitions, chosen.parameters)
     graph_check.verify(graph)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
 
+from ilang.codegen.runtime.files import open_regular
 from ilang.core.diagnostic import DataError, nearest
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
-from ilang.icli.files import open_regular, write_whole
-from ilang.icli.literal import Literal, looks_literal, parse_literal, split_dtype
+from ilang.icli.files import write_whole
+from ilang.icli.literal import Literal, looks_literal, parse_literal, respelled, split_dtype
 from ilang.icli.shapes import parse_shape
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -26,6 +28,11 @@ NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bo
 
 MOST_MEMBERS = 10_000
 """Arrays that a .npz may hold."""
+
+FILLED = re.compile(
+    r"(?:\w+\.)*(zeros|ones|full|empty|rand|randn|random|arange|eye|range)\s*[(:]?(.*?)\)?"
+)
+"""How other systems make an array."""
 
 SPELLINGS = "an array is x.npy, x.npz:name, a literal like [[1,2],[3,4]], or rand:32x64"
 
@@ -45,7 +52,13 @@ def array_of(text: str, dtype: str | None = None, number: int = 0) -> Array:
         return load_npy(rest)
     if looks_literal(rest):
         return literal_array(parse_literal(rest, f"<array {number}>"), wanted)
-    raise DataError("E0720", f"{text or '(empty)'} is not an array", help=SPELLINGS)
+    spelling = respelled(rest) or ""
+    hint = f"write `{spelling}`" if spelling.startswith("[") else SPELLINGS
+    filled = FILLED.fullmatch(rest)
+    if filled is not None:
+        shape = "x".join(re.findall(r"\d+", filled[2])) or "2x3"
+        hint = f"numbers are written out, [[0, 0], [0, 0]], or random: rand:{shape}"
+    raise DataError("E0720", f"{text or '(empty)'} is not an array", help=hint)
 
 
 def arrays_of(dtypes: Sequence[str | None], texts: Sequence[str]) -> list[Array]:
@@ -211,6 +224,13 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], in
     """Shape, whether column-major, element type, and where the data begins."""
     from numpy.lib import format as npy
 
+    head = stream.read(len(npy.MAGIC_PREFIX))
+    if head != npy.MAGIC_PREFIX:
+        kind = "a .npz archive" if head.startswith(b"PK") else "no .npy file"
+        raise ValueError(
+            f"it is {kind}: it begins with {head!r}, and a .npy file with {npy.MAGIC_PREFIX!r}"
+        )
+    stream.seek(-len(head), os.SEEK_CUR)
     version = npy.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"its format has version {version[0]}.{version[1]}")
@@ -221,7 +241,8 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any], in
 
 def _not_an_array(path: str, trouble: Exception) -> DataError:
     words = " ".join(str(trouble).split())[:200] or type(trouble).__name__
-    return DataError("E0728", f"{path} is not an array file that can be read: {words}")
+    hint = f"numpy.save({path!r}, x) writes one" if path.endswith(".npy") else None
+    return DataError("E0728", f"{path} is not an array file that can be read: {words}", help=hint)
 
 
 def save(path: str, arrays: Sequence[tuple[str, Array]]) -> None:

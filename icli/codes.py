@@ -7,13 +7,13 @@ from textwrap import indent
 
 from ilang.core.diagnostic import CommandError
 
-CODE = re.compile(r"[Ee][0-9]{4}")
+CODE = re.compile(r"[Ee][0-9]{1,4}|codes", re.IGNORECASE)
 FENCED = re.compile(r"^```\w+ ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^## (E[0-9]{4})\b.*$", re.MULTILINE)
 
 
 def is_code(text: str) -> bool:
-    """Whether a text is spelled like an error code."""
+    """Whether a text is spelled like an error code, or the beginning of one, or asks for all: ``codes``."""
     return CODE.fullmatch(text) is not None
 
 
@@ -42,18 +42,30 @@ def _file(name: str) -> str:
     return f"{name}:\n" if name else ""
 
 
-def page(code: str) -> str:
-    """The page of one code.
+def answer(word: str) -> tuple[str, dict[str, object]]:
+    """What a code means, or which codes begin with it, as text and as a JSON-ready object.
+
+    ``E202`` is ``E0202``, if there is one; ``E05`` lists the codes that begin so, and ``codes`` lists all.
 
     Raises: CommandError E0813 if no message has that code.
     """
     known = pages()
-    text = known.get(code.upper())
-    if text is not None:
-        return text
-    family = [other for other in known if other[:3] == code.upper()[:3]]
-    raise CommandError(
-        "E0813",
-        f"no message has the code {code.upper()}",
-        help=f"the codes of its family: {' '.join(family)}" if family else None,
+    code = word.upper()
+    full = code if code in known else f"E{code[1:]:0>4}"
+    if full in known:
+        return known[full], {"code": full, "title": _title(known[full]), "text": known[full]}
+    begun = [each for each in known if word.lower() == "codes" or each.startswith(code)]
+    if begun:
+        titles = {each: _title(known[each]) for each in begun}
+        text = "".join(f"{each}  {title}\n" for each, title in titles.items())
+        return text, {"codes": [{"code": each, "title": title} for each, title in titles.items()]}
+    family = [other for other in known if other[:3] == full[:3]]
+    listed = (
+        f"the codes of its family: {' '.join(family)}" if family else "`i explain codes` lists all"
     )
+    raise CommandError("E0813", f"no message has the code {code}", help=listed)
+
+
+def _title(text: str) -> str:
+    """The words after the code in the heading of a page."""
+    return text.partition("\n")[0].partition("· ")[2]

@@ -157,11 +157,11 @@ def _save(session: Session, rest: str) -> Reply:
 
 
 def _load(session: Session, rest: str) -> Reply:
-    from ilang.icli.programs import open_module
+    from ilang.codegen.runtime.files import read_module
 
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
-    module = open_module(rest)
+    module = read_module(rest)
     session.define({d.name: d.span.text() for d in module.definitions})
     return Reply(
         (f"{_count(len(module.definitions))}: {', '.join(d.name for d in module.definitions)}",)

@@ -1,4 +1,4 @@
-"""Files: read regular ones only, write them whole or not at all."""
+"""Standard input read, and files written whole or not at all; ``codegen/runtime/files.py`` reads files."""
 
 # Importing pathlib takes as long as explaining a program does.
 # ruff: noqa: PTH105, PTH108
@@ -13,72 +13,18 @@ from typing import IO
 
 from ilang.core.diagnostic import DataError
 
-LARGEST_PROGRAM = 16 << 20
-"""Bytes of program text that are read at most."""
-
-
-def open_regular(path: str) -> IO[bytes]:
-    """Open a regular file for reading; a pipe or a device is refused before it can hang or never end.
-
-    Raises: DataError E0725 if it cannot be opened, E0726 if it is not a regular file.
-    """
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as trouble:
-        raise unreadable(path, trouble) from None
-    mode = os.fstat(number).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(number, "rb")
-    os.close(number)
-    kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-    raise DataError("E0726", f"{path} is {kind}, not a file", help="`-` reads standard input")
-
-
-def path_text(path: object) -> str:
-    """A path as text.
-
-    Raises: DataError E0725 if it is none.
-    """
-    if isinstance(path, str | bytes | os.PathLike):
-        return os.fsdecode(path)
-    import reprlib
-
-    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a file")
-
-
-def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
-    """The error for a file that cannot be opened or read."""
-    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
-    return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}")
-
-
-def read_program_bytes(path: str) -> bytes:
-    """The bytes of a program file."""
-    with open_regular(path) as stream:
-        try:
-            data = stream.read(LARGEST_PROGRAM + 1)
-        except OSError as trouble:
-            raise unreadable(path, trouble) from None
-    return _not_too_long(data, path)
-
 
 def read_standard_input() -> bytes:
     """Everything on standard input."""
+    from ilang.codegen.runtime.files import LARGEST_PROGRAM, not_too_long, unreadable
+
     if sys.stdin is None:
         raise DataError("E0725", "standard input is closed, so `-` reads nothing")
     try:
         data = sys.stdin.buffer.read(LARGEST_PROGRAM + 1)
     except OSError as trouble:
         raise unreadable("standard input", trouble) from None
-    return _not_too_long(data, "standard input")
-
-
-def _not_too_long(data: bytes, path: str) -> bytes:
-    if len(data) > LARGEST_PROGRAM:
-        raise DataError(
-            "E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text"
-        )
-    return data
+    return not_too_long(data, "standard input")
 
 
 def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:

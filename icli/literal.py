@@ -23,6 +23,9 @@ TOKEN = re.compile(r"[\[\],]|[^\s\[\],]+")
 INTEGER = re.compile(r"[+-]?[0-9]+")
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|nan")
 WORDS: dict[str, bool] = {"true": True, "false": False, "True": True, "False": False}
+FORMULA = re.compile(r"\d\s*[-+*/^]\s*\d")
+BETWEEN = re.compile(r"(?<=[\w.\]])\s+(?=[-+\w.\[])")
+LONGEST_RESPELLED = 200
 OPENS = re.compile(r"[-+]?(\[|[0-9]|\.[0-9]|inf\b|nan\b)|(true|false|True|False)\b")
 
 
@@ -64,7 +67,34 @@ def parse_literal(text: str, name: str = "<array>") -> Literal:
 
     Raises: DataError E0721 where it is no literal, E0722 where its lists differ in length or depth.
     """
-    return _Reader(Source(name, text)).read()
+    try:
+        return _Reader(Source(name, text)).read()
+    except DataError as error:
+        spelling = respelled(text) if error.code == "E0721" else None
+        if spelling is None:
+            raise
+        raise DataError(error.code, error.message, error.span, f"write `{spelling}`") from None
+
+
+def respelled(text: str) -> str | None:
+    """A literal as other systems write it, in the spelling of this one; None where that is none either."""
+    if len(text) > LONGEST_RESPELLED:
+        return None
+    spelling = text.strip().translate(str.maketrans("(){};", "[][],"))
+    spaced = BETWEEN.sub(", ", spelling)
+    plain = BETWEEN.sub(", ", text.strip().strip("[]"))
+    rows = "], [".join(part.strip(" ,") for part in plain.split(";"))
+    rows = rows if ";" in plain and "[" not in plain else ""
+    closed = spelling + "]" * (spelling.count("[") - spelling.count("]"))
+    for candidate in (f"[[{rows}]]", spelling, f"[{spelling}]", spaced, f"[{spaced}]", closed):
+        if candidate == "[[]]":
+            continue
+        try:
+            _Reader(Source("<help>", candidate)).read()
+        except DataError:
+            continue
+        return candidate
+    return None
 
 
 def _decimal(mark: str, span: Span) -> float:
@@ -160,9 +190,11 @@ class _Reader:
     def _unexpected(self, mark: str, span: Span) -> DataError:
         hint = {"(": "lists are written with [ ]", "{": "lists are written with [ ]"}.get(mark[0])
         if mark in ",]" or hint is not None:
-            return DataError("E0721", f"unexpected {mark} in an array", span, hint)
+            return DataError("E0721", f"unexpected `{mark}` in an array", span, hint)
         hint = "a number is written like 3, -0.5, 1e3, inf or true"
-        return DataError("E0721", f"{mark} is not a number", span, hint)
+        if FORMULA.search(mark):
+            hint = "an array is numbers alone: compute in a program"
+        return DataError("E0721", f"`{mark}` is not a number", span, hint)
 
     def _ragged(self, what: str, span: Span) -> DataError:
         return DataError("E0722", f"{what}: the lists of one level must have one length", span)

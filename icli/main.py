@@ -58,13 +58,29 @@ def _dispatch(tokens: list[str]) -> int:
 
         return _say(f"i {__version__}\n")
     if first in ("--help", "-h", "help"):
-        return _say(overview())
+        return _help(first, tokens[1:])
     if first in COMMANDS:
         return _run(first, tokens)
 
     from ilang.icli.options import unknown_command
 
     raise unknown_command(first, tuple(COMMANDS))
+
+
+def _help(word: str, rest: list[str]) -> int:
+    """What ``i help``, ``i help COMMAND`` and their like print."""
+    if not rest or rest in (["--help"], ["-h"]):
+        return _say(overview())
+    if len(rest) > 1:
+        from ilang.icli.options import too_many
+
+        raise too_many(f"{word} {rest[0]}", rest[1])
+    if rest[0] in COMMANDS:
+        return _run(rest[0], [rest[0], "--help"])
+
+    from ilang.icli.options import unknown_command
+
+    raise unknown_command(rest[0], tuple(COMMANDS), "help ")
 
 
 def _run(name: str, tokens: list[str]) -> int:

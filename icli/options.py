@@ -117,13 +117,18 @@ def _option(command: Command, known: dict[str, Option], token: str) -> tuple[Opt
         return known[name], attached if equals else None
     if not token.startswith("--") and token[:2] in known:
         return known[token[:2]], token[2:]
-    guess = nearest(name, tuple(known))
+    guess = nearest(name, tuple(known)) or _long_name(known, name)
     hint = f"did you mean {guess}? " if guess else ""
     raise CommandError(
         "E0802",
         f"i {command.name} has no option {name}",
         help=f"{hint}`i {command.name} --help` lists them",
     )
+
+
+def _long_name(known: dict[str, Option], name: str) -> str | None:
+    """The long option that a token with one dash spells: ``-shape``."""
+    return nearest(f"-{name}", tuple(known)) if len(name) > 2 else None
 
 
 def _value(option: Option, token: str, attached: str | None, rest: list[str]) -> str:
@@ -170,11 +175,14 @@ def _times(count: int) -> str:
     return "one operand" if count == 1 else f"{count} operands"
 
 
-def unknown_command(word: str, names: Sequence[str]) -> CommandError:
-    """The error for a first token that is no command."""
-    guess = nearest(word, tuple(names))
+def unknown_command(word: str, names: Sequence[str], before: str = "") -> CommandError:
+    """The error for a token that is no command where one is expected, at the start or after ``before``."""
+    begun = [name for name in names if len(word) > 1 and name.startswith(word)]
+    guess = nearest(word, tuple(names)) or (begun[0] if len(begun) == 1 else None)
     if guess:
-        hint = f"did you mean `i {guess}`?"
+        hint = f"did you mean `i {before}{guess}`?"
+    elif re.fullmatch(r"[Ee]\d{4}", word):
+        hint = f"did you mean `i explain {word.upper()}`?"
     elif "~" in word:
         hint = "say what to do with the program: i explain '...', i run '...' or i check '...'"
     elif word.startswith("-") and word != "-":

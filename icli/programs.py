@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError, Error, gathered, nearest
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
-from ilang.icli.files import read_program_bytes, read_standard_input
+from ilang.icli.files import read_standard_input
 
 if TYPE_CHECKING:
-    from ilang.codegen.component import Component
+    from ilang.codegen.runtime.component import Component
+    from ilang.core.passes.syntax_to_graph import Definitions
 
 DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
 """How a module begins, and no expression does."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 TEXT_NAME = "program"
 """What an expression without a name is built as."""
@@ -36,9 +40,9 @@ class Subject:
 
     def component(self) -> Component:
         """What runs it."""
-        from ilang.codegen.component import Component
-        from ilang.codegen.composition import wires_of, wires_of_all
-        from ilang.codegen.library import library
+        from ilang.codegen.runtime.component import Component
+        from ilang.codegen.runtime.library import library
+        from ilang.core.notation.arity import wires_of, wires_of_all
 
         if self.module is not None and isinstance(self.tree, Name):
             return library(self.module)[self.tree.name]
@@ -67,17 +71,12 @@ def open_program(argument: str) -> Tree | Module:
     if argument == "-":
         return _from_input(read_standard_input())
     if is_file(argument):
-        return open_module(argument)
+        from ilang.codegen.runtime.files import read_module
+
+        return read_module(argument)
     from ilang.core.pipeline import text_component
 
     return text_component(argument)
-
-
-def open_module(path: str) -> Module:
-    """The definitions of a file."""
-    from ilang.core.notation.module import decode_module, parse_module
-
-    return parse_module(decode_module(read_program_bytes(path), path))
 
 
 def _from_input(data: bytes) -> Tree | Module:
@@ -125,18 +124,38 @@ def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandEr
 
 def subjects(program: Tree | Module, names: Sequence[str] = ()) -> list[Subject]:
     """The components of a program, wired, in order: of a module the named ones, or those it exports."""
-    definitions = chosen(program, names)
-    if isinstance(program, Module):
-        return [defined(program, definition.name) for definition in definitions or ()]
-    return [expressed(program)]
+    asked = chosen(program, names)
+    if not isinstance(program, Module):
+        return [expressed(program)]
+    from ilang.core.pipeline import definitions_of
+
+    known = definitions_of(program)
+    return all_of(asked or (), lambda definition: defined(program, definition.name, known))
 
 
-def defined(module: Module, name: str) -> Subject:
-    """A definition of a module."""
-    from ilang.core.pipeline import module_graph
+def all_of(items: Iterable[Item], action: Callable[[Item], Result]) -> list[Result]:
+    """What an action gives for each item.
 
-    body = next(d for d in module.definitions if d.name == name)
-    return Subject(module_graph(module, name), Name(name, body.span), module)
+    Raises: Error, the first refusal, which brings those of the other items with it.
+    """
+    results: list[Result] = []
+    refused: list[Error] = []
+    for item in items:
+        try:
+            results.append(action(item))
+        except Error as error:
+            refused.append(error)
+    if refused:
+        raise gathered(refused)
+    return results
+
+
+def defined(module: Module, name: str, definitions: Definitions | None = None) -> Subject:
+    """A definition of a module; for many of them, ``definitions`` are found once."""
+    from ilang.core.pipeline import definitions_of, module_graph
+
+    known = definitions_of(module) if definitions is None else definitions
+    return Subject(module_graph(module, name, known), Name(name, known[name].span), module)
 
 
 def expressed(tree: Tree, module: Module | None = None) -> Subject:
@@ -151,13 +170,14 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
 
     Raises: CommandError E0818 if a module exports several and none is named.
     """
-    found = subjects(program, () if name is None else (name,))
-    if len(found) == 1:
-        return found[0]
-    names = [subject.graph.name for subject in found]
+    given = () if name is None else (name,)
+    asked = chosen(program, given)
+    if asked is None or len(asked) == 1:
+        return subjects(program, given)[0]
+    names = [definition.name for definition in asked]
     raise CommandError(
         "E0818",
-        f"there are {len(found)} definitions to choose from: {', '.join(names[:20])}",
+        f"there are {len(names)} definitions to choose from: {', '.join(names[:20])}",
         help=f"choose one: --def {names[0]}",
     )
 
@@ -168,7 +188,7 @@ def refuse_cuda(target: str | None) -> None:
     Raises: CommandError E0910.
     """
     if target == "cuda":
-        from ilang.codegen.component import not_yet
+        from ilang.codegen.runtime.component import not_yet
 
         raise not_yet("the CUDA target", "the target c is there")
 

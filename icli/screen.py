@@ -91,10 +91,16 @@ class Screen:
         _beside(_fitting(text, self.width(sys.stderr)))
 
     def complain(self, error: Error) -> None:
-        """Write a diagnostic: as text, or as one JSON object."""
+        """Write a diagnostic, and those it brings with it: as text with their count, or as one JSON object."""
         if self.json:
             _beside(as_json(as_object(error)))
             return
+        for each in (error, *error.others):
+            self._tell(each)
+        if error.others:
+            self.note(f"\n{1 + len(error.others)} errors")
+
+    def _tell(self, error: Error) -> None:
         text, width = plain(error), self.width(sys.stderr)
         if width is not None:
             from ilang.icli.fold import fold_excerpts

@@ -19,8 +19,8 @@ TYPE_CHECKING = (
 if TYPE_CHECKING:
     from typing import Any
 
-    from ilang.codegen.component import Component
-    from ilang.codegen.library import Library
+    from ilang.codegen.runtime.component import Component
+    from ilang.codegen.runtime.library import Library
     from ilang.core.diagnostic import (
         CommandError,
         DataError,
@@ -67,7 +67,7 @@ def i(text: str) -> Component:
     Raises:
         Error: NotationError, MeaningError: the text is wrong, and where.
     """
-    from ilang.codegen.component import from_text
+    from ilang.codegen.runtime.component import from_text
 
     return from_text(text)
 
@@ -78,11 +78,10 @@ def load(path: str | os.PathLike[str]) -> Library:
     Raises:
         Error: DataError (the file cannot be read), ModuleError, NotationError (it is wrong, and where).
     """
-    from ilang.codegen.library import library
-    from ilang.icli.files import path_text
-    from ilang.icli.programs import open_module
+    from ilang.codegen.runtime.files import path_text, read_module
+    from ilang.codegen.runtime.library import library
 
-    return library(open_module(path_text(path)))
+    return library(read_module(path_text(path)))
 
 
 class _Later:
@@ -97,7 +96,7 @@ class _Later:
         return _Later(f"{self._name}.{name}")
 
     def __call__(self, *_arguments: object, **_named: object) -> Any:
-        from ilang.codegen.component import no_such_notation
+        from ilang.codegen.runtime.component import no_such_notation
 
         raise no_such_notation(self._name)
 
@@ -118,7 +117,7 @@ def einsum(spec: str, *arrays: Any, target: str = "c") -> Any:
         from ilang.tensor import einsum_of_arrays
 
         return einsum_of_arrays(spec, arrays, target)
-    from ilang.codegen.component import from_spec
+    from ilang.codegen.runtime.component import from_spec
 
     return from_spec(spec)
 
@@ -131,7 +130,7 @@ def __getattr__(name: str) -> Any:
     if name == "I":
         value: Any = i("I")
     elif name == "Component":
-        from ilang.codegen.component import Component as value  # noqa: N813
+        from ilang.codegen.runtime.component import Component as value  # noqa: N813
     elif name.endswith("Error") and name in __all__:
         from ilang.core import diagnostic
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.arguments import SUPPORTED
-from ilang.codegen.component import Component, from_spec
-from ilang.codegen.expressions import (
+from ilang.codegen.runtime.arguments import read_array, supported_array
+from ilang.codegen.runtime.component import Component, from_spec
+from ilang.codegen.runtime.tensor import (
     Axis,
     Leaf,
     Program,
@@ -85,8 +85,10 @@ def data(
     """
     if output is not None or not isinstance(batch, int) or not isinstance(input, int):
         rows = (_axes(batch or ()), _axes(input or ()), _axes(output or ()))
-        return Tensor(Leaf(name, "data", rows, None if values is None else np.asarray(values)))
-    array = np.asarray(values)
+        return Tensor(
+            Leaf(name, "data", rows, None if values is None else read_array(name or "data", values))
+        )
+    array = read_array(name or "data", values)
     if batch < 0 or input < 0 or array.ndim < batch + input:
         what = f"{batch} batch and {input} input axes of an array with {array.ndim} axes"
         raise DataError("E0744", what, help="batch axes come first, input axes last")
@@ -117,7 +119,7 @@ def param(
     value: Any = None,
 ) -> Tensor:
     """A parameter: no batch axes; a row that is not given is found from use. ``value``: a number, or flat values."""
-    values = value if value is None or isinstance(value, int | float) else np.asarray(value)
+    values = value if value is None or isinstance(value, int | float) else read_array(name, value)
     return Tensor(Leaf(name, "parameter", _rows((), input, output), values))
 
 
@@ -129,7 +131,9 @@ def fill(
     name: str | None = None,
 ) -> Tensor:
     """A constant with so many values; rows that are not given are found, and multiply to their number."""
-    return Tensor(Leaf(name, "fill", _rows(batch, input, output), np.asarray(values)))
+    return Tensor(
+        Leaf(name, "fill", _rows(batch, input, output), read_array(name or "fill", values))
+    )
 
 
 def number(value: float) -> Tensor:
@@ -335,8 +339,7 @@ def einsum_of_arrays(spec: object, arrays: Sequence[Any], target: str = "c") -> 
             fit the arrays.
     """
     component = _component(spec) if isinstance(spec, str) else from_spec(spec)
-    found = [np.asarray(array) for array in arrays]
-    plain = [a if a.dtype in SUPPORTED else a.astype(np.float32) for a in found]
+    plain = [supported_array(f"in{number}", array) for number, array in enumerate(arrays)]
     if component.takes() != len(plain):
         raise _operands(component.takes(), len(plain), None)
     return component(*plain, target=target)

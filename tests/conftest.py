@@ -1,6 +1,10 @@
-"""The one option of the test suite: `--update` rewrites golden files and transcripts."""
+"""The one option of the test suite, `--update`, and what its processes share."""
+
+import os
 
 import pytest
+
+from tests.property import native
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,3 +18,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep compiled batches of programs from one run to the next, and let idle threads sleep.
+
+    `--cache-clear` compiles everything anew.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # workers and their threads share few cores
+    if native.KEPT not in os.environ:  # workers take the folder of the process that starts them
+        cache = getattr(config, "cache", None)  # there is none with `-p no:cacheprovider`
+        folder = None if cache is None else cache.mkdir("batches")
+        os.environ[native.KEPT] = str(folder or "")
+        if folder is not None:
+            native.forget(folder)

@@ -10,22 +10,23 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-from ilang.codegen.targets import c_cut, c_quotient, c_stop, c_transpose, cmath
+from ilang.codegen.targets import c_cut, c_quotient, c_stop, c_terms, c_transpose, cmath
 from ilang.codegen.targets.c_called import called, helper_lines
 from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
-    STATUS,
     Entry,
     entry_helpers,
-    wrapped,
 )
-from ilang.codegen.targets.c_fetch import Fetching
+from ilang.codegen.targets.c_fetch import FETCHED, Fetching
 from ilang.codegen.targets.c_fill import fill_by_tiles
+from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_pad import pad_lanes
-from ilang.codegen.targets.c_parallel import Function, Functions
-from ilang.codegen.targets.c_tile import REGISTERS, TileText
+from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
+from ilang.codegen.targets.c_registers import REGISTERS
+from ilang.codegen.targets.c_tile import TileText
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
@@ -72,71 +73,13 @@ def emit(program: Program, stoppable: bool = False) -> str:
     body = _implementation([program], stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
     hooks = c_stop.hooks(identifier(program.name)) if stoppable else ()
-    return "\n".join([*includes, "", *_declarations(program), "", *hooks, *body]) + "\n"
-
-
-def emit_header(programs: Sequence[Program], stem: str) -> str:
-    """The header of a file of programs, usable from C and C++."""
-    guard = f"{stem.upper()}_H"
-    lines = [
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        "#include <stddef.h>",
-        "#include <stdint.h>",
-        "",
-    ]
-    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    for program in programs:
-        lines += [*_declarations(program), ""]
-    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*includes, "", *declarations(program), "", *hooks, *body]) + "\n"
 
 
 def emit_source(programs: Sequence[Program], stem: str) -> str:
     """The implementation that goes with ``emit_header``."""
     lines = [f'#include "{stem}.h"', "", *INCLUDES, "", *_implementation(programs)]
     return "\n".join(lines) + "\n"
-
-
-def _declarations(program: Program) -> Iterator[str]:
-    name = identifier(program.name)
-    sizes = [size for size in program.sizes if size.is_argument()]
-    yield f"/* {name}: its extents, in elements */"
-    yield "typedef struct {"
-    yield from (f"{INDENT}int64_t {identifier(size.name)};" for size in sizes)
-    if not sizes:
-        yield f"{INDENT}char none; /* every extent is fixed */"
-    yield f"}} {name}_sizes;"
-    yield ""
-    yield "/* Bytes of workspace a call needs; SIZE_MAX if the extents do not fit. */"
-    yield f"size_t {name}_work(const {name}_sizes *sizes);"
-    yield ""
-    yield "/*"
-    for word, buffers in (("input ", program.inputs), ("output", program.outputs)):
-        for number in buffers:
-            buffer = program.buffers[number]
-            extents = ", ".join(_extent(program, size) for size in buffer.dims)
-            yield comment(f" * {word}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
-    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
-    yield " */"
-    yield f"{signature(program)};"
-
-
-def _extent(program: Program, size: int) -> str:
-    fixed = program.sizes[size].fixed
-    return program.sizes[size].name if fixed is None else str(fixed)
-
-
-def signature(program: Program) -> str:
-    """The declaration of the program's function, without the semicolon."""
-    name = identifier(program.name)
-    words = [f"const {name}_sizes *sizes"]
-    for number in (*program.inputs, *program.outputs):
-        buffer = program.buffers[number]
-        const = "" if number in program.outputs else "const "
-        words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
-    return wrapped(f"int {name}(", [*words, "void *work"], ")")
 
 
 def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Iterator[str]:
@@ -174,21 +117,24 @@ class _Emission:
         self.program = program = pad_lanes(fill_by_tiles(program))
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
+        steps = steps_of(program)
         self.functions = [
             Functions(
-                *(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}"),
+                *(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}", steps),
                 stoppable=stoppable,
             )
             for kernel in program.kernels
         ]
         self.fetching = Fetching(program)
+        self.copies = 1
         self.tiles: dict[int, TileText] = {}
-        for kernel in program.kernels:
+        for kernel, functions in zip(program.kernels, self.functions, strict=True):
             tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
             placed = directs(program, kernel)
             for number, tile in enumerate(tiles):
                 name = f"{self.name}_{kernel.name}_tile{number}"
-                text = TileText(program, kernel, tile, name, placed.get(id(tile)))
+                have, direct = functions.spelling.variables, placed.get(id(tile))
+                text = TileText(program, kernel, tile, name, variables=have, direct=direct)
                 if text.holds:
                     self.tiles[id(tile)] = text
 
@@ -277,9 +223,12 @@ class _Emission:
     def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
         """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
         stored = ""
+        late = any(isinstance(s, For) and s.late for s in body)
+        filling = self._filling(body) if late else {}
+        shared = late and any(isinstance(s, For) and s.parallel for s in body)
         for s in body:
             if isinstance(s, For) and s.late:
-                yield from self._late(s, body, functions, indent)
+                yield from self._late(s, filling, shared, functions, indent)
                 continue
             if stored:
                 yield f"{indent}if (!{stored}) {{"
@@ -288,18 +237,27 @@ class _Emission:
                 yield f"{indent}}}"
             stored = self._stored(s)
 
-    def _late(
-        self, loop: For, body: Sequence[Statement], functions: Functions, indent: str
-    ) -> Iterator[str]:
-        """A loop that fills a copy, unless a tile does so later in the block."""
-        (copy,) = (s.buffer for s in statements_within(loop.body) if isinstance(s, Store))
-        (text,) = (
-            text
+    def _filling(self, body: Sequence[Statement]) -> dict[int, TileText]:
+        """The tiles in a block that may fill copies, by the buffer of the copy."""
+        return {
+            s.fill.buffer: text
             for s in statements_within(body)
-            if isinstance(s, Tile) and s.fill is not None and s.fill.buffer == copy
+            if isinstance(s, Tile) and s.fill is not None
             if (text := self.tiles.get(id(s))) is not None
-        )
-        words = ["team < 2"] if any(s.parallel for s in body if isinstance(s, For)) else []
+        }
+
+    def _late(
+        self,
+        loop: For,
+        filling: Mapping[int, TileText],
+        shared: bool,
+        functions: Functions,
+        indent: str,
+    ) -> Iterator[str]:
+        """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
+        (copy,) = (s.buffer for s in statements_within(loop.body) if isinstance(s, Store))
+        text = filling[copy]
+        words = ["team < 2"] if shared else []
         yield "#ifdef __GNUC__"
         yield f"{indent}const int {text.late_name()} = {' && '.join([*words, text.late()])};"
         yield "#else"
@@ -383,25 +341,31 @@ class _Emission:
         yield f"{indent}}}"
 
     def _tile_by_element(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
-        """A tile in memory, its blocks added in f64."""
+        """A tile in memory, its blocks and the runs of its terms added in f64."""
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
-        if s.blocks:
+        runs, start = c_terms.runs_of(self.program, s), spelling.expression(s.start)
+        summed = bool(s.blocks) or runs is not None
+        if summed:
             yield f"{indent}double sums[{self._elements(s)}];"
             yield f"{indent}{each} sums[element] = 0.0;"
         for loop in s.blocks:
             yield spelling.opened(loop, indent)
             indent += INDENT
-        yield f"{indent}{each} {name}[element] = {spelling.expression(s.start)};"
-        for inner in s.edge:
-            yield from self._statement(inner, functions, indent)
-        if s.blocks:
-            yield f"{indent}{each} sums[element] += {name}[element];"
+        yield f"{indent}{each} {name}[element] = {start};"
+        added = f"sums[element] += {name}[element];"
+        if runs is not None:
+            block = partial(self._block, functions=functions)
+            again = f"{each} {{ {added} {name}[element] = {start}; }}"
+            yield from c_terms.in_runs(runs, s.edge, spelling, block, again, indent)
+        else:
+            yield from self._block(s.edge, functions, indent)
+            yield from [f"{indent}{each} {added}"] if summed else []
         while indent != outer:
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
-        if s.blocks:
+        if summed:
             yield f"{indent}{each} {name}[element] = ({C_TYPES[buffer.dtype]})sums[element];"
 
     def _elements(self, s: Tile) -> int:
@@ -479,11 +443,15 @@ class _Emission:
             inside += INDENT
             head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
             yield from c_quotient.lines(loop, division, head, spelling, inside)
+        around = self.copies
         if loop.role == "u":
-            yield f"#pragma GCC unroll {self.program.sizes[loop.size].fixed}"
+            unrolled = min(self.program.sizes[loop.size].fixed or 0, MOST_COPIES // around)
+            self.copies *= max(1, unrolled)
+            yield f"#pragma GCC unroll {unrolled}"
         elif division is not None:
             yield LEFT_SMALL
         yield from self._iterations(loop, ends, functions, inside)
+        self.copies = around
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
@@ -578,5 +546,8 @@ def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
         yield f"{indent}}}"
 
 
-FETCHED = 256
-"""Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
+MOST_COPIES = 256
+"""Copies of a body that unrolled loops ask for, all around it together.
+
+GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
+"""

@@ -188,12 +188,13 @@ class Entry:
         """A C call that computes a derived extent, false if there is none."""
         words = [f"{c}, {self.spelling.size(size)}" for c, size in derived.terms]
         terms = f"(const int64_t[]){{{', '.join(words)}}}"
-        least = str(derived.least) if derived.pad is None else self._least(derived)
-        rules = f"{derived.offset}, {derived.divisor}, {int(derived.exact)}, {least}"
+        rules = f"{derived.offset}, {derived.divisor}, {int(derived.exact)}, {self._least(derived)}"
         return f"derive(&{name}, {len(words)}, {terms}, {rules})"
 
     def _least(self, derived: Derivation) -> str:
-        """The least positions of windows: 1 where a window spreads over several elements, else ``least``."""
+        """The least extent; of the positions of windows 1, where a window spreads over several elements."""
+        if derived.pad is None:
+            return str(derived.least)
         members = [size for _, size in derived.terms[1:]]
         if any(1 < (self.program.sizes[size].fixed or 0) for size in members):
             return "1"

@@ -34,6 +34,8 @@ FETCH = (
     "#endif",
     "",
 )
+FETCHED = 256
+"""Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
 
 
 class Fetching:

@@ -10,12 +10,14 @@ of the copy has none of their variables, the first of those iterations reads all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets.c_tile import TileText
+from ilang.codegen.targets.cfamily import variables_of
 from ilang.core.ir.affine import walks
 from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
-from ilang.core.ir.scalar import Load, walk
+from ilang.core.ir.scalar import Load
 from ilang.core.passes.rewriting import parts_of, walked_index
 from ilang.core.passes.transposing import step_of
 from ilang.core.record import replace
@@ -33,23 +35,35 @@ class _Filling:
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
         self.kernel = kernel
-        self.written = [s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)]
+        stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
+        self.written = Counter(s.buffer for s in stores)
+        self.read = Counter(load.buffer for load in _loads(kernel.body))
+        self.variables = variables_of(kernel)
 
     def run(self) -> Kernel:
         """The kernel, its copies marked that a tile may fill."""
         return replace(self.kernel, body=self._block(self.kernel.body, frozenset()))
 
     def _block(self, body: Sequence[Statement], opened: frozenset[int]) -> tuple[Statement, ...]:
-        out = list(body)
+        filled: dict[int, Tile] = {}  # by the identity of the tile as it was
+        late: set[int] = set()
+        readers: Readers | None = None
         for n, s in enumerate(body):
             copied = _copied(s)
             if copied is None or not isinstance(s, For):
                 continue
-            for at in range(n + 1, len(out)):
-                reader = self._reader(copied, out[at], opened)
-                if reader is not None:
-                    out[n], out[at] = replace(s, late=True), reader
+            readers = _tile_readers(body) if readers is None else readers
+            for at, loops, tile in readers.get(copied.buffer, ()):
+                made = None
+                if n < at and id(tile) not in filled:
+                    made = self._filled(copied, loops, tile, opened)
+                if made is not None:
+                    filled[id(tile)] = made
+                    late.add(n)
                     break
+        out = [_with_tiles(s, filled) if filled else s for s in body]
+        for n in late:
+            out[n] = replace(out[n], late=True)
         for n, s in enumerate(out):
             if isinstance(s, For):
                 out[n] = replace(s, body=self._block(s.body, opened | {s.variable}))
@@ -58,38 +72,29 @@ class _Filling:
                 out[n] = If(s.within, *parts)
         return tuple(out)
 
-    def _reader(self, copied: Store, s: Statement, opened: frozenset[int]) -> Statement | None:
-        """A statement whose tile fills a copy, if that is possible."""
-        if not isinstance(s, For) or s.stretch is not None or s.lanes > 1:
-            return None
-        found = _tile_within(s, copied.buffer)
-        if found is None:
-            return None
-        loops, tile = found
-        text = TileText(self.program, self.kernel, tile, "")
+    def _filled(
+        self, copied: Store, loops: Sequence[For], tile: Tile, opened: frozenset[int]
+    ) -> Tile | None:
+        """A tile inside loops that fills a copy, if that is possible."""
+        text = TileText(self.program, self.kernel, tile, "", variables=self.variables)
         if not text.holds or text.condition():
             return None
         fill = self._fill(copied, tile, opened)
         if fill is None:
             return None
-        made: Statement = replace(tile, fill=fill, first=tuple(x.variable for x in loops))
-        for loop in reversed(loops):
-            old = tile if loop is loops[-1] else loops[loops.index(loop) + 1]
-            made = replace(loop, body=tuple(made if inner is old else inner for inner in loop.body))
-        return made
+        return replace(tile, fill=fill, first=tuple(x.variable for x in loops))
 
     def _fill(self, copied: Store, tile: Tile, opened: frozenset[int]) -> Store | None:
         """What a tile stores in a copy while it reads the source of it."""
         source = copied.value
         assert isinstance(source, Load)
-        reads = [part for part in _loads(self.kernel.body) if part.buffer == copied.buffer]
         inside = [part for part in _loads((tile,)) if part.buffer == copied.buffer]
         if (
-            len(reads) != len(inside)
+            self.read[copied.buffer] != len(inside)
             or len({part.index for part in _loads(tile.body, copied)}) != 1
         ):
             return None
-        if self.written.count(copied.buffer) != 1 or source.buffer in self.written:
+        if self.written[copied.buffer] != 1 or source.buffer in self.written:
             return None
         chain = _chain(tile)
         count = len(self.program.buffers[tile.buffer].dims)
@@ -119,16 +124,37 @@ def _copied(s: Statement) -> Store | None:
     return s if [walks(v) for v in variables] == list(s.index) else None
 
 
-def _tile_within(loop: For, copy: int) -> tuple[list[For], Tile] | None:
-    """The tile inside a loop that reads a copy, and the loops around it; None where anything else is around."""
-    for s in loop.body:
-        if isinstance(s, Tile) and any(part.buffer == copy for part in _loads(s.body)):
-            return [loop], s
-        if isinstance(s, For) and s.stretch is None and s.lanes == 1:
-            found = _tile_within(s, copy)
-            if found is not None:
-                return [loop, *found[0]], found[1]
-    return None
+Readers = dict[int, list[tuple[int, tuple[For, ...], Tile]]]
+"""Where in a block a tile reads each buffer: which statement, the loops around the first tile in it, the tile."""
+
+
+def _tile_readers(body: Sequence[Statement]) -> Readers:
+    """The tiles inside plain loops of a block, and nothing but loops."""
+    found: Readers = {}
+    for n, s in enumerate(body):
+        here: dict[int, tuple[int, tuple[For, ...], Tile]] = {}
+        stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ())]
+        while stack:
+            inner, around = stack.pop()
+            if isinstance(inner, Tile) and around:
+                for load in _loads(inner.body):
+                    here.setdefault(load.buffer, (n, around, inner))
+            elif isinstance(inner, For) and inner.stretch is None and inner.lanes == 1:
+                stack += [(below, (*around, inner)) for below in reversed(inner.body)]
+        for buffer, reader in here.items():
+            found.setdefault(buffer, []).append(reader)
+    return found
+
+
+def _with_tiles(s: Statement, filled: Mapping[int, Tile]) -> Statement:
+    """A statement with other tiles in its loops."""
+    if isinstance(s, Tile):
+        return filled.get(id(s), s)
+    if not isinstance(s, For):
+        return s
+    body = tuple(_with_tiles(inner, filled) for inner in s.body)
+    same = all(old is new for old, new in zip(s.body, body, strict=True))
+    return s if same else replace(s, body=body)
 
 
 def _chain(tile: Tile) -> list[For]:
@@ -144,7 +170,6 @@ def _chain(tile: Tile) -> list[For]:
 def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:
     """What statements read, or of that what is copied."""
     for s in statements_within(body):
-        for scalar in parts_of(s):
-            for part in walk(scalar):
-                if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
-                    yield part
+        for part in parts_of(s):
+            if isinstance(part, Load) and (copied is None or part.buffer == copied.buffer):
+                yield part

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.c_tile import TileText
+from ilang.codegen.targets.cfamily import Variables, variables_of
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.kernel import (
     For,
@@ -83,7 +84,9 @@ def pad_lanes(program: Program) -> Program:
 def _read_past(program: Program, kernel: Kernel) -> set[int]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
     tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
-    return {n for tile in tiles for n in TileText(program, kernel, tile, "").read_past()}
+    known = variables_of(kernel) if tiles else Variables()
+    texts = (TileText(program, kernel, tile, "", variables=known) for tile in tiles)
+    return {number for text in texts for number in text.read_past()}
 
 
 def _cleared(

@@ -10,7 +10,7 @@ those of the loops around it; the first thread of a loop goes on in the part of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
@@ -58,6 +58,15 @@ class Function:
         return bool(self.private) or any(inner.has_scratch() for inner in self.calls)
 
 
+Steps = Mapping[int, int]
+"""How far apart the parts of split dimensions are, by size number."""
+
+
+def steps_of(program: Program) -> Steps:
+    """The steps of a program."""
+    return {part.size: part.step for part in program.parts if isinstance(part, Part)}
+
+
 class Functions:
     """The functions of one kernel, and the text of their parameters and calls."""
 
@@ -67,13 +76,18 @@ class Functions:
         kernel: Kernel,
         spelling: Spelling,
         name: str,
+        steps: Steps,
         stoppable: bool = False,
     ) -> None:
-        """For a kernel whose function is called ``name``; ``stoppable`` if its threads are to be."""
+        """For a kernel whose function is called ``name``; ``steps`` are those of the program.
+
+        ``stoppable`` says that its threads are to be.
+        """
         self.program = program
         self.stoppable = stoppable
         self.kernel = kernel
         self.spelling = spelling
+        self.steps = steps
         self.top = Function(name, (), kernel.body)
         self.of_loop: dict[int, Function] = {}
         self.ordered: list[Function] = []
@@ -251,13 +265,12 @@ class Functions:
 
     def _work(self, function: Function) -> tuple[float, str]:
         """The work of all iterations of a loop, in its largest nest: how to compare it, and how to compute it."""
-        steps = {part.size: part.step for part in self.program.parts if isinstance(part, Part)}
         sizes = self.program.sizes
         best: tuple[float, float, list[int]] = (0.0, 0.0, [])
         for nest, weight in _nests(function.loops[0]):
             known = weight * prod(extent for n in nest if (extent := sizes[n].fixed) is not None)
             unknown = [n for n in nest if sizes[n].fixed is None]
-            usual = known * prod(max(1.0, USUAL / steps.get(n, 1)) for n in unknown)
+            usual = known * prod(max(1.0, USUAL / self.steps.get(n, 1)) for n in unknown)
             best = max(best, (usual, known, unknown), key=lambda each: each[0])
         usual, known, unknown = best
         words = [f"(double){self.spelling.size(n)}" for n in unknown]

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from ilang.codegen.targets import c_terms
 from ilang.codegen.targets.c_direct import Direct
 from ilang.codegen.targets.c_entry import wrapped
+from ilang.codegen.targets.c_registers import HELD, lanes_of
+from ilang.codegen.targets.c_terms import RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, strides
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, Variables, strides
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.kernel import (
@@ -31,44 +34,12 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, walk
 
-VECTOR_BYTES = 64
-"""Bytes of the widest vectors."""
-
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 SUPPORTED = INFIX.keys() | {"neg", "recip", "square", "max", "min"}
 
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """What the names of a tile's functions and constants end in."""
-
-
-def lanes_of(dtype: str, extent: int) -> int:
-    """The lanes of the vectors that a loop of this extent divides into; 1 where it does not."""
-    lanes = VECTOR_BYTES // BYTES[dtype]
-    while lanes > 1 and extent % lanes:
-        lanes //= 2
-    return lanes
-
-
-REGISTERS = (
-    "/* bytes of a vector, and of the elements of a tile that registers hold beside their operands */",
-    "#if defined(__AVX512F__)",
-    "#define VECTOR 64",
-    "#define HELD 1536",
-    "#elif defined(__AVX__)",
-    "#define VECTOR 32",
-    "#define HELD 384",
-    "#elif defined(__aarch64__)",
-    "#define VECTOR 16",
-    "#define HELD 384",
-    "#else",
-    "#define VECTOR 16",
-    "#define HELD 192",
-    "#endif",
-    "",
-)
-HELD = ((1536, 64), (384, 32), (192, 16))
-"""The values of the macro of this name, and bytes of a vector beside each."""
 
 
 def late_name(program: Program, copy: int) -> str:
@@ -80,9 +51,19 @@ class TileText:
     """The function of one tile, if its body is one that vectors can hold."""
 
     def __init__(
-        self, program: Program, kernel: Kernel, tile: Tile, name: str, direct: Direct | None = None
+        self,
+        program: Program,
+        kernel: Kernel,
+        tile: Tile,
+        name: str,
+        *,
+        variables: Variables,
+        direct: Direct | None = None,
     ) -> None:
-        """For a tile of a kernel; ``name`` is what its function is called, ``direct`` where a whole tile goes."""
+        """For a tile of a kernel; ``variables`` are those of the kernel.
+
+        ``name`` is what the function of the tile is called, ``direct`` where a whole tile goes.
+        """
         self.program = program
         self.direct = direct
         self.tile = tile
@@ -93,14 +74,15 @@ class TileText:
         self.core, self.loops, self.inner = self._taken_apart()
         self.lanes = lanes_of(self.dtype, self.dims[-1]) if self.dtype in ("f32", "f64") else 1
         self.rests = self._rests()
+        self.runs = c_terms.runs_of(program, tile)
         variable = self.loops[-1].variable if self.loops else -1
         moved = {variable}.union(
             loop.variable
             for loop, rest in zip(self.loops[:-1], self.rests, strict=False)
             if rest is not None or len(self.dims) == 2
         )
-        self.spelling = VectorSpelling(program, kernel, tile.buffer, variable, self.lanes, moved)
-        self.plain = Spelling(program, kernel)
+        self.plain = Spelling(program, kernel, variables)
+        self.spelling = VectorSpelling(self.plain, tile.buffer, variable, self.lanes, moved)
         self.holds = (
             self.lanes > 1
             and len(self.loops) == len(self.dims)
@@ -383,20 +365,29 @@ class TileText:
         zero = f"({kind}){{0}}"
         value = zero if start in ("0.0f", "0.0") else f"{zero} + {start}"
         yield from self._over_part(f"{ACC}[tile_row][part] = {value};")
+        held = ACC
+        if self.runs is not None:
+            held = RUNS
+            yield f"{INDENT}{kind} {held}[{rows}][{self.name}_lanes / lanes_{kind}];"
+            yield from self._over_part(f"{held}[tile_row][part] = {zero};")
         yield from self._core(INDENT)
         name = identifier(self.program.buffers[self.tile.buffer].name)
         place = (
             f"{name}[(first_row + tile_row) * {self._stride()} + first_lane + part * lanes_{kind}]"
         )
-        yield from self._over_part(f"*({kind}u *)&{place} = {ACC}[tile_row][part];")
+        yield from self._over_part(f"*({kind}u *)&{place} = {held}[tile_row][part];")
         yield "}"
         yield ""
 
     def _core(self, indent: str) -> Iterator[str]:
-        """The loops that fill the rows at hand."""
+        """The loops that fill the rows at hand; what a run of terms gives is added to that of those before it."""
         kind, outer = vector_type(self.dtype, self.lanes), indent
-        for loop in self.core:
-            yield self.plain.opened(loop, indent)
+        for depth, loop in enumerate(self.core):
+            if self.runs is not None and depth == self.runs.depth:
+                yield from c_terms.opened(self.runs, loop, self.plain, indent)
+                indent += INDENT
+            else:
+                yield self.plain.opened(loop, indent)
             indent += INDENT
         if self.tile.fill is not None:
             yield from self._filled(self.tile.fill, indent)
@@ -419,9 +410,15 @@ class TileText:
                 yield f"{indent}const int64_t in_{name} = {at};"
         for s in self.inner:
             yield indent + self.spelling.statement(s)
+        run = len(outer) + len(INDENT) * (self.runs.depth + 1 if self.runs is not None else -1)
         while len(indent) > len(outer):
             indent = indent[: -len(INDENT)]
             yield f"{indent}}}"
+            if len(indent) == run:
+                held, summed = f"{RUNS}[tile_row][part]", f"{ACC}[tile_row][part]"
+                yield from self._over_part(
+                    f"{{ {held} += {summed}; {summed} = ({kind}){{0}}; }}", indent
+                )
 
     def _filled(self, fill: Store, indent: str) -> Iterator[str]:
         """Take lanes from where a copy would have them, and fill that."""
@@ -585,13 +582,13 @@ class TileText:
         """Vectors of a row where they are shortest."""
         return self.dims[-1] * BYTES[self.dtype] // 16 or 1
 
-    def _over_part(self, statement: str) -> Iterator[str]:
+    def _over_part(self, statement: str, indent: str = INDENT) -> Iterator[str]:
         """A statement for every vector of the rows at hand."""
         yield f"#pragma GCC unroll {prod(self.dims[:-1])}"
-        yield f"{INDENT}for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {{"
+        yield f"{indent}for (int tile_row = 0; tile_row < rows_at_once; ++tile_row) {{"
         yield f"#pragma GCC unroll {self._most_parts()}"
-        yield f"{INDENT}{INDENT}for (int part = 0; part < parts_at_once; ++part) {statement}"
-        yield f"{INDENT}}}"
+        yield f"{indent}{INDENT}for (int part = 0; part < parts_at_once; ++part) {statement}"
+        yield f"{indent}}}"
 
 
 def _products(rows: int, vectors: int) -> float:

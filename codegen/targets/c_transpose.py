@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_tile import VECTOR_BYTES
+from ilang.codegen.targets.c_registers import VECTOR_BYTES
 from ilang.codegen.targets.c_vector import vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling, affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Define, Kernel, Program, Statement, Store
+from ilang.core.ir.kernel import Define, Statement, Store
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar, walk
 
 
@@ -50,19 +50,18 @@ class VectorSpelling(Spelling):
 
     def __init__(
         self,
-        program: Program,
-        kernel: Kernel,
+        plain: Spelling,
         tile: int,
         lane_variable: int,
         lanes: int,
         moved: set[int],
     ) -> None:
-        """Names for a kernel.
+        """Names for a kernel, as ``plain`` has them.
 
         ``lane_variable`` walks the lanes, ``tile`` is the buffer in registers; variables that are ``moved`` count
         within a part of the tile, and reads use where that is in the tensor.
         """
-        super().__init__(program, kernel)
+        super().__init__(plain.program, plain.kernel, plain.variables)
         self.moved = moved
         self.tile = tile
         self.lane_variable = lane_variable

@@ -11,6 +11,7 @@ from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Change, Define, For, Kernel, Program, Rest, statements_within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.record import record
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
 INDENT = "    "
@@ -57,24 +58,28 @@ OTHER_LANE = -1
 """The variable that stands for the other lane while lanes are folded."""
 
 
-def _laned(kernel: Kernel) -> frozenset[int]:
-    """The variables of a kernel that have lanes."""
-    return frozenset(
-        s.variable for s in statements_within(kernel.body) if isinstance(s, Define) and s.lanes > 1
-    )
+@record
+class Variables:
+    """The variables of a kernel that have lanes, and its integer variables that only are added to, or multiplied.
 
-
-def _wrapping(kernel: Kernel) -> frozenset[int]:
-    """The integer variables of a kernel to which all that happens is that they are added to, or multiplied.
-
-    They are kept unsigned, where C defines that they wrap, so that no step of the reduction converts: GCC 12 before
-    12.3 loses terms of reductions that do, once it makes vectors of them (its bug 107212).
+    The latter are kept unsigned, where C defines that they wrap, so that no step of the reduction converts: GCC 12
+    before 12.3 loses terms of reductions that do, once it makes vectors of them (its bug 107212).
     """
+
+    laned: frozenset[int] = frozenset()
+    wrapping: frozenset[int] = frozenset()
+
+
+def variables_of(kernel: Kernel | None) -> Variables:
+    """The variables of a kernel by how C holds them; none of the program's own function (``kernel`` None)."""
+    if kernel is None:
+        return Variables()
     inside = list(statements_within(kernel.body))
+    laned = frozenset(s.variable for s in inside if isinstance(s, Define) and s.lanes > 1)
     defined = {s.variable for s in inside if isinstance(s, Define) and s.dtype in INTEGERS}
     changes = [s for s in inside if isinstance(s, Change)]
     others = {s.variable for s in changes if not _is_wrapped(s)}
-    return frozenset(defined & {s.variable for s in changes} - others)
+    return Variables(laned, frozenset(defined & {s.variable for s in changes} - others))
 
 
 def _is_wrapped(change: Change) -> bool:
@@ -97,12 +102,17 @@ def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
-    def __init__(self, program: Program, kernel: Kernel | None) -> None:
-        """Names for a kernel, or for the program's own function (``kernel`` None)."""
+    def __init__(
+        self, program: Program, kernel: Kernel | None, variables: Variables | None = None
+    ) -> None:
+        """Names for a kernel, or for the program's own function (``kernel`` None).
+
+        ``variables`` are those of the kernel, where somebody knows them already.
+        """
         self.program = program
         self.kernel = kernel
-        self.laned = _laned(kernel) if kernel is not None else frozenset()
-        self.wrapping = _wrapping(kernel) if kernel is not None else frozenset()
+        self.variables = variables or variables_of(kernel)
+        self.laned, self.wrapping = self.variables.laned, self.variables.wrapping
         self.lane = "0"
         """The lane that a laned variable means here: lane 0 once its lanes are folded."""
         self.other = ""

@@ -71,6 +71,10 @@ def _cannot_reduce(e: Expression, dropped: tuple[Axis, ...]) -> MeaningError:
     message = f"{_axes(letters)} missing from the output, and `{e.op}` cannot reduce"
     able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
     help_line = f"the operators that reduce are {able}"
+    if e.op is not None:
+        whole = "".join(dict.fromkeys(e.left.letters()))
+        spelling = f"{e.op}{_text(e.left)}~{whole} >> +{whole}~{_text(e.output)}"
+        help_line += f"; to sum over {', '.join(letters)} afterwards: `{spelling}`"
     return MeaningError("E0203", message, dropped[0].span, help_line)
 
 

@@ -55,10 +55,16 @@ def parse_program(
 
 
 def read_program(reader: Reader, names: Container[str]) -> Tree:
-    """The program that fills a reader."""
+    """The program that fills a reader; what is refused comes with a spelling that works, where one is known."""
     if not reader.skip():
         raise NotationError("E0101", "there is no program: the text is empty", reader.here())
-    return _Program(reader, names).read()
+    start = reader.pos
+    try:
+        return _Program(reader, names).read()
+    except (NotationError, ModuleError) as error:
+        from ilang.core.notation.advice import advised
+
+        raise advised(error, reader, start) from None
 
 
 class _Program:
@@ -261,7 +267,9 @@ class _Program:
         reader = self.reader
         start = reader.pos
         reader.take(reader.past(WORD, start))
-        opened, close = self.quoted(bracket, "a quoted specification", EINSUM_HELP)
+        bare = reader.text[bracket + 1 : reader.end].partition(")")[0].strip()
+        help_line = f'a specification is quoted: `einsum("{bare}")`' if bare[:1].isalpha() else None
+        opened, close = self.quoted(bracket, "a quoted specification", help_line or EINSUM_HELP)
         spec = parse_spec(reader.source, reader.span(reader.pos, close))
         reader.take(close)
         self.unquoted(opened, close, "the quoted specification")
@@ -347,6 +355,12 @@ def _trailing(reader: Reader) -> NotationError:
     help_line = None
     if reader.peek() == "~":
         help_line = "an expression has one `~`; the outputs of `f` are exchanged by `~f`"
+    elif reader.at("(") and reader.text[reader.pos - 1] not in BLANKS:
+        help_line = "an output is letters alone, one per dimension: axes are not merged"
+    elif reader.at("->") or reader.at("=>"):
+        help_line = "results flow on through `>>`: `+ij~i >> ^i~i`"
+    elif reader.at(","):
+        help_line = "components side by side are paired by `|`: `(I | 2)`"
     elif reader.operator(reader.pos):
         help_line = "to compute with results, chain them: `(+ij~i & >ij~i) >> i-i~i`"
     return reader.unexpected("E0109", "`>>`, `<<`, `&` or `|`", help_line)

@@ -39,6 +39,33 @@ def parse_spec(source: Source, span: Span | None = None) -> Spec:
         NotationError: E0140 to E0147.
     """
     whole = span or Span(source, 0, len(source.text))
+    try:
+        return _read(source, whole)
+    except NotationError:
+        spelling = None if "=>" in whole.text() else _respelled(whole.text())
+        if spelling is None:
+            raise
+        message = "a specification has `;` between its inputs and `=>` before its result"
+        help_line = f"write `{spelling}`"
+        raise NotationError("E0141", message, whole, help_line) from None
+
+
+def _respelled(text: str) -> str | None:
+    """A specification as NumPy writes it in the spelling of this language, if it can be read then."""
+    from ilang.core.notation.guidance import specification
+
+    spelling = specification(text)
+    if spelling is None:
+        return None
+    try:
+        parse_spec(Source("<help>", spelling))
+    except NotationError:
+        return None
+    return spelling
+
+
+def _read(source: Source, whole: Span) -> Spec:
+    """The specification that a part of a source is."""
     reader = _Reader(source, whole)
     operands = [reader.shape()]
     while reader.take(";"):

@@ -6,8 +6,8 @@ begins with one of these. Comments run from ``#`` to the end of the line.
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Label, ModuleError, NotationError, nearest
-from ilang.core.ir.syntax import Definition, Module, Name, Parameter, postorder
+from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, gathered, nearest
+from ilang.core.ir.syntax import Definition, Module, Name, Parameter, Tree, postorder
 from ilang.core.notation.combinator import read_program
 from ilang.core.notation.reader import (
     BLANKS,
@@ -24,6 +24,8 @@ from ilang.core.notation.reader import (
 from ilang.core.source import Source, Span
 
 LARGEST_EXTENT = 2**63 - 1
+Head = tuple[str, Span, tuple[Parameter, ...] | None]
+"""Name of a definition, where it stands, and its inputs, if they are named."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -116,22 +118,59 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
         message = f"{source.name} holds no definition"
         help_line = "a definition is `name = program`: `total = +ij~i`"
         raise ModuleError("E0405", message, Span(source, 0, 0), help_line)
-    heads = [_head(reader) for reader in readers]
+    refused: list[Error] = []
+    heads, names = _heads(readers, refused)
+    definitions = []
+    for reader, (name, span, parameters) in heads:
+        try:
+            definitions.append(Definition(name, parameters, *_body(reader, name, span, names)))
+        except Error as error:
+            refused.append(error)
+    if not refused:
+        _refuse_cycles(definitions, names)
+    if refused:
+        raise gathered(sorted(refused, key=_place))
+    return Module(source, tuple(definitions))
+
+
+def _place(error: Error) -> int:
+    return -1 if error.span is None else error.span.start
+
+
+def _heads(
+    readers: list[Reader], refused: list[Error]
+) -> tuple[list[tuple[Reader, Head]], dict[str, Span]]:
+    """What stands before each program, and where names are defined; lines without a name go to ``refused``.
+
+    What a refused line most likely defines counts as a name, so that its users are not refused as well.
+    """
+    heads: list[tuple[Reader, Head]] = []
     names: dict[str, Span] = {}
-    for name, span, _ in heads:
+    for reader in readers:
+        start = reader.pos
+        try:
+            name, span, _ = head = _head(reader)
+        except Error as error:
+            refused.append(error)
+            stop = reader.past(WORD, start)
+            names.setdefault(reader.text[start:stop], reader.span(start, stop))
+            continue
         if name in names:
             labels = (Label(span, "again here"), Label(names[name], "first here"))
-            raise ModuleError("E0402", f"`{name}` is defined twice", span, None, labels)
-        names[name] = span
-    definitions = []
-    for reader, (name, span, parameters) in zip(readers, heads, strict=True):
-        if not reader.skip():
-            help_line = "a definition is `name = program`: `total = +ij~i`"
-            raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
-        body = read_program(reader, names)
-        definitions.append(Definition(name, parameters, body, reader.span(span.start)))
-    _refuse_cycles(definitions, names)
-    return Module(source, tuple(definitions))
+            refused.append(ModuleError("E0402", f"`{name}` is defined twice", span, None, labels))
+        else:
+            names[name] = span
+        heads.append((reader, head))
+    return heads, names
+
+
+def _body(reader: Reader, name: str, span: Span, names: dict[str, Span]) -> tuple[Tree, Span]:
+    """The program of a definition, and the span of the whole definition."""
+    if not reader.skip():
+        help_line = "a definition is `name = program`: `total = +ij~i`"
+        raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
+    body = read_program(reader, names)
+    return body, reader.span(span.start)
 
 
 def logical_lines(text: str) -> list[tuple[int, int]]:
@@ -169,9 +208,6 @@ def _brackets(line: str, depth: int) -> int:
             depth = max(0, depth - 1)
         last = c if c not in BLANKS else last
     return depth
-
-
-Head = tuple[str, Span, tuple[Parameter, ...] | None]
 
 
 def _head(reader: Reader) -> Head:

@@ -54,6 +54,11 @@ HINTS = (
     ("→", TILDE_HELP),
     ("<~", TILDE_HELP),
     ("**", "the power is `^`: `i^j~ij`"),
+    (
+        "//",
+        "a quotient that is rounded down is that of integers; the quotient of floats is `i/j~ij`",
+    ),
+    ("|>", "results flow on through `>>`: `+ij~i >> ^i~i`"),
     ("<>", "`different` is written `!=`"),
     ("=", "`equal` is written `==`"),
     ("%", "there is no remainder operator; the operators are + * - / > < ^ $ and the comparisons"),
@@ -168,8 +173,10 @@ class Reader:
             return None
         if c == "=" and is_head(self.text[: self.pos]):
             return DEFINITION_HELP
+        before = self.text[max(0, self.pos - 20) : self.pos].rstrip(BLANKS)
         for spelling, help_line in HINTS:
-            if self.at(spelling):
+            split = 0 < self.pos and self.text.startswith(spelling, self.pos - 1, self.end)
+            if self.at(spelling) or (len(spelling) > 1 and (split or before.endswith(spelling))):
                 return help_line
         if c and c in WORD_START and c.upper() == c:
             return f"axes are lower-case letters: `{self.here().text().lower()}`"

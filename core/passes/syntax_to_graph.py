@@ -13,13 +13,15 @@ the number of expressions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 
-from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, visible
+from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, counted, visible
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import OPS
 from ilang.core.record import record, replace
@@ -27,6 +29,58 @@ from ilang.core.source import Span
 
 MOST_LEAVES = 100_000
 """Expressions of a program at most: definitions that double themselves reach this in seventeen lines."""
+
+
+class Definitions(dict[str, syntax.Definition]):
+    """Definitions by name, and how many expressions each is with its own definitions written out, counted once."""
+
+    def __init__(self, definitions: Mapping[str, syntax.Definition]) -> None:
+        """Those that the names of some trees mean."""
+        super().__init__(definitions)
+        self.counted: dict[str, int] = {}
+
+    def leaves(self, tree: syntax.Tree) -> int:
+        """The expressions of a tree, written out. Nothing is: a definition, or a shared subtree, is counted once."""
+        leaves: dict[int, int] = {}
+        stack = [tree]
+        while stack:
+            node = stack[-1]
+            name = node.name if isinstance(node, syntax.Name) else None
+            if name in self.counted:
+                leaves[id(node)] = self.counted[name]
+                stack.pop()
+                continue
+            below = syntax.children(node) if name is None else (self[name].body,)
+            missing = [child for child in below if id(child) not in leaves]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else 1
+            if name is not None:
+                self.counted[name] = leaves[id(node)]
+        return leaves[id(tree)]
+
+    def check_size(self, tree: syntax.Tree) -> None:
+        """Refuse a program with too many expressions before any is written out.
+
+        Raises:
+            MeaningError: E0250.
+        """
+        count = self.leaves(tree)
+        if count <= MOST_LEAVES:
+            return
+        raise MeaningError(
+            "E0250",
+            f"the program has {_spelled(count)} expressions; {MOST_LEAVES:,} is the most",
+            tree.span,
+            "a definition used twice is written out twice: look for definitions that double themselves",
+        )
+
+
+def _spelled(count: int) -> str:
+    """A count in digits, or its size where there are too many of them to read."""
+    return f"{count:,}" if count < 10**12 else f"more than 10^{len(str(count)) - 1}"
 
 
 def syntax_to_graph(
@@ -41,7 +95,9 @@ def syntax_to_graph(
         MeaningError: E0250 (too many expressions).
         ModuleError: E0410 (a definition names another number of inputs than it has).
     """
-    _check_size(tree, definitions)
+    if not isinstance(definitions, Definitions):
+        definitions = Definitions(definitions)
+    definitions.check_size(tree)
     wiring = _Wiring(definitions)
     result = wiring.run(tree)
     if parameters is not None:
@@ -49,49 +105,18 @@ def syntax_to_graph(
     return wiring.finish(name, result, parameters)
 
 
-def _check_size(tree: syntax.Tree, definitions: Mapping[str, syntax.Definition]) -> None:
-    """Refuse a program with too many expressions before any is written out: shared subtrees are counted once."""
-    leaves: dict[int, int] = {}
-    stack = [tree]
-    while stack:
-        node = stack[-1]
-        below = _expanded(node, definitions)
-        open_ones = [child for child in below if id(child) not in leaves]
-        if open_ones:
-            stack.extend(open_ones)
-            continue
-        stack.pop()
-        leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else 1
-    if leaves[id(tree)] > MOST_LEAVES:
-        raise MeaningError(
-            "E0250",
-            f"the program has {_spelled(leaves[id(tree)])} expressions; {MOST_LEAVES:,} is the most",
-            tree.span,
-            "a definition used twice is written out twice: look for definitions that double themselves",
-        )
-
-
-def _spelled(count: int) -> str:
-    """A count in digits, or its size where there are too many of them to read."""
-    return f"{count:,}" if count < 10**12 else f"more than 10^{len(str(count)) - 1}"
-
-
-def _expanded(
-    node: syntax.Tree, definitions: Mapping[str, syntax.Definition]
-) -> tuple[syntax.Tree, ...]:
-    if isinstance(node, syntax.Name):
-        return (definitions[node.name].body,)
-    return syntax.children(node)
-
-
 class _Wires:
     """The open slots and the outputs of a subtree under construction."""
 
     __slots__ = ("inputs", "outputs")
 
-    def __init__(self, inputs: list[int], outputs: list[int]) -> None:
-        self.inputs = inputs
-        self.outputs = outputs
+    def __init__(self, inputs: Iterable[int], outputs: Iterable[int]) -> None:
+        self.inputs = deque(inputs)
+        self.outputs = deque(outputs)
+
+    def counts(self) -> tuple[int, int]:
+        """How many open slots, and how many outputs."""
+        return len(self.inputs), len(self.outputs)
 
 
 @record
@@ -162,34 +187,33 @@ class _Wiring:
     def _combine(self, node: syntax.Tree, finished: list[_Wires]) -> None:
         if isinstance(node, syntax.Swap):
             outputs = finished[-1].outputs
-            outputs[:2] = outputs[1::-1] if len(outputs) > 1 else outputs
+            if len(outputs) > 1:
+                outputs[0], outputs[1] = outputs[1], outputs[0]
             return
         assert isinstance(node, syntax.Combine)
         right, left = finished.pop(), finished.pop()
+        count = shared_wires(node.symbol, left.counts(), right.counts())
         match node.symbol:
             case ">>":
-                pairs = self._bind(right.inputs, left.outputs)
-                left.inputs.extend(right.inputs[pairs:])
-                finished.append(_Wires(left.inputs, left.outputs[pairs:] + right.outputs))
+                self._bind(right.inputs, left.outputs, count)
             case "<<":
-                pairs = self._bind(left.inputs, right.outputs)
-                right.inputs.extend(left.inputs[pairs:])
-                finished.append(_Wires(right.inputs, left.outputs + right.outputs[pairs:]))
+                self._bind(left.inputs, right.outputs, count)
+                right.inputs, left.inputs = left.inputs, right.inputs
             case "&":
-                pairs = self._bind(right.inputs, left.inputs)
-                left.inputs.extend(right.inputs[pairs:])
-                left.outputs.extend(right.outputs)
-                finished.append(left)
+                for slot, other in zip(right.inputs, left.inputs, strict=False):
+                    self.bound[slot] = other
+                for _ in range(count):
+                    right.inputs.popleft()
             case _:
-                left.inputs.extend(right.inputs)
-                left.outputs.extend(right.outputs)
-                finished.append(left)
+                pass
+        left.inputs = _joined(left.inputs, right.inputs)
+        left.outputs = _joined(left.outputs, right.outputs)
+        finished.append(left)
 
-    def _bind(self, slots: list[int], values: list[int]) -> int:
-        """Wire slots to values position by position; the number of pairs."""
-        for slot, value in zip(slots, values, strict=False):
-            self.bound[slot] = value
-        return min(len(slots), len(values))
+    def _bind(self, slots: deque[int], values: deque[int], count: int) -> None:
+        """Wire the first slots to the first values position by position; both leave their rows."""
+        for _ in range(count):
+            self.bound[slots.popleft()] = values.popleft()
 
     def claim(self, name: str, parameters: tuple[syntax.Parameter, ...], wires: _Wires) -> None:
         """Note what a definition writes of its inputs."""
@@ -198,7 +222,7 @@ class _Wiring:
             at = parameters[min(count, len(parameters) - 1)].span if parameters else None
             raise ModuleError(
                 "E0410",
-                f"{visible(name)} names {len(parameters)} inputs, but its program has {count}",
+                f"{visible(name)} names {counted(len(parameters), 'input')}, but its program has {count}",
                 at,
                 "name every input once, in order, or leave the parentheses out",
             )
@@ -258,6 +282,15 @@ class _Wiring:
             nodes.append(_rewired(node, [number[value] for value in needs]))
 
 
+def _joined(first: deque[int], second: deque[int]) -> deque[int]:
+    """Two rows as one: the shorter is moved, so that no order of combining makes long rows move again and again."""
+    if len(first) < len(second):
+        second.extendleft(reversed(first))
+        return second
+    first.extend(second)
+    return first
+
+
 def _operands(node: _Slot | graph.Node) -> list[int]:
     match node:
         case graph.Assignment():
@@ -286,7 +319,12 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
 
 
 def _constant(node: syntax.Number) -> graph.Assignment:
-    scalar = Constant(int(node.text) if node.text.lstrip("-").isdigit() else float(node.text))
+    digits = node.text.removeprefix("-")
+    if digits.isdigit():
+        number = int(digits.lstrip("0") or "0")  # Python reads no more than some thousand digits
+        scalar = Constant(-number if digits != node.text else number)
+    else:
+        scalar = Constant(float(node.text))
     return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
 
 

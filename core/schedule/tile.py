@@ -36,8 +36,8 @@ STRIP, TERMS = 2048, 8
 BLOCK = (32, 64)
 """Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and four, of f32."""
 MOST_TERMS = 512
-"""Terms that a tile of f32 sums at most, before they are added in f64: the sum stays within 1e-5 of the exact one,
-relative to the sum of sizes."""
+"""Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the
+exact one, relative to the sum of sizes."""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
 

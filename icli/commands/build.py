@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError, nearest
 from ilang.core.ir.graph import Graph
 from ilang.icli.options import Command, Option, Request
-from ilang.icli.programs import is_file, open_module, refuse_cuda, subjects
+from ilang.icli.programs import all_of, is_file, refuse_cuda, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
 
@@ -23,17 +23,26 @@ def run(request: Request, screen: Screen) -> int:
     folder = request.one("-o") or ("out" if not request.has("-o") else "")
     if not folder:
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
-    module = open_module(path)
+    from ilang.codegen.runtime.files import read_module
+
+    module = read_module(path)
     found = [subject.graph for subject in subjects(module, request.all("--def"))]
     shapes = fixed_shapes(request.all("--shape"), found)
 
     from pathlib import Path
 
-    from ilang.codegen.project import fixed, write_project
+    from ilang.codegen.project.render import fixed, write_project
     from ilang.core.explanation import assumed_notes
+    from ilang.core.pipeline import lower
 
     stem = Path(path).stem
-    written = write_project(found, Path(folder), module.source.text, stem, shapes)
+    try:
+        written = write_project(found, Path(folder), module.source.text, stem, shapes)
+    except (ShapeError, ElementTypeError, ScheduleError):
+        all_of(
+            found, lambda graph: lower(fixed(graph, shapes))
+        )  # tells of the other definitions too
+        raise
     for graph in found:
         for note in assumed_notes(fixed(graph, shapes)):
             screen.note(f"{graph.name}: {note}")

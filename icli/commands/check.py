@@ -2,57 +2,121 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Error, ScheduleError, ShapeError, ToolError, as_object
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import Error, ScheduleError, ShapeError, ToolError, as_object, gathered
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
-from ilang.core.ir.syntax import Module
+from ilang.core.ir.syntax import Module, Tree
 from ilang.icli.options import JSON, Command, Request
-from ilang.icli.programs import open_program, subjects
+from ilang.icli.programs import TEXT_NAME, defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
+
+if TYPE_CHECKING:
+    from ilang.core.passes.syntax_to_graph import Definitions
+
+Said = dict[str, object] | None
+"""How written schedules were checked; None where there are none."""
+
+
+MOST_OF_PARTS = 10_000
+"""Expressions that are checked of definitions that others use, all together: what uses the rest checks them anyway."""
+MOST_RUN = 1_000
+"""Expressions of a program whose written schedule is tried out, compiled with sanitizers."""
 
 
 def run(request: Request, screen: Screen) -> int:
-    """Check every definition; print a line for each that holds, a diagnostic for each that does not."""
+    """Check every definition; print a line for each that holds, then a diagnostic for each mistake."""
     program = open_program(request.operands[0])
-    from ilang.core.notation.module import exports
-
-    names: list[str | None] = [None]
-    exported: set[str] = set()
-    if isinstance(program, Module):
-        names = [definition.name for definition in program.definitions]
-        exported = {definition.name for definition in exports(program)}
     status = 0
     answers: list[dict[str, object]] = []
-    for name in names:
+    refused: list[Error] = []
+    for check in _checks(program):
         try:
-            graph = subjects(program, () if name is None else (name,))[0].graph
-            line, shaped = describe(graph, name is not None and name not in exported)
-            said = None if shaped is None else compared(shaped)
+            line, said = check()
         except Error as error:
             status = max(status, error.status)
-            answers.append({"name": name, "error": as_object(error)})
-            if not screen.json:
-                screen.complain(error)
+            answers.append({"name": check.name, "error": as_object(error)})
+            refused.append(error)
         else:
             told = {} if said is None else {"schedule": said}
-            answers.append({"name": graph.name, "takes": line, **told})
+            answers.append({"name": check.name or TEXT_NAME, "takes": line, **told})
             if not screen.json:
                 screen.write(line + ("" if said is None else f"   {said['says']}") + "\n")
+    if refused and not screen.json:
+        screen.complain(gathered(refused))
     if screen.json:
         screen.write_exact(as_json({"ok": status == 0, "definitions": answers}) + "\n")
     return status
 
 
-def compared(shaped: Shaped) -> dict[str, object] | None:
+class _Check:
+    """One definition of a program to check, or the program itself."""
+
+    def __init__(self, name: str | None, work: Callable[[], tuple[str, Said]]) -> None:
+        self.name = name
+        self.work = work
+
+    def __call__(self) -> tuple[str, Said]:
+        """What it takes and gives in one line, and how its schedules were checked."""
+        return self.work()
+
+
+def _checks(program: Tree | Module) -> Iterator[_Check]:
+    """What there is to check, in the order written."""
+    if not isinstance(program, Module):
+        yield _Check(None, lambda: _checked(expressed(program).graph, is_part=False))
+        return
+    from ilang.core.notation.module import exports
+    from ilang.core.passes.syntax_to_graph import MOST_LEAVES
+    from ilang.core.pipeline import definitions_of
+
+    definitions = definitions_of(program)
+    exported = {definition.name for definition in exports(program)}
+    left = MOST_OF_PARTS
+    for name, definition in definitions.items():
+        count = definitions.leaves(definition.body)
+        is_part = name not in exported
+        if is_part and left < count <= MOST_LEAVES:
+            line = f"{name} of {count:,} expressions: checked in what uses it"
+            yield _Check(name, partial(_left_out, line))
+            continue
+        left -= count if is_part and count <= left else 0
+        yield _Check(name, partial(_definition, program, name, definitions, is_part))
+
+
+def _left_out(line: str) -> tuple[str, Said]:
+    return line, None
+
+
+def _definition(
+    module: Module, name: str, definitions: Definitions, is_part: bool
+) -> tuple[str, Said]:
+    return _checked(defined(module, name, definitions).graph, is_part)
+
+
+def _checked(graph: Graph, is_part: bool) -> tuple[str, Said]:
+    """A component in one line, and how its schedules were checked."""
+    line, shaped = describe(graph, is_part)
+    return line, None if shaped is None else compared(shaped)
+
+
+def compared(shaped: Shaped) -> Said:
     """How the written schedules of a program were checked; None where it has none.
 
     Without a C compiler they are checked to be legal, no more.
     """
     from ilang.core.ir.shaped import Assignment
 
-    if not any(isinstance(node, Assignment) and node.schedule for node in shaped.nodes):
+    if not has_schedules(shaped):
         return None
-    from ilang.codegen.comparison import compare
+    size = sum(isinstance(node, Assignment) for node in shaped.nodes)
+    if MOST_RUN < size:
+        says = f"schedule legal; not run: {size:,} expressions, more than {MOST_RUN:,}"
+        return {"runs": 0, "sanitized": False, "says": says}
+    from ilang.codegen.project.comparison import compare
 
     try:
         found = compare(shaped)
@@ -67,6 +131,13 @@ def compared(shaped: Shaped) -> dict[str, object] | None:
         count = f"{found.runs} set{'s' if found.runs > 1 else ''} of extents"
         says = f"schedule legal; right at {count}{checks}"
     return {"runs": found.runs, "sanitized": found.sanitized, "says": says}
+
+
+def has_schedules(shaped: Shaped) -> bool:
+    """Whether a schedule is written anywhere in a program: else there is none to check."""
+    from ilang.core.ir.shaped import Assignment
+
+    return any(isinstance(node, Assignment) and node.schedule for node in shaped.nodes)
 
 
 def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
@@ -85,7 +156,8 @@ def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
         inputs = (graph.input_name(number) for number in range(len(graph.inputs)))
         return f"{graph.name}({', '.join(inputs)}) of any rank", None
     try:
-        lower(shaped)
+        if has_schedules(shaped):
+            lower(shaped)
     except ScheduleError:
         if not is_part:
             raise

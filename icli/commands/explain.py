@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
-from ilang.icli.codes import is_code, page
+from ilang.icli.codes import answer, is_code
 from ilang.icli.options import JSON, Command, Option, Request
-from ilang.icli.programs import flag_shapes, is_file, open_program, refuse_cuda, subjects
+from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, refuse_cuda, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
+
+if TYPE_CHECKING:
+    from ilang.core.explanation import Explanation
 
 Shapes = Sequence[tuple[int, ...]] | None
 
@@ -21,36 +25,44 @@ def run(request: Request, screen: Screen) -> int:
     """Print the page of each component that the operand holds."""
     argument = request.operands[0]
     if is_code(argument) and not is_file(argument):
-        screen.write(page(argument))
+        text, told = answer(argument)
+        screen.write(as_json(told) + "\n" if screen.json else text)
         return 0
     written = request.one("--shape")
     shapes = None if written is None else parse_shapes(written)
     program = open_program(argument)
     name = request.one("--def")
     found = [each.graph for each in subjects(program, () if name is None else (name,))]
-    for graph in found:
-        flag_shapes(graph, shapes)
+    all_of(found, lambda graph: flag_shapes(graph, shapes))
     stage = "schedule" if request.has("--schedule") else request.one("--emit")
     titled = isinstance(program, Module) and len(found) > 1
     if screen.json:
-        answers = [_object(graph, shapes, stage) for graph in found]
+        answers = all_of(found, lambda graph: _object(graph, shapes, stage))
         whole = {"definitions": answers} if titled else answers[0]
         screen.write_exact(as_json(whole) + "\n")
         return 0
-    for number, graph in enumerate(found):
-        if titled:
-            screen.write(("\n\n" if number else "") + _title(graph, shapes) + "\n\n")
-        if stage is None:
-            _show(graph, shapes, screen, request.has("--verbose"))
+    shown = 0
+
+    def show(graph: Graph) -> None:
+        nonlocal shown
+        title = f"{_title(graph, shapes)}\n\n" if titled else ""
+        page = _page(graph, shapes, stage, request.has("--verbose"))
+        screen.write(("\n\n" if shown else "") + title)
+        if isinstance(page, str):
+            screen.write(page.rstrip("\n") + "\n")
         else:
-            screen.write(emitted(graph, shapes, stage).rstrip("\n") + "\n")
+            screen.page(page)
+        shown += 1
+
+    all_of(found, show)
     return 0
 
 
-def _show(graph: Graph, shapes: Shapes, screen: Screen, verbose: bool) -> None:
+def _page(graph: Graph, shapes: Shapes, stage: str | None, verbose: bool) -> str | Explanation:
+    """What is said of one component: everything, or its text at one stage of its way down."""
     from ilang.core.pipeline import explain
 
-    screen.page(explain(graph, shapes, verbose))
+    return explain(graph, shapes, verbose) if stage is None else emitted(graph, shapes, stage)
 
 
 def _title(graph: Graph, shapes: Shapes) -> str:
@@ -110,5 +122,5 @@ COMMAND = Command(
         JSON,
     ),
     run,
-    "i explain CODE, such as `i explain E0103`, says what an error means.",
+    "i explain CODE says what an error means, such as E0103; CODE may also be codes, for all of them.",
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ilang.icli.files import read_program_bytes, read_standard_input, write_whole
+from ilang.codegen.runtime.files import read_program_bytes
+from ilang.icli.files import read_standard_input, write_whole
 from ilang.icli.options import Command, Option, Request
 from ilang.icli.screen import Screen
 

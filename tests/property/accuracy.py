@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ilang.codegen import toolchain  # noqa: E402 - found through the line above
+from ilang.codegen.runtime import toolchain  # noqa: E402 - found through the line above
 from ilang.codegen.targets import cmath  # noqa: E402
 from ilang.codegen.targets.cmath_text import FUNCTIONS  # noqa: E402
 

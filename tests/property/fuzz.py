@@ -48,7 +48,9 @@ def jobs(seed: int, count: int, batch: int, modes: tuple[str, ...] = MODES) -> I
 def work(job: Job) -> Tally:
     """Check one batch."""
     start, size, mode, with_loops = job
-    return check([trial.draw(seed) for seed in range(start, start + size)], mode, with_loops)
+    filling = mode in native.OPTIMISED
+    trials = [trial.draw(seed, filling) for seed in range(start, start + size)]
+    return check(trials, mode, with_loops)
 
 
 def work_specs(job: Job) -> spec_checking.Tally:

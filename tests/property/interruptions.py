@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
 
 import ilang  # noqa: E402 - found through the line above
 from ilang import Error, i  # noqa: E402 - as above
-from ilang.codegen import load  # noqa: E402 - as above
+from ilang.codegen.runtime import load  # noqa: E402 - as above
 
 COMPUTED = 0.2
 """Seconds of processor time after which a call is interrupted, and for which one that goes on is looked for."""

@@ -200,11 +200,11 @@ def main() -> int:
     jobs = [(n, count, mode) for mode in options.modes.split(",") for n in chosen]
     compared, wrong = 0, []
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for number, told in pool.imap(_work, jobs):
-            compared += number
+        for number, (runs, told) in enumerate(pool.imap(_work, jobs), 1):
+            compared += runs
             wrong += told
-            if told:
-                print("\n".join(told), flush=True)
+            say = "\n".join([*told, f"{number} of {len(jobs)} batches"])
+            print(say, flush=True)
     print(f"{total} programs, {compared} runs, {len(wrong)} wrong")
     return 1 if wrong else 0
 

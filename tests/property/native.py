@@ -5,6 +5,9 @@ of subnormal numbers and of NaN; the answers must have the same bits. Where the 
 computed with a subnormal number that was there: that takes a hundred times as long, whether or not it is used. Outside
 AddressSanitizer, which sees more, the pages before and after each array cannot be touched; odd runs stand right behind
 the one, even ones right before the other. A run that kills the process is noted, and the rest goes on without it.
+
+Where the environment names a folder (the test suite does), compiled batches are kept there: the same text, compiled by
+the same compiler in the same mode for the same processor, is compiled once.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen import toolchain
-from ilang.codegen.targets import c, c_entry
+from ilang.codegen.runtime import cache, toolchain
+from ilang.codegen.targets import c, c_entry, c_header
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
 from tests.property.meaning import TYPES
@@ -54,6 +57,10 @@ def runs_here(mode: str) -> bool:
     return {"avx2": "avx2", "wide": "avx512f"}.get(mode, "") in known
 
 
+OPTIMISED = frozenset({"fast", "wide", "avx2", "baseline"})
+"""Modes in which compilers make vectors of loops."""
+
+
 needs_avx2 = pytest.mark.skipif(
     not runs_here("avx2"),
     reason="programs with AVX2 instructions cannot run on this machine",
@@ -69,6 +76,10 @@ STRICT = (
 )
 SECONDS = 300
 UNSTABLE, SPOILED, COMPUTED = 2, 4, 8
+KEPT = "I_TEST_BATCHES"
+"""The environment variable that names the folder of compiled batches; unset or empty: none are kept."""
+MOST_KEPT = 500_000_000
+"""Bytes of that folder: about three runs of the test suite whose programs all differ."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +108,9 @@ def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answ
     """The answers of all calls, in order."""
     folder = Path(tempfile.mkdtemp(prefix="ilang-fuzz-"))
     try:
-        _compile(batch, mode, folder)
+        program = _compiled(batch, mode, folder)
         _write_calls(batch, calls, folder / "calls")
-        return _answers(batch, calls, folder)
+        return _answers(batch, calls, folder, program)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -131,21 +142,60 @@ def _entries(batch: Sequence[Program]) -> Iterator[str]:
     yield "};"
 
 
-def _compile(batch: Sequence[Program], mode: str, folder: Path) -> None:
-    (folder / "batch.h").write_text(c.emit_header(batch, "batch"), "utf-8")
-    (folder / "batch.c").write_text(source(batch, mode), "utf-8")
+def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
+    """The executable of a batch: a kept one, or one compiled in ``folder``, and then kept.
+
+    Raises:
+        CompileError: the compiler refuses the text, or warns.
+    """
+    text, header = source(batch, mode), c_header.emit_header(batch, "batch")
+    where = os.environ.get(KEPT)
+    if not where:
+        return _compile(text, header, mode, folder)
+    key = cache.key_of(f"{header}{text}", toolchain.Variant(), " ".join(_command(mode)))
+    kept = Path(where) / key
+    if kept.is_file():
+        kept.touch()
+        return kept
+    fresh = _compile(text, header, mode, folder)
+    beside = kept.with_name(
+        f"{key}-{os.getpid()}"
+    )  # put in place in one step: workers share the folder
+    shutil.copy(fresh, beside)
+    return beside.replace(kept)
+
+
+def _command(mode: str) -> list[str]:
+    """The compiler's command for the text of a batch."""
     standard = [flag for flag in toolchain.STANDARD if flag not in ("-shared", "-fPIC")]
+    compiler = toolchain.find_compiler().command
+    return [*compiler, *standard, *MODES[mode], *STRICT, "batch.c", "-o", "batch", "-lm"]
+
+
+def _compile(text: str, header: str, mode: str, folder: Path) -> Path:
+    (folder / "batch.h").write_text(header, "utf-8")
+    (folder / "batch.c").write_text(text, "utf-8")
     if mode == "races" and "OMP_TOOL_LIBRARIES" not in os.environ:
         raise CompileError(
             "races: set CC=clang, and OMP_TOOL_LIBRARIES to the path of libarcher.so"
         )
-    compiler = toolchain.find_compiler().command
-    command = [*compiler, *standard, *MODES[mode], *STRICT, "batch.c", "-o", "batch", "-lm"]
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+        _command(mode), cwd=folder, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode or "warning" in done.stderr:
         raise CompileError(done.stderr[:4000])
+    return folder / "batch"
+
+
+def forget(folder: Path) -> None:
+    """Remove the compiled batches that were not used for longest, until few enough bytes are left."""
+    files = [(path, path.stat()) for path in folder.iterdir()]
+    total = sum(seen.st_size for _, seen in files)
+    for path, seen in sorted(files, key=lambda entry: entry[1].st_mtime):
+        if total <= MOST_KEPT:
+            return
+        path.unlink(missing_ok=True)
+        total -= seen.st_size
 
 
 def _write_calls(batch: Sequence[Program], calls: Sequence[Call], path: Path) -> None:
@@ -171,7 +221,9 @@ def _raw(array: Array, number: int) -> bytes:
     return np.ascontiguousarray(array).tobytes()
 
 
-def _answers(batch: Sequence[Program], calls: Sequence[Call], folder: Path) -> list[Answer]:
+def _answers(
+    batch: Sequence[Program], calls: Sequence[Call], folder: Path, program: Path
+) -> list[Answer]:
     answers: list[Answer] = []
     environment = {
         **os.environ,
@@ -183,7 +235,7 @@ def _answers(batch: Sequence[Program], calls: Sequence[Call], folder: Path) -> l
         "OMP_WAIT_POLICY": "passive",  # calls are short: threads that spin between them take longer
     }
     while len(answers) < len(calls):
-        words = ["./batch", "calls", "answers", str(len(answers))]
+        words = [str(program), "calls", "answers", str(len(answers))]
         try:
             done = subprocess.run(
                 words,

@@ -28,8 +28,10 @@ REDUCIBLE = ("+", "*", ">", "<", "&&", "||", "^^")
 COPIES = ("", "+", "*")
 
 EXTENTS = (0, 1, 2, 3, 7, 8, 13, 16, 17, 31, 33, 64, 65)
-MOST_POINTS = 20_000
-"""Points of an expression's domain, and elements of a value, at most."""
+FILLING = (3, 8, 16, 32, 48, 64, 100, 128, 1024)
+"""Extents most of which fill vectors with nothing left over, or more than one chunk of 2048 together."""
+MOST_POINTS, MOST_FILLED = 20_000, 100_000
+"""Points of an expression's domain, and elements of a value, at most; where extents fill vectors."""
 
 HIGHEST_RANK = 6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -294,8 +296,14 @@ class Classes:
         return loops + [list(dims) for dims in self.dims]
 
 
-def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> dict[int, int] | None:
-    """An extent per class, so that no expression has more than ``MOST_POINTS`` points; None if nothing fits."""
+def draw_extents(
+    program: Program, rng: random.Random, tiny: bool = False, filling: bool = False
+) -> dict[int, int] | None:
+    """An extent per class, so that no expression has more than ``MOST_POINTS`` points; None if nothing fits.
+
+    They are ``tiny`` ones, or such that are ``filling`` vectors, or any.
+    """
+    drawn = FILLING if filling else EXTENTS[1:]
     classes = Classes(program)
     free = sorted({number for n in program.inputs for number in classes.dims[n]})
     found: dict[int, int] = {}
@@ -303,8 +311,8 @@ def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> di
         if tiny:
             found[number] = rng.choice((0, 1, 2, 2, 3, 3))
         else:
-            found[number] = 0 if rng.random() < 0.03 else rng.choice(EXTENTS[1:])
-    most = 200 if tiny else MOST_POINTS
+            found[number] = 0 if rng.random() < 0.03 else rng.choice(drawn)
+    most = 200 if tiny else MOST_FILLED if filling else MOST_POINTS
     for _ in range(100):
         whole = completed(program, found)
         if whole is None:
@@ -321,7 +329,7 @@ def draw_extents(program: Program, rng: random.Random, tiny: bool = False) -> di
         if not candidates:
             return None
         number = max(candidates, key=lambda n: (found[n], n))
-        found[number] = max(e for e in (*EXTENTS, 4, 5) if e < found[number])
+        found[number] = max(e for e in (0, 1, 2, 4, 5, *drawn) if e < found[number])
     return None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import cmath
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy, native
@@ -42,7 +42,6 @@ def test_every_function_promises_an_error() -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_errors_are_as_promised(way: str) -> None:
     flags = WAYS[way]
@@ -54,7 +53,6 @@ def test_errors_are_as_promised(way: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 def test_same_bits_however_compiled() -> None:
     """Vector code, plain code and code under sanitizers, which also find what C leaves undefined."""
     names = accuracy.functions()
@@ -66,7 +64,6 @@ def test_same_bits_however_compiled() -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 def test_without_the_instruction_nothing_of_it_is_used() -> None:
     """The text for machines without fused products and sums gives there what it gives here."""
     names = accuracy.functions()

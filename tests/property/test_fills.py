@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 from bench.workloads import PROGRAMS, QUICK, arrays_of
-from ilang.codegen.arguments import outputs_of
+from ilang.codegen.runtime.arguments import outputs_of
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
@@ -137,7 +137,6 @@ def drawn_for(
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "dtype"),
     [
@@ -151,7 +150,6 @@ def test_ragged_products(mode: str, dtype: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("mode", ["fast", "sanitized", native.AVX2])
 def test_windows_that_leave_their_array(mode: str, dtype: str) -> None:
@@ -159,7 +157,6 @@ def test_windows_that_leave_their_array(mode: str, dtype: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast"])
 def test_programs_of_the_benchmarks(mode: str) -> None:
     """Each on its small extents, which fill no vector; open, so that tiles are for many."""
@@ -172,7 +169,6 @@ def test_programs_of_the_benchmarks(mode: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast"])
 def test_samples(mode: str) -> None:
     cases = []

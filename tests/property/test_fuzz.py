@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
 import pytest
 
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.schedule import auto
@@ -35,7 +36,6 @@ def none_failed(failures: list[Failure]) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(PROGRAMS // BATCH))
 def test_random_programs(number: int) -> None:
     jobs = list(fuzz.jobs(SEED, PROGRAMS, BATCH, ("sanitized",)))
@@ -46,14 +46,12 @@ def test_random_programs(number: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "threads"])
 def test_random_programs_otherwise_compiled(mode: str) -> None:
     none_failed(fuzz.work((SEED + PROGRAMS, 20, mode, False)).failures)
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "count", "mode"), [(0, 60, "sanitized"), (60, 30, "fast"), (90, 30, "threads")]
 )
@@ -89,7 +87,6 @@ def test_random_specifications_have_every_form() -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowering does not rest on the orders that the compiler prefers."""
     chosen, rng = auto._Choice._order, random.Random(SEED)
@@ -169,7 +166,7 @@ def test_shrinking_keeps_what_fails() -> None:
         )
 
     seed = next(seed for seed in range(1000) if fails(trial.draw(seed)))
-    small = shrink(trial.draw(seed), fails)
+    small = shrink(trial.draw(seed), fails, math.inf)
     assert fails(small)
     assert len(small.program.nodes) == 2
     assert len(small.runs) == 1

@@ -73,7 +73,6 @@ def of_operators(dtype: str) -> Iterator[Trial]:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", programs.DTYPES)
 @pytest.mark.parametrize("mode", ["sanitized", "fast"])
 def test_special_values(dtype: str, mode: str) -> None:
@@ -147,7 +146,6 @@ def at_every_size(nodes: Sequence[programs.Node], number: int) -> Trial:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sanitized", "fast", "threads"])
 def test_awkward_sizes(mode: str) -> None:
     trials = [at_every_size(nodes, n) for n, nodes in enumerate(FAMILIES.values())]

@@ -20,7 +20,6 @@ COUNTS = tuple(
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", matrix.modes())
 def test_truth_values_are_counted_right(mode: str) -> None:
     compared, wrong = matrix.check(COUNTS, mode)
@@ -29,7 +28,6 @@ def test_truth_values_are_counted_right(mode: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "mode"), [(7 + 13 * n, mode) for n, mode in enumerate(matrix.modes())]
 )

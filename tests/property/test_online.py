@@ -47,7 +47,6 @@ def difference(got: attention.Array, want: attention.Array) -> str:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_random_schedules(batch: int) -> None:
     rng = random.Random(batch)
@@ -91,13 +90,13 @@ def test_random_schedules(batch: int) -> None:
 
 
 def test_every_kind_of_program_runs_online() -> None:
-    """The drawing does what it is there for."""
+    """The drawing does what it is there for; no legal schedule is looked for in place of those refused."""
     rng = random.Random(0)
     seen = set()
     for _ in range(1500):
         drawing = attention.draw(rng)
         try:
-            if is_online(pipeline.lower(shaped_of(drawing.text))):
+            if is_online(pipeline._lowered(shaped_of(drawing.text))):
                 seen.add(drawing.name)
         except ScheduleError:
             continue

@@ -147,7 +147,6 @@ def answers() -> dict[str, tuple[native.Answer, Array]]:
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_right(name: str, answers: dict[str, tuple[native.Answer, Array]]) -> None:
     answer, want = answers[name]

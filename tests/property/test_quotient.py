@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import cmath
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ilang.codegen.comparison import compare
+from ilang.codegen.project.comparison import compare
 from ilang.core import pipeline
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.kernel import For, Program, statements_within

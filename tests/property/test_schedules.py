@@ -18,7 +18,6 @@ PASTES = 12
 
 
 @needs_compiler
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_schedules_are_refused_or_right(number: int) -> None:
     start = SEED + number * PAIRS // 4

@@ -51,13 +51,15 @@ class Trial:
         return [ranks[n] for n in self.program.inputs]
 
 
-def draw(seed: int) -> Trial:
-    """The trial of a seed."""
+def draw(seed: int, filling: bool = False) -> Trial:
+    """The trial of a seed; its arrays fill vectors where they are to be ``filling``."""
     rng = random.Random(seed)
     while True:
         written = write(programs.generate(rng), rng)
         fixed = rng.random() < 0.25
-        first, second = (programs.draw_extents(written.program, rng) for _ in range(2))
+        first, second = (
+            programs.draw_extents(written.program, rng, filling=filling) for _ in range(2)
+        )
         tiny = programs.draw_extents(written.program, rng, tiny=True)
         sizes = [first, first] if fixed else [first, second, tiny]
         runs = tuple(draw_arrays(written.program, size, rng) for size in sizes if size is not None)

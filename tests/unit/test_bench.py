@@ -38,7 +38,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(file.read_text("utf-8"))
 
 
-@pytest.mark.slow
 def test_every_program_is_right_and_timed(results: Any) -> None:
     rows = results["threads"]["1"]["workloads"]
     assert list(rows) == [workload.name for workload in QUICK]
@@ -48,7 +47,6 @@ def test_every_program_is_right_and_timed(results: Any) -> None:
         assert all(0 < taken["min"] <= taken["median"] for taken in row["times"].values())
 
 
-@pytest.mark.slow
 def test_tables(results: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "utf-8")
@@ -136,7 +134,6 @@ def test_unknown_peers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no peer is called numpi" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_plug_in() -> None:
     quick = {workload.program: workload for workload in QUICK}
     for family, (program, _) in anchors_plugin.PROGRAMS.items():
@@ -147,7 +144,6 @@ def test_plug_in() -> None:
         assert references.mistake(prepare(given, 1, {})(), right) is None
 
 
-@pytest.mark.slow
 def test_plug_in_trains() -> None:
     workload = next(workload for workload in QUICK if workload.program == "mlp_train")
     arrays = workloads.arrays_of(workload)

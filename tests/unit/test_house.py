@@ -53,7 +53,7 @@ def files() -> Iterator[Path]:
             and name not in {"__pycache__", "build", "dist", "out"}
             and not name.endswith(".egg-info")
         )
-        yield from (Path(folder, name) for name in sorted(names))
+        yield from (Path(folder, name) for name in sorted(names) if name != ".git")
 
 
 def name_of(path: Path) -> str:
@@ -150,6 +150,38 @@ def test_landings_know_no_step() -> None:
             if name_of(path).startswith("core/ir/")
             for name in imports(path)
             if name.startswith(steps)
+        ]
+    )
+
+
+# Inside of a layer: the folder, and what it never imports.
+INSIDE = {
+    "codegen/targets/": ("ilang.codegen.project", "ilang.codegen.runtime"),
+    "core/notation/": tuple(f"ilang.core.{name}" for name in ("infer", "passes")),
+}
+
+
+@pytest.mark.parametrize("folder", sorted(INSIDE))
+def test_folders_import_downwards(folder: str) -> None:
+    none_of(
+        [
+            f"{name_of(path)} imports {name}"
+            for path in PRODUCT
+            if name_of(path).startswith(folder)
+            for name in imports(path)
+            if name.startswith(INSIDE[folder])
+        ]
+    )
+
+
+def test_the_public_face_needs_no_command_line() -> None:
+    none_of(
+        [
+            f"{name_of(path)} imports {name}"
+            for path in PRODUCT
+            if name_of(path).startswith("ilang/") and path.name != "__main__.py"
+            for name in imports(path)
+            if name.startswith("ilang.icli")
         ]
     )
 

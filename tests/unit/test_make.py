@@ -19,7 +19,6 @@ def test_make_lists_every_target(command: list[str]) -> None:
     assert sorted(listed) == sorted(phony.split())
 
 
-@pytest.mark.slow
 def test_the_demo_times_what_it_builds() -> None:
     done = subprocess.run(
         [sys.executable, "samples/digits/demo.py"],

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import cfamily, cmath
 from ilang.codegen.targets.c_called import helper_lines
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import ilang
-from ilang import Error, I, i, load
-from ilang.codegen.component import Component
+from ilang import Error, I, einsum, i, load, tensor
+from ilang.codegen.runtime.component import Component
 
 ROOT = Path(__file__).resolve().parents[3]
 Array = npt.NDArray[Any]
@@ -308,7 +308,7 @@ def test_masked_arrays_are_refused(plus: Component) -> None:
 def test_number_of_arrays(plus: Component) -> None:
     error = refused("E0701", plus, grid(2, 2))
     assert error.message == "the program takes 2 arrays, and 1 array is given"
-    assert error.help == "its inputs are in0, in1; missing: in1"
+    assert error.help == "its inputs are in0 (`ij`), in1 (`ij`); missing: in1"
     refused("E0701", plus)
     refused("E0701", plus, grid(2, 2), grid(2, 2), grid(2, 2))
     refused("E0701", i("2"), grid(2))
@@ -380,6 +380,56 @@ def test_layouts(layout: str, dtype: Any, plus: Component) -> None:
         assert type(result) is np.ndarray
         np.testing.assert_array_equal(plus(y, x), x + before)
     np.testing.assert_array_equal(np.array(y), before)
+
+
+class _SilentError(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError("this error has no words")
+
+
+@pytest.mark.parametrize("is_property", [False, True])
+@pytest.mark.parametrize("name", ["__array__", "__array_interface__"])
+@pytest.mark.parametrize(
+    "failure",
+    [ValueError("wrong"), RuntimeError("\ud800"), MemoryError(), KeyError("k"), _SilentError()],
+)
+def test_whatever_a_foreign_array_raises(
+    failure: Exception, name: str, is_property: bool, plus: Component
+) -> None:
+    def fail(*_given: object, **_named: object) -> None:
+        raise failure
+
+    value = type("Foreign", (), {name: property(fail) if is_property else fail})()
+    error = refused("E0702", plus, grid(2, 2), value)
+    assert "in1" in error.message
+    assert str(error).encode()
+    code = refused("E0706", plus, grid(2, 2), grid(2, 2), out=value).message
+    assert "Foreign" in code
+    with pytest.raises(Error) as caught:
+        einsum("i; i => i", np.ones(2), value)
+    assert caught.value.code == "E0702"
+    with pytest.raises(Error) as caught:
+        tensor.data(value, name="weights")
+    assert "weights" in caught.value.message
+
+
+def test_values_that_cannot_be_shown(plus: Component) -> None:
+    class Hidden:
+        def __repr__(self) -> str:
+            raise ValueError("nothing to see")
+
+    refused("E0711", plus, grid(2, 2), grid(2, 2), threads=Hidden())
+    refused("E0712", plus, grid(2, 2), grid(2, 2), target=Hidden())
+    for shapes in (Hidden(), (Hidden(),), (10**20000,)):
+        with pytest.raises(Error) as caught:
+            i("-i~i").shapes(shapes)  # type: ignore[arg-type]
+        assert caught.value.code == "E0715"
+    assert "bits" in refused("E0705", i("-i~i"), 10**20000).message
+
+
+def test_too_large_says_how_large() -> None:
+    error = refused("E0713", i("i*j~ij"), np.ones(2**23, np.float32), np.ones(2**24, np.float32))
+    assert f"the result: {2**49:,} bytes" in error.message
 
 
 def test_foreign_arrays_that_fail(plus: Component) -> None:
@@ -578,7 +628,7 @@ def test_a_cached_program_is_not_written_again(monkeypatch: pytest.MonkeyPatch) 
     def lower(_: object) -> None:
         raise AssertionError("lowered again")
 
-    monkeypatch.setattr("ilang.codegen.load._loaded", {})
+    monkeypatch.setattr("ilang.codegen.runtime.load._loaded", {})
     monkeypatch.setattr("ilang.core.pipeline.lower", lower)
     np.testing.assert_array_equal(i("+ij~i")(x), expected)
     for text, array in (("+ij~j", x), ("+ij~i", x.astype(np.float64)), ("+ik~i", x)):
@@ -635,7 +685,7 @@ def test_written_names_and_numbers(module: Path) -> None:
     scaled = library["scaled"]
     x = grid(2, 4, dtype=np.float64)
     np.testing.assert_array_equal(scaled(x, 3), x * 3)
-    assert refused("E0701", scaled, x).help == "its inputs are x, by; missing: by"
+    assert refused("E0701", scaled, x).help == "its inputs are x (`ij`), by (`.`); missing: by"
     refused("E0506", scaled, grid(2, 5, dtype=np.float64), 3.0)
     with pytest.raises(ilang.ElementTypeError):
         scaled(grid(2, 4), 3.0)
@@ -692,3 +742,31 @@ def test_face() -> None:
     assert issubclass(ilang.ShapeError, Error)
     with pytest.raises(AttributeError):
         ilang.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("combine", "code"),
+    [
+        (lambda: i("ij~ji") >> i("+ijk~i"), "E0501"),
+        (lambda: i("ij~ji") >> "+ijk~i", "E0501"),
+        (lambda: i("+ijk~i") << i("ij~ji"), "E0501"),
+        (lambda: i("+ij~i") & i("ijk~k"), "E0502"),
+        (lambda: i("2") >> i("ij~i"), "E0501"),
+        (lambda: i("ij~ji >> +ijk~i"), "E0501"),
+        (lambda: einsum("ij; jk => ik") >> i("i~i"), "E0501"),
+        (lambda: (I & i("+ij~i")) >> i("ij/ij~ij"), "E0501"),
+    ],
+)
+def test_ranks_are_compared_when_components_are_combined(
+    combine: Callable[[], object], code: str
+) -> None:
+    with pytest.raises(Error) as caught:
+        combine()
+    assert caught.value.code == code
+    assert caught.value.span is not None
+
+
+def test_what_fits_is_combined() -> None:
+    assert repr(~(i("ij~ij") & i("+ij~i")) >> i("i*ij~ij"))
+    assert repr(einsum("...i; ij => ...j") >> i("i~i"))
+    assert repr(i("f32") >> i("ij~i") >> i("f64") >> i("i~i"))

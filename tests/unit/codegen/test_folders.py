@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen import cache, folders
-from ilang.codegen.toolchain import Variant
+from ilang.codegen.runtime import cache, folders
+from ilang.codegen.runtime.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -176,8 +176,8 @@ def test_a_temporary_folder_that_others_can_rename_is_not_used(
 
 COMPILING = """
 import os, signal, sys
-from ilang.codegen import cache
-from ilang.codegen.toolchain import Variant
+from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.toolchain import Variant
 if sys.argv[1] == "ignored":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 cache.library("int answer(void) { return 42; }", Variant(), str)

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen import concurrency, load
-from ilang.codegen.concurrency import Turn, interruptible
-from ilang.codegen.load import Compiled, interface_of, open_library
-from ilang.codegen.toolchain import Variant
+from ilang.codegen.runtime import concurrency, load
+from ilang.codegen.runtime.concurrency import Turn, interruptible
+from ilang.codegen.runtime.load import Compiled, interface_of, open_library
+from ilang.codegen.runtime.toolchain import Variant
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.pipeline import graph_of, infer, text_component
 from tests.unit.codegen.conftest import FakeCompiler
@@ -303,3 +303,5 @@ def test_out_of_memory() -> None:
     with pytest.raises(DataError) as caught:
         load.new_space(2**62)
     assert caught.value.code == "E0713"
+    assert f"the workspace: {2**62:,} bytes" in caught.value.message
+    assert "more than 2^62 bytes" in load.too_large("the workspace", 2**63).message

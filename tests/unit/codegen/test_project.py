@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ilang.codegen import project
-from ilang.codegen.project import file_stem, fixed, write_project
-from ilang.codegen.selftest import TEST_PARTS, Function, own_names
+from ilang.codegen.project import render as project
+from ilang.codegen.project.render import file_stem, fixed, write_project
+from ilang.codegen.project.selftest import TEST_PARTS, Function, own_names
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph
@@ -85,6 +85,10 @@ PROGRAMS = {
         " = i+i~i | i+i~i | i+i~i | i+i~i\n"
         "work(in[in], work[in]) = i+i~i\n"
         "strlen = +i~i\nfabsf = -i~i\nconj = *i~.\nisnan = >>i~i\nffs = ^ij~ij\nabs = !!i~i\n"
+        "test(FILE[va_list,NULL], restrict[NULL,time_t], stdin[test]) = ik*kj~ijk >> +ijk~ij | I\n"
+        "test_run = -i~i\ntest_call(test_call) = -i~i\ntest_f32 = -i~i\nTEST_GUARD = -i~i\n"
+        "printf = -i~i\nassert = -i~i\nNULL = -i~i\nint64_t = -i~i\nstderr = -i~i\nva_list = -i~i\n"
+        "errno(int64_t[size_t], omp_get_num_threads[size_t]) = i+i~i\nrandom = -i~i\nsleep = -i~i\n"
         "function = -i~i\narrays = -i~i\ntests = -i~i\nstored = -i~i\n"
     ),
     "hostile": (
@@ -169,10 +173,11 @@ def test_runs_clean_under_sanitizers(name: str, tmp_path: Path) -> None:
 def test_prints_a_line_for_each_test(tmp_path: Path) -> None:
     build(MATMUL, tmp_path)
     lines = passes(tmp_path).splitlines()
-    assert lines[-13:] == [
+    assert lines[-14:] == [
         "./model_test",
         "matmul m=3 k=5 n=2: ok",
         "matmul m=19 k=23 n=17: ok",
+        "matmul m=64 k=32 n=64: ok",
         "matmul m=1 k=1 n=1: ok",
         "matmul m=0 k=5 n=2: ok",
         "matmul m=3 k=0 n=2: ok",
@@ -182,7 +187,7 @@ def test_prints_a_line_for_each_test(tmp_path: Path) -> None:
         "matmul m=3 k=5 n=-1: ok",
         "matmul with extents of 2^63-1: ok",
         "matmul without sizes: ok",
-        "model: all 11 tests passed",
+        "model: all 12 tests passed",
     ]
 
 
@@ -223,10 +228,11 @@ int matmul(const matmul_sizes *s, const float *a, const float *b, float *out, vo
 """
 
 PLANTED = {
-    "nothing": ("", "", "all 11 tests passed"),
+    "nothing": ("", "", "all 12 tests passed"),
     "sign": ("sum += ", "sum -= ", "m=3 k=5 n=2: out[0] is "),
     "start": ("double sum = 0;", "double sum = 1e-4;", "m=3 k=0 n=2: out[0] is 9.99999975e-05, expected 0"),
     "short loop": ("q < k;", "q < k - (k > 16);", "m=19 k=23 n=17: out["),
+    "lost in vectors": ("sum += ", "if (k % 32 || q % 32) sum += ", "m=64 k=32 n=64: out["),
     "long loop": ("i < m;", "i <= m;", "wrote outside of out"),
     "before the start": ("out[i * n + j]", "out[i * n + j - 1]", "wrote outside of out"),
     "outside of the workspace": ("    return 0;\n}\n", "    ((char *)work)[64] = 1;\n    return 0;\n}\n", "of work"),
@@ -370,6 +376,49 @@ def test_names_at_file_scope_are_known(tmp_path: Path) -> None:
     assert "test_21" in TEST_PARTS
 
 
+INCLUDED = "inttypes math stddef stdint stdio stdlib string"
+NAMED = """\
+typedef struct {{ long long {0}; }} {0}_sizes;
+size_t {0}_work(const {0}_sizes *sizes);
+int {0}(const {0}_sizes *sizes, const float *x, void *work);
+static inline int named_{1}(int {0}) {{ return {0}; }}
+"""
+
+
+def compilers_of_headers() -> Iterator[list[str]]:
+    """Compilers of C and C++, each with a standard."""
+    for program, suffix, standards in (
+        ("gcc", "c", ("c99", "gnu11", "gnu17")),
+        ("clang", "c", ("c99", "gnu11")),
+        ("g++", "cc", ("c++98", "gnu++17")),
+        ("clang++", "cc", ("gnu++17",)),
+    ):
+        if shutil.which(program):
+            yield from ([program, f"-std={standard}", f"x.{suffix}"] for standard in standards)
+
+
+@needs_make
+@pytest.mark.parametrize("command", list(compilers_of_headers()), ids=" ".join)
+def test_no_name_of_a_header_is_in_the_way(command: list[str], tmp_path: Path) -> None:
+    """Everything that the headers we include define or declare, as a function, an input and a dimension."""
+    source = tmp_path / command[-1]
+    includes = "".join(f"#include <{name}.h>\n" for name in INCLUDED.split())
+    source.write_text(includes)
+    flags = [*command[:-1], "-Wall", "-Wextra", "-Werror", command[-1]]
+    read = subprocess.run(
+        [*flags, "-E", "-dD"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    words = set(re.findall(r"\b[A-Za-z]\w*\b", read.stdout, re.ASCII)) - {"x", "work", "sizes"}
+    assert {"FILE", "printf", "NULL", "int64_t"} <= words
+    parts = {identifier(word) for word in words}
+    named = (NAMED.format(name, number) for number, name in enumerate(sorted(parts)))
+    source.write_text(includes + "".join(named))
+    done = subprocess.run(
+        [*flags, "-fsyntax-only"], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[:2000]
+
+
 CLASHES = {
     "f = -i~i\nf_work = -i~i\n": "`f_work` is also the name in C of a part of `f`",
     "f_sizes = -i~i\nf = -i~i\n": "`f_sizes` is also",
@@ -379,8 +428,6 @@ CLASHES = {
     "f = -i~i\nf_test_3 = -i~i\n": "`f_test_3` is also",
     "f = -i~i\nf_call = -i~i\n": "`f_call` is also",
     "exp = -i~i\nexp__work = -i~i\n": "`exp__work` is also the name in C of a part of `exp`",
-    "test_run = -i~i\n": "`test_run` is also the name in C of something in the generated files",
-    "test_f32 = -i~i\n": "`test_f32` is also",
     "MODEL_H = -i~i\n": "`MODEL_H` is also",
     "f(f_k0) = -i~i\n": "`f_k0` is also the name in C of a part of `f`",
     "f(x[MODEL_H]) = -i~i\n": "`MODEL_H` is also",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ilang import i, load
-from ilang.codegen import toolchain
+from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import c
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from tests.property import native

@@ -145,10 +145,10 @@ def test_one_program_serves_all_extents() -> None:
     f = einsum("2*o=+k;k=>o")
     for n, k in ((8, 9), (16, 8), (2000, 11), (40, 70)):
         assert f(arange(n), arange(k)).shape == (n // 2,)
-    assert len(f._versions) == 1
+    assert len(f._specializations) == 1
     for n, k in ((8, 3), (6, 4), (2, 1), (4, 7)):  # few of one or both: two more size classes
         assert f(arange(n), arange(k)).shape == (n // 2,)
-    assert len(f._versions) == 3
+    assert len(f._specializations) == 3
 
 
 # values that a person checks
@@ -261,3 +261,9 @@ def test_refusals(text: str, shapes: list[tuple[int, ...]], code: str) -> None:
         assert caught.value.code == code, str(caught.value)
         assert caught.value.help
         assert caught.value.span is not None
+
+
+def test_a_part_of_a_concatenation_may_be_empty() -> None:
+    whole = np.ones(2, np.float32)
+    f = einsum("a^q; a => q")
+    assert f(whole, whole, target="numpy").shape == (0,)

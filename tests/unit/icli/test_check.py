@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
-from ilang.codegen import comparison
+from ilang.codegen.project import comparison
 from ilang.core import pipeline
-from ilang.core.diagnostic import InternalError, ToolError
+from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.icli.commands.check import compared
 from tests.property.test_fuzz import needs_compiler
+from tests.unit.icli.front import i
 
 TEXT = "-i~i | i:4 | i' i"
 
@@ -56,3 +61,80 @@ def test_code_that_computes_something_else_is_found(monkeypatch: pytest.MonkeyPa
     with pytest.raises(InternalError, match="E9905") as caught:
         compared(shaped(TEXT))
     assert "expected" in caught.value.message
+
+
+@pytest.mark.parametrize("said", ["out of memory", "ERROR: AddressSanitizer failed to allocate"])
+def test_memory_that_ran_out_is_no_fault_of_the_compiler(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[bool] = []
+
+    def build(*_: object, sanitize: bool = True) -> bool:
+        tried.append(sanitize)
+        return sanitize
+
+    monkeypatch.setattr(comparison, "build_program", build)
+    monkeypatch.setattr(comparison, "_trouble", lambda _folder: said)
+    with pytest.raises(DataError) as caught:
+        compared(shaped(TEXT))
+    assert tried == [True, False], "once more without sanitizers, which take memory of their own"
+    assert (caught.value.code, caught.value.status) == ("E0713", 1)
+    assert re.search(
+        r"not enough memory to run f, scheduled: .* \d+ bytes at i=\d+", caught.value.message
+    )
+
+
+@needs_compiler
+def test_a_test_that_memory_was_too_little_for(tmp_path: Path) -> None:
+    """A program whose memory is limited says so itself."""
+    (tmp_path / "test").write_text("#!/bin/sh\nkill -KILL $$\n")
+    (tmp_path / "test").chmod(0o755)
+    assert comparison._is_out_of_memory(comparison._trouble(tmp_path))
+    (tmp_path / "test").write_text("#!/bin/sh\necho f: out of memory; exit 1\n")
+    assert comparison._trouble(tmp_path) == "f: out of memory"
+
+
+TEXTUAL = "a = +ij~k\nb = ij*jk\nbad line\nuser = bad >> a\nc = +ij~i\nc = I\n"
+INFERRED = "a = ij~ij >> i~i\nuser = a >> I\nc = i~i >> ij~ij\nd = i32 >> ^i~i\ne = +ij~i\n"
+
+
+@pytest.mark.parametrize("command", ["check", "build", "explain", "run"])
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [(TEXTUAL, ["E0201", "E0104", "E0406", "E0402"]), (INFERRED, ["E0501", "E0501", "E0602"])],
+)
+def test_every_mistake_of_a_file_is_told_once(
+    command: str, text: str, codes: list[str], tmp_path: Path
+) -> None:
+    if command == "run" and text is INFERRED:
+        codes, count = ["E0818"], ""  # several definitions, of which one must be chosen
+    else:
+        count = f"\n{len(codes)} errors\n"
+    (tmp_path / "m.i").write_text(text, encoding="utf-8")
+    done = i(command, "m.i", cwd=tmp_path)
+    told = [line[6:11] for line in done.stderr.splitlines() if line.startswith("error[")]
+    assert told == codes
+    assert done.returncode in (1, 2)
+    assert done.stderr.endswith(count)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_holds_is_told_beside_what_does_not(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(INFERRED, encoding="utf-8")
+    assert "e(in0[i,j]) -> [i]" in i("check", "m.i", cwd=tmp_path).stdout
+    assert "acc += f64(in0[i,j])" in i("explain", "m.i", "--shape", "2x3", cwd=tmp_path).stdout
+
+
+def test_json_has_every_mistake(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(TEXTUAL, encoding="utf-8")
+    told = json.loads(i("check", "m.i", "--json", cwd=tmp_path).stderr)
+    assert told["code"] == "E0201"
+    assert [other["code"] for other in told["others"]] == ["E0104", "E0406", "E0402"]
+    (tmp_path / "m.i").write_text(INFERRED, encoding="utf-8")
+    definitions = json.loads(i("check", "m.i", "--json", cwd=tmp_path).stdout)["definitions"]
+    assert [d["error"]["code"] for d in definitions if "error" in d] == [
+        "E0501",
+        "E0501",
+        "E0501",
+        "E0602",
+    ]

@@ -1,10 +1,12 @@
 """The whole command line: tokens, statuses, streams."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -79,6 +81,62 @@ def test_statuses(tokens: list[str], code: str, status: int) -> None:
 )
 def test_suggestions(tokens: list[str], guess: str) -> None:
     assert f"did you mean {guess}" in i(*tokens).stderr.replace("`", "")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["help", "nosuchcommand"], "there is no command nosuchcommand"),
+        (["help", "buidl"], "did you mean `i help build`?"),
+        (["--help", "expl"], "did you mean `i help explain`?"),
+        (["help", "E0202"], "did you mean `i explain E0202`?"),
+        (["help", "run", "check"], "check is one too many"),
+        (["help", "--bad"], "i has no option --bad"),
+    ],
+)
+def test_help_for_what_there_is(tokens: list[str], said: str) -> None:
+    done = i(*tokens)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_help_for_a_command() -> None:
+    assert i("help", "run").stdout == i("run", "--help").stdout
+    assert i("help", "--help").stdout == i("help").stdout == i("--help").stdout
+
+
+ZEROS = "0" * 12000
+
+
+@pytest.mark.parametrize("number", [f"{ZEROS}7", f"-{ZEROS}7", "1" * 12000, f"{ZEROS}1.5"])
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["explain", "%s"],
+        ["explain", "I | %s"],
+        ["explain", "(i+%s)~i"],
+        ["explain", "+ij~i | i:%s"],
+        ["explain", "ij~i", "--shape", "%sx2"],
+        ["run", "-i~i", "[%s]"],
+        ["run", "-i~i", "rand:%s"],
+        ["run", "i*.~i", "[1]", "%s"],
+    ],
+)
+def test_numbers_of_many_digits(tokens: list[str], number: str) -> None:
+    """Python reads no whole number of more than 4300 digits."""
+    done = i(*(token.replace("%s", number) for token in tokens))
+    assert done.returncode in (0, 1, 2)
+    assert "internal" not in done.stderr
+
+
+def test_lone_surrogates_are_escaped(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/x\xff.i"
+    Path(os.fsdecode(path)).write_text("f = ij~k\n")
+    for tokens in ([b"check", path], [b"check", b"--json", path], [b"run", b"no\xff.i", b"1"]):
+        done = i(*tokens, errors="strict")
+        assert done.returncode == 1
+        assert "\\xff" in done.stdout + done.stderr
+        assert "internal" not in done.stdout + done.stderr
 
 
 def test_a_page_of_a_code() -> None:
@@ -194,7 +252,10 @@ def test_interrupted() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        wait_until_reading(process.pid)
+        assert process.stdin is not None
+        process.stdin.write(b"+ij~i")
+        process.stdin.flush()
+        wait_until_read(process.stdin.fileno())
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=30)
     assert (process.returncode, error) == (130, b"interrupted\n")
@@ -215,13 +276,13 @@ def test_interrupted_while_computing() -> None:
     assert (process.returncode, said, error) == (130, b"", b"interrupted\n")
 
 
-def wait_until_reading(pid: int) -> None:
-    """Until the process waits for standard input."""
-    call = Path(f"/proc/{pid}/wchan")
-    for _ in range(600):
-        if "pipe" in call.read_text():
+def wait_until_read(pipe: int) -> None:
+    """Until the process at the other end of a pipe has taken what was written, and waits for more."""
+    for _ in range(6000):
+        if not int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder):
             return
         time.sleep(0.01)
+    pytest.fail("standard input is not read")
 
 
 def test_our_bug_is_one_coded_line() -> None:

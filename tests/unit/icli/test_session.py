@@ -322,10 +322,10 @@ def test_glimpse(session: Session) -> None:
 
 def test_glimpse_is_quick(session: Session) -> None:
     session.glimpse(MATMUL)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(20):
         session.glimpse(MATMUL)
-    assert (time.perf_counter() - start) / 20 < 0.05
+    assert (time.process_time() - start) / 20 < 0.05
 
 
 def test_completions(session: Session) -> None:

@@ -83,7 +83,6 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     os.close(made.end)
 
 
-@pytest.mark.slow
 def test_a_session_at_the_keyboard(terminal: Terminal, tmp_path: Path) -> None:
     terminal.prompt()
     terminal.send(b"+i~. [1,2,4]\r")
@@ -104,7 +103,6 @@ def test_a_session_at_the_keyboard(terminal: Terminal, tmp_path: Path) -> None:
     assert "+i~. [1,2,4]" in (tmp_path / ".local/state/i/history").read_text("utf-8")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_ctrl_c_at_the_keyboard(terminal: Terminal) -> None:
     terminal.prompt()
@@ -123,14 +121,12 @@ def test_ctrl_c_at_the_keyboard(terminal: Terminal) -> None:
     assert terminal.status() == 0
 
 
-@pytest.mark.slow
 def test_explain_draws_on_a_terminal(tmp_path: Path) -> None:
     terminal = Terminal("explain", "+ij~i", home=tmp_path)
     terminal.until(b"\x1b[36mi\x1b[0m")
     assert terminal.status() == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize(
     "tokens",
@@ -151,7 +147,6 @@ def test_every_line_fits_the_terminal(
     assert max(map(len, shown.splitlines())) <= columns, shown
 
 
-@pytest.mark.slow
 def test_arrays_of_a_session_fit_the_terminal(tmp_path: Path) -> None:
     terminal = Terminal("repl", home=tmp_path, columns=40)
     terminal.prompt()

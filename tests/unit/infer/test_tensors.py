@@ -210,7 +210,6 @@ class Drawn:
         return words, shape
 
 
-@pytest.mark.slow
 def test_random_specifications_compile_to_what_they_mean() -> None:
     ran = 0
     codes: set[str] = set()

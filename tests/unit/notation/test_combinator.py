@@ -177,8 +177,8 @@ def test_long_chains_need_no_recursion() -> None:
     ids=lambda text: text[:12],
 )
 def test_hostile_text_is_refused_quickly(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(Error) as caught:
         parse(text, "x", "ab")
     assert len(str(caught.value)) < 20_000
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10

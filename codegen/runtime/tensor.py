@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ilang.codegen.arguments import SUPPORTED, contiguous
-from ilang.codegen.version import Version
+from ilang.codegen.runtime.arguments import SUPPORTED, contiguous, supported_array
+from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
 from ilang.core.infer.projections import Projection, project, sizes_of
@@ -327,11 +327,14 @@ class Program:
             dtypes[number] = SUPPORTED[array.dtype]
         shaped = pipeline.tensors_shaped(self._inferred, dtypes, values)
         extents = tuple(size.fixed or 0 for size in shaped.sizes)
-        version, inputs = Version(shaped), [arrays[number] for number in sorted(arrays)]
+        specialization, inputs = (
+            Specialization(shaped),
+            [arrays[number] for number in sorted(arrays)],
+        )
         found = (
-            version.evaluate(inputs, extents, None)
+            specialization.evaluate(inputs, extents, None)
             if target == "numpy"
-            else version.plan(extents).fresh(inputs)
+            else specialization.plan(extents).fresh(inputs)
         )
         return [found] if len(values) == 1 else list(found)
 
@@ -349,8 +352,8 @@ class Program:
                 f"{node.name} has no values",
                 help=f"give them: value(t, {node.name}=array)",
             )
-        array = np.asarray(values)
-        if array.dtype not in SUPPORTED or isinstance(values, int | float):
+        array = supported_array(node.name, values)
+        if isinstance(values, int | float):
             array = array.astype(np.float32)
         if array.ndim == 0:
             return np.full(dims, array)

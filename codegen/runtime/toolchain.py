@@ -193,8 +193,10 @@ def build(text: str, folder: Path, variant: Variant) -> bytes:
         _refused.update((compiler, flag) for flag in dropped)
 
 
-def build_program(folder: Path, sources: Sequence[str], name: str) -> bool:
-    """Compile C files of a folder to a program, with sanitizers where the compiler has them: whether it has.
+def build_program(
+    folder: Path, sources: Sequence[str], name: str, *, sanitize: bool = True
+) -> bool:
+    """Compile C files of a folder to a program; whether it has sanitizers, which it gets where the compiler has them.
 
     Raises:
         ToolError: E0901 to E0905, E0907, E0909.
@@ -202,11 +204,12 @@ def build_program(folder: Path, sources: Sequence[str], name: str) -> bool:
     compiler, standard = find_compiler(), [f for f in STANDARD if f not in ("-shared", "-fPIC")]
     command: list[str] = []
     status, said = 0, ""
-    for speed in ((*SANITIZED, "-fno-sanitize-recover=all"), FAST[:1]):
+    checked = (*SANITIZED, "-fno-sanitize-recover=all")
+    for speed in (checked, FAST[:1]) if sanitize else (FAST[:1],):
         command = [*compiler.command, *standard, *speed, *sources, "-o", name, "-lm"]
         status, said = _run(command, folder)
         if status == 0:
-            return speed != FAST[:1]
+            return speed == checked
     raise _failure(command, folder, status, said)
 
 

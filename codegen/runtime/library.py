@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ilang.codegen.component import Component
-from ilang.codegen.composition import wires_of_all
+from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import ModuleError, nearest, visible
 from ilang.core.ir.syntax import Module, Name
+from ilang.core.notation.arity import wires_of_all
 
 
 class Library(dict[str, Component]):

@@ -11,16 +11,25 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ilang.codegen.composition import Wires, combined, merged, wires_of
 from ilang.core import pipeline
-from ilang.core.diagnostic import CommandError, DataError, Error, NotationError, shorten, visible
+from ilang.core.diagnostic import (
+    CommandError,
+    DataError,
+    Error,
+    NotationError,
+    counted,
+    shorten,
+    visible,
+)
 from ilang.core.ir.shaped import FEW
 from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
+from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
+from ilang.core.notation.renaming import merged
 
 if TYPE_CHECKING:
-    from ilang.codegen.load import Plan
-    from ilang.codegen.version import Version
+    from ilang.codegen.runtime.load import Plan
+    from ilang.codegen.runtime.specialization import Specialization
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
 
@@ -30,7 +39,7 @@ LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
 """What two arrays must share for one plan to serve both."""
 
 MOST_PLANS = 256
-MOST_VERSIONS = 64
+MOST_SPECIALIZATIONS = 64
 """Sizes and types that one component remembers; past it, it starts again."""
 
 LONGEST_SHOWN = 64
@@ -55,8 +64,8 @@ class Component:
         "_module",
         "_name",
         "_plans",
+        "_specializations",
         "_tree",
-        "_versions",
         "_wires",
     )
 
@@ -75,7 +84,7 @@ class Component:
         self._module = module
         self._name = name
         self._graph: Graph | None = None
-        self._versions: dict[tuple[object, ...], Version] = {}
+        self._specializations: dict[tuple[object, ...], Specialization] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}
 
     def __call__(self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c") -> Any:
@@ -109,23 +118,37 @@ class Component:
 
     def _call(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
         """The same, every argument looked at."""
-        from ilang.codegen import arguments
+        from ilang.codegen.runtime import arguments
 
         self._check_target(target)
         arguments.check_threads(threads)
         graph = self._wired()
-        arrays = arguments.checked_arrays(graph, given)
+        try:
+            arrays = arguments.checked_arrays(graph, given)
+        except DataError as error:
+            raise self._explained(error, len(given)) from None
         dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
         few = tuple(tuple(extent < FEW for extent in array.shape) for array in arrays)
-        version = self._version(graph, dtypes, tuple(array.ndim for array in arrays), few)
-        extents = pipeline.fit(version.shaped, [array.shape for array in arrays])
+        specialization = self._specialization(
+            graph, dtypes, tuple(array.ndim for array in arrays), few
+        )
+        extents = pipeline.fit(specialization.shaped, [array.shape for array in arrays])
         if target == "numpy":
-            return version.evaluate(arrays, extents, out)
-        plan = version.plan(extents)
+            return specialization.evaluate(arrays, extents, out)
+        plan = specialization.plan(extents)
         plain = [arguments.contiguous(array) for array in arrays]
         if all(a is b for a, b in zip(plain, given, strict=True)):
             self._remember(given, plan)
         return plan.call(arrays, plain, out, threads)
+
+    def _explained(self, error: DataError, given: int) -> DataError:
+        """A refusal of arrays; where their number is wrong, with the program that takes so many."""
+        from ilang.codegen.runtime.misgiven import meant
+
+        hint = meant(self._tree, self._definitions, given) if error.code == "E0701" else None
+        if hint is None:
+            return error
+        return DataError(error.code, error.message, error.span, hint)
 
     def _remember(self, arrays: Sequence[Any], plan: Plan) -> None:
         """Keep a plan for arrays like these: exactly NumPy's own class, and all as C reads them."""
@@ -145,33 +168,36 @@ class Component:
                 self._graph = pipeline.graph_of(self._tree, self._name, self._definitions)
         return self._graph
 
-    def _version(
+    def _specialization(
         self,
         graph: Graph,
         dtypes: tuple[str | None, ...],
         ranks: tuple[int, ...],
         few: tuple[tuple[bool, ...], ...] = (),
-    ) -> Version:
+    ) -> Specialization:
         """The program for these element types, ranks and size class: which extents are few."""
-        from ilang.codegen.version import Version
+        from ilang.codegen.runtime.specialization import Specialization
 
         key = (dtypes, ranks, few)
-        known = self._versions.get(key)
+        known = self._specializations.get(key)
         if known is None:
-            if MOST_VERSIONS <= len(self._versions):
-                self._versions.clear()
-            # Of two threads that come here at once one wins: both then use its version.
+            if MOST_SPECIALIZATIONS <= len(self._specializations):
+                self._specializations.clear()
+            # Of two threads that come here at once one wins: both then use its specialization.
             shaped = pipeline.infer(graph, dtypes, ranks, few=few)
-            known = self._versions.setdefault(key, Version(shaped))
+            known = self._specializations.setdefault(key, Specialization(shaped))
         return known
 
     @staticmethod
     def _check_target(target: object) -> None:
-        if target == "cuda":
+        is_text = type(target) is str
+        if is_text and target == "cuda":
             raise not_yet('target "cuda"', 'use target="c" or target="numpy"')
-        if target not in TARGETS:
+        if not is_text or target not in TARGETS:
+            from ilang.codegen.runtime.arguments import shown
+
             raise DataError(
-                "E0712", f"there is no target {target!r}", help='targets are "c" and "numpy"'
+                "E0712", f"there is no target {shown(target)}", help='targets are "c" and "numpy"'
             )
 
     def takes(self) -> int:
@@ -184,13 +210,13 @@ class Component:
         Raises:
             Error: E05, or E0701 and E0715 (not one shape per input).
         """
-        from ilang.codegen import arguments
+        from ilang.codegen.runtime import arguments
 
         graph = self._wired()
         arguments.check_shape_count(graph, len(shapes))
         checked = arguments.checked_shapes(shapes)
         dtypes = (None,) * len(checked)
-        shaped = self._version(graph, dtypes, tuple(len(shape) for shape in checked)).shaped
+        shaped = self._specialization(graph, dtypes, tuple(len(shape) for shape in checked)).shaped
         extents = pipeline.fit(shaped, checked)
         return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
 
@@ -209,7 +235,7 @@ class Component:
 
     def _shaped(self, shapes: Sequence[tuple[int, ...]]) -> Shaped:
         """Inferred with f32 where nothing is written, and with these shapes, if any."""
-        from ilang.codegen import arguments
+        from ilang.codegen.runtime import arguments
 
         graph = self._wired()
         if not shapes and graph.inputs:
@@ -246,14 +272,17 @@ class Component:
         return self._combine("|", component_of(other), self)
 
     def __invert__(self) -> Component:
-        return Component(Swap(self._tree, self._tree.span), self._wires, self._definitions)
+        tree = Swap(self._tree, self._tree.span)
+        return Component(tree, swapped(self._wires), self._definitions)
 
     @staticmethod
     def _combine(symbol: str, left: Component, right: Component) -> Component:
         definitions, tree = merged(left._definitions, right._definitions, right._tree)
         span = left._tree.span.to(tree.span)
         wires = combined(symbol, left._wires, right._wires)
-        return Component(Combine(symbol, left._tree, tree, span), wires, definitions)
+        whole = Combine(symbol, left._tree, tree, span)
+        _refuse_clash(wires, whole, definitions)
+        return Component(whole, wires, definitions)
 
     def __repr__(self) -> str:
         """The program's text where it is short, and how many inputs and outputs it has."""
@@ -265,7 +294,7 @@ class Component:
             body = self._definitions[tree.name].body if isinstance(tree, Name) and written else tree
             shown = shorten(visible(print_tree(body)), 400)
             shown = f"{tree.name} = {shown}" if isinstance(tree, Name) else shown
-        ends = f"{_counted(wires.inputs, 'input')}, {_counted(wires.outputs, 'output')}"
+        ends = f"{_number(wires.inputs, 'input')}, {_number(wires.outputs, 'output')}"
         return f"<Component {shown}: {ends}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -279,8 +308,18 @@ class Component:
         )
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+def _number(count: int, word: str) -> str:
+    return counted(count, word) if count else f"0 {word}s"
+
+
+def _refuse_clash(wires: Wires, tree: Tree, definitions: Mapping[str, Definition]) -> None:
+    """Refuse a tree in which ranks meet that differ.
+
+    Raises:
+        ShapeError: E0501, E0502, as inference tells it.
+    """
+    if wires.clash:
+        pipeline.infer(pipeline.graph_of(tree, UNNAMED, definitions))
 
 
 def from_text(text: object) -> Component:
@@ -292,7 +331,9 @@ def from_text(text: object) -> Component:
             help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
         )
     tree = pipeline.text_component(text)
-    return Component(tree, wires_of(tree, {}))
+    wires = wires_of(tree, {})
+    _refuse_clash(wires, tree, {})
+    return Component(tree, wires)
 
 
 def from_spec(spec: object) -> Component:

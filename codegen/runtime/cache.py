@@ -24,8 +24,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ilang.codegen import folders, toolchain
-from ilang.codegen.toolchain import Variant
+from ilang.codegen.runtime import folders, toolchain
+from ilang.codegen.runtime.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 
 T = TypeVar("T")
@@ -146,7 +146,8 @@ def _hasher() -> Callable[[bytes], Any]:
 @functools.lru_cache(maxsize=1)
 def _writer() -> str | None:
     """Names, sizes and dates of the files that turn a program into C: Python itself trusts the same of its modules."""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    runtime = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.dirname(os.path.dirname(runtime))
     seen = [root]
     folders = [os.path.join(root, layer) for layer in ("core", "codegen")]
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, counted, shorten
 from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
@@ -36,8 +36,14 @@ LISTED = "float32, float64, int32, int64 and bool"
 LARGEST_EXACT = {"f32": 2**24, "f64": 2**53}
 """Integers up to here, and their negatives, are values of the float type."""
 
+LONGEST_NUMBER = 256
+"""Bits of a whole number that a message still writes out."""
+
 Output = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and element type of a result."""
+
+MOST_LISTED = 20
+"""Inputs that a message names."""
 
 OVERLAP_WORK = 10_000
 """Effort spent on telling whether two arrays of interleaved elements share one."""
@@ -55,7 +61,7 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     """
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     if len(given) != len(names):
-        raise _wrong_count(names, len(given))
+        raise _wrong_count(graph, names, len(given))
     found = [
         None if _is_number(value) else _array(name, value)
         for name, value in zip(names, given, strict=True)
@@ -68,45 +74,99 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     ]
 
 
-def _wrong_count(names: Sequence[str], given: int) -> DataError:
+def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:
     wanted = len(names)
-    what = f"the program takes {_counted(wanted, 'array')}, and {_counted(given, 'array')} given"
     verb = "is" if given == 1 else "are"
-    what = what.replace(" given", f" {verb} given")
+    what = (
+        f"the program takes {counted(wanted, 'array')}, and {counted(given, 'array')} {verb} given"
+    )
     if not wanted:
         return DataError("E0701", what, help="call it without arrays")
-    missing = f"; missing: {', '.join(names[given:])}" if given < wanted else ""
-    return DataError("E0701", what, help=f"its inputs are {', '.join(names)}{missing}")
+    read = [_read_as(graph, number) for number in range(min(wanted, MOST_LISTED))]
+    inputs = f"its inputs are {', '.join(read)}" if wanted > 1 else f"its input is {read[0]}"
+    missing = f"; missing: {', '.join(names[given:][:MOST_LISTED])}" if given < wanted else ""
+    return DataError("E0701", what, help=inputs + missing)
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count or 'no'} {word}{'' if count == 1 else 's'}"
+def _read_as(graph: Graph, number: int) -> str:
+    """An input by its name, and the indices it is read with."""
+    text = graph.nodes[graph.inputs[number]].span.text()
+    shown = text.isprintable() and text.isascii() and len(text) < 40 and text != "I"
+    return f"{graph.input_name(number)} (`{text}`)" if shown and text else graph.input_name(number)
 
 
 def _is_number(value: object) -> bool:
     """Whether a value is a number of Python itself (NumPy's have a type of their own)."""
-    return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
+    return _is_of(value, (bool, int, float)) and not _is_of(value, np.generic)
+
+
+def _is_of(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """``isinstance`` that asks no foreign object for its class: the answer may be an exception."""
+    return issubclass(type(value), kinds)
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: short, and there whatever its ``repr`` does."""
+    if _is_of(value, int) and LONGEST_NUMBER < int(value).bit_length():  # type: ignore[call-overload]
+        return f"a whole number of {int(value).bit_length()} bits"  # type: ignore[call-overload]
+    try:
+        return shorten(repr(value), 200)
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+
+
+def read_array(name: str, value: object) -> Array:
+    """What NumPy makes of a value, whatever a foreign class raises on the way. Raises DataError E0702."""
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def supported_array(name: str, value: object) -> Array:
+    """A value as an array of a supported element type; of any other, its elements as f32. Raises DataError E0702."""
+    array = read_array(name, value)
+    if array.dtype in SUPPORTED:
+        return array
+    try:
+        return array.astype(np.float32)
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    try:
+        reason = str(error)
+    except Exception:
+        reason = ""
+    kind = type(error).__name__
+    return DataError(
+        "E0702",
+        f"{name} cannot be read as an array: {kind}{': ' if reason else ''}{shorten(reason, 300)}",
+        help="np.asarray(x) raises it; pass a NumPy array",
+    )
 
 
 def _array(name: str, value: object) -> Array:
     """An array of a supported type in native byte order, the same memory where possible."""
     ma = sys.modules.get("numpy.ma")
-    if ma is not None and isinstance(value, ma.MaskedArray):
+    if ma is not None and _is_of(value, ma.MaskedArray):
         help_line = "fill what is masked, x.filled(0), or take the data, x.data"
         raise DataError("E0704", f"{name} is a masked array", help=help_line)
-    if not hasattr(value, "__array_interface__") and not hasattr(value, "__array__"):
+    try:
+        is_array = hasattr(value, "__array_interface__") or hasattr(value, "__array__")
+    except Exception as error:
+        raise _unreadable(name, error) from error
+    if not is_array:
         kind = type(value).__name__
         hint = (
             "np.asarray(x) makes an array of it"
-            if isinstance(value, list | tuple | range | memoryview)
+            if _is_of(value, (list, tuple, range, memoryview))
             else None
         )
         hint = hint or "pass a NumPy array, or a Python number for an input of rank 0"
         raise DataError("E0702", f"{name} is of type {kind}, not an array", help=hint)
-    try:
-        array = np.asarray(value)
-    except Exception as error:  # whatever a foreign class raises
-        raise DataError("E0702", f"{name} cannot be read as an array: {error}") from error
+    array = read_array(name, value)
     dtype = array.dtype
     if dtype in SUPPORTED:
         return array
@@ -131,7 +191,7 @@ def _number(name: str, value: Any, written: str | None, others: set[str]) -> Arr
         numpy_type = NUMPY_TYPES[dtype].name
         raise DataError(
             "E0705",
-            f"{name} is {value!r}, which is no value of its type {dtype}",
+            f"{name} is {shown(value)}, which is no value of its type {dtype}",
             help=f"pass a NumPy value of another type, or one that {numpy_type} can hold",
         )
     return np.array(value, NUMPY_TYPES[dtype])
@@ -160,8 +220,9 @@ def contiguous(array: Array) -> Array:
 
 def check_threads(threads: object) -> None:
     """Raise DataError (E0711) unless a number of threads is a positive integer."""
-    if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 1:
-        what = f"threads is {threads!r}"
+    is_whole = _is_of(threads, (int, np.integer)) and not _is_of(threads, bool)
+    if not is_whole or threads < 1:  # type: ignore[operator]
+        what = f"threads is {shown(threads)}"
         raise DataError("E0711", what, help="pass a number of threads, 1 or more")
 
 
@@ -169,12 +230,19 @@ def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
     """Shapes as tuples of integers. Raises DataError (E0715) where something is no shape."""
     found = []
     for shape in shapes:
-        extents = shape if isinstance(shape, tuple | list) else (None,)
-        if not all(isinstance(extent, int | np.integer) for extent in extents):
+        extents: Sequence[Any] = shape if _is_of(shape, (tuple, list)) else (None,)  # type: ignore[assignment]
+        if not all(_is_of(extent, (int, np.integer)) for extent in extents):
             raise DataError(
                 "E0715",
-                f"{shape!r} is not a shape",
+                f"{shown(shape)} is not a shape",
                 help="give a tuple of extents per input: f.shapes((2, 3), (3, 4)); () is rank 0",
+            )
+        huge = [extent for extent in extents if LONGEST_NUMBER < int(extent).bit_length()]
+        if huge:
+            raise DataError(
+                "E0715",
+                f"an extent of a shape is {shown(huge[0])}",
+                help="an extent is at least 0 and below 2^62",
             )
         found.append(tuple(int(extent) for extent in extents))
     return tuple(found)
@@ -184,10 +252,10 @@ def check_shape_count(graph: Graph, count: int) -> None:
     """Raise DataError (E0701) unless there is a shape per input."""
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     if count != len(names):
-        given = _counted(count, "shape")
+        given = counted(count, "shape")
         raise DataError(
             "E0701",
-            f"the program takes {_counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
+            f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",
             help=f"its inputs are {', '.join(names)}" if names else None,
         )
 
@@ -223,9 +291,9 @@ def checked_outs(
         DataError: E0704 (masked), E0706 (not arrays, or another number of them), E0707 (shape), E0708 (element type),
             E0709 (overlap), E0710 (not contiguous, aligned or writable).
     """
-    outs = list(out) if isinstance(out, tuple) else [out]
+    outs = list(out) if _is_of(out, tuple) else [out]  # type: ignore[call-overload]
     if len(outs) != len(outputs):
-        what = f"out has {_counted(len(outs), 'array')}, and the program has {_counted(len(outputs), 'output')}"
+        what = f"out has {counted(len(outs), 'array')}, and the program has {counted(len(outputs), 'output')}"
         raise DataError("E0706", what, help=f"pass out=({', '.join(names[1])},)")
     taken = list(zip(names[0], arrays, strict=True))
     found: list[Array] = []
@@ -244,12 +312,13 @@ def checked_outs(
 
 
 def _checked_out(name: str, given: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    if not isinstance(given, np.ndarray):
+    if not _is_of(given, np.ndarray):
         raise DataError(
             "E0706", f"what is given as output array for {name} is of type {type(given).__name__}"
         )
+    assert isinstance(given, np.ndarray)
     ma = sys.modules.get("numpy.ma")
-    if ma is not None and isinstance(given, ma.MaskedArray):
+    if ma is not None and _is_of(given, ma.MaskedArray):
         raise DataError(
             "E0704",
             f"the output array for {name} is a masked array",

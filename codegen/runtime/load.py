@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -19,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import _cffi_backend as backend
 import numpy as np
 
-from ilang.codegen import cache
-from ilang.codegen.arguments import PLAIN, Output, check_threads, checked_outs, result_of
-from ilang.codegen.concurrency import Turn, hears_signals, interruptible, is_forked
+from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.arguments import PLAIN, Output, check_threads, checked_outs, result_of
+from ilang.codegen.runtime.concurrency import Turn, hears_signals, interruptible, is_forked
+from ilang.codegen.runtime.toolchain import Variant
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import DataError, Error, InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, walk
@@ -34,7 +35,7 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
 
-    from ilang.codegen.stopping import Stopping
+    from ilang.codegen.runtime.stopping import Stopping
 
     Array = npt.NDArray[Any]
 Names = tuple[Sequence[str], Sequence[str]]
@@ -44,10 +45,10 @@ LONG = 2**22
 
 That is as many as are over before somebody waits where each waits for memory, 50 ns or so; most take far less.
 """
-BRIEF = 0.02
+BRIEF = 0.1
 """Seconds of a call of the same extents that a later one need not be stopped: it pays for nothing then.
 
-Another thread, and the caches of another core, cost a few hundredths of a millisecond.
+Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
 SLOWLY = float(max(COSTS[primitive] for primitive in SLOW))
 """What an iteration counts that computes an exponential or the like."""
@@ -327,7 +328,7 @@ class Plan:
         self._sizes = argument(self._kept)
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
-            raise too_large("the workspace")
+            raise too_large("the workspace", self._work)
         self._brief_from = MOST_THREADS + 1 if LONG <= compiled.iterations(extents) else 1
         self.outputs = tuple(outputs)
         self.names = names
@@ -353,7 +354,7 @@ class Plan:
             try:
                 out = empty(shape, dtype)
             except (MemoryError, ValueError):
-                raise too_large("the result") from None
+                raise too_large("the result", bytes_of(shape, dtype)) from None
             status = function(sizes, *map(argument, arrays), argument(out), NO_SPACE)
             if status:
                 raise failure(status)
@@ -464,7 +465,8 @@ class Plan:
         try:
             return [np.empty(shape, dtype) for shape, dtype in self.outputs]
         except (MemoryError, ValueError):
-            raise too_large("the result") from None
+            needed = sum(bytes_of(shape, dtype) for shape, dtype in self.outputs)
+            raise too_large("the result", needed) from None
 
     def _is_long(self, threads: int) -> bool:
         """Whether a call with so many threads may take long: none with as many or fewer was brief."""
@@ -491,7 +493,7 @@ class Plan:
 
     def _run_long(self, library: Library, arguments: list[Any], threads: int) -> int:
         """Run so that it can be stopped, and see whether that was needed."""
-        from ilang.codegen.stopping import stopping
+        from ilang.codegen.runtime.stopping import stopping
 
         stopper = stopping(len(arguments) + 2)
         if stopper is None:
@@ -554,7 +556,7 @@ def new_space(count: int) -> Any:
     try:
         bytes_ = np.empty(count + ALIGNMENT, np.uint8)
     except (MemoryError, ValueError):
-        raise too_large("the workspace") from None
+        raise too_large("the workspace", count) from None
     start = -int(bytes_.ctypes.data) % ALIGNMENT
     return argument(bytes_[start : start + count])
 
@@ -576,8 +578,18 @@ def failure(status: int) -> Error:
             return InternalError("E9910", f"a compiled program returned status {status}")
 
 
-def too_large(what: str) -> DataError:
-    """The error for what does not fit into memory."""
-    return DataError(
-        "E0713", f"there is not enough memory for {what}", help="use smaller arrays, or more memory"
-    )
+def bytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """The bytes of an array."""
+    return math.prod(shape) * dtype.itemsize
+
+
+def too_large(what: str, count: int | None = None) -> DataError:
+    """The error for what does not fit into memory: so many bytes, where that is known."""
+    if count is None:
+        size = ""
+    elif count <= LARGEST_SPACE:
+        size = f": {count:,} bytes"
+    else:
+        size = ": more than 2^62 bytes"
+    message = f"there is not enough memory for {what}{size}"
+    return DataError("E0713", message, help="use smaller arrays, or more memory")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.concurrency import Turn
-from ilang.codegen.load import Compiled, Plan, interface_of, too_large
+from ilang.codegen.runtime.arguments import checked_outs, outputs_of, result_of
+from ilang.codegen.runtime.concurrency import Turn
+from ilang.codegen.runtime.load import Compiled, Plan, interface_of, too_large
 from ilang.core import pipeline
-from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.shaped import Assignment, Shaped
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first cal
     Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
-"""Sizes that one version remembers; past it, it starts again."""
+"""Sizes that one specialization remembers; past it, it starts again."""
 
 
-class Version:
+class Specialization:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
     __slots__ = ("_compiled", "_plans", "_turn", "names", "shaped")
@@ -77,8 +77,17 @@ class Version:
         try:
             results = evaluate(self.shaped, arrays, extents)
         except MemoryError:
-            raise too_large("an intermediate value, which NumPy stores whole") from None
+            most = max((self._iterations(node, extents) for node in self.shaped.nodes), default=0)
+            what = f"an intermediate value of {most:,} elements, which NumPy stores whole"
+            raise too_large(what) from None
         results = [np.array(result, order="C", copy=True) for result in results]
         for array, result in zip(outs, results, strict=False):
             array[...] = result
         return result_of(results, out)
+
+    @staticmethod
+    def _iterations(node: object, extents: Sequence[int]) -> int:
+        total = 1
+        for size in node.sizes if isinstance(node, Assignment) else ():
+            total *= extents[size]
+        return total

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LISTEN = 0.05
+"""Seconds between two looks for signals: one that comes just before a thread begins to wait does not wake it."""
 AGAIN = 0.01
 """Seconds after which work that has not ended is told to stop again: it may not have begun the first time."""
 
@@ -134,7 +136,8 @@ def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
             _crew.start(job)
         except RuntimeError:  # no more threads: do without
             return work()
-        job.done.acquire()
+        while not job.done.acquire(timeout=LISTEN):
+            pass
     except BaseException:
         job.end(stop)
         raise

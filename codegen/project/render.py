@@ -15,9 +15,10 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.folders import ending_in_order
-from ilang.codegen.selftest import TEST_PARTS, Function, own_names, selftest
-from ilang.codegen.targets.c import emit_header, emit_source
+from ilang.codegen.project.selftest import TEST_PARTS, Function, own_names, selftest
+from ilang.codegen.runtime.folders import ending_in_order
+from ilang.codegen.targets.c import emit_source
+from ilang.codegen.targets.c_header import emit_header
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier

@@ -19,9 +19,9 @@ from typing import Any
 
 import _cffi_backend as backend
 
-from ilang.codegen import cache
+from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.toolchain import Variant
 from ilang.codegen.targets.c_entry import MOST_THREADS
-from ilang.codegen.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 
 STOPPED = 5

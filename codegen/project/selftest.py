@@ -1,8 +1,8 @@
 """The self-test of a generated project: a C program that compares every function with stored results.
 
 An input is a short table repeated as often as it takes; the results come from the reference evaluator. A function with
-run-time sizes is run on several: small and larger primes, all ones, each extent 0. Everything else a caller can get
-wrong (NULL, overlap, extents that do not fit) must give its status.
+run-time sizes is run on several: small and larger primes, what fills vectors, all ones, each extent 0. Everything else
+a caller can get wrong (NULL, overlap, extents that do not fit) must give its status.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ LARGEST_DOMAIN = 2_000_000
 """Iterations of one assignment beyond which a case is left out: the reference evaluator holds all of them."""
 LARGEST_ADDED = 200_000
 """The same for the case of larger primes, which is worth less time."""
-STORED = 4096
+STORED = 1024
 """Elements of an output that are stored one by one; of a larger one, about ``SAMPLES`` at equal distances."""
 SAMPLES = 1000
 
 PRIMES = (3, 5, 2, 7, 11, 13)
 LARGER_PRIMES = (19, 23, 17, 29)
+FILLING = ((64, 32), (32, 64, 3, 2), (3, 64), (64, 3), (2, 32))
+"""Extents that fill vectors of any width, with nothing left over: compilers have other code for these, and faults of
+its own."""
 WINDOWS = (3, 2)
 """Extents of what walks inside a dimension, which must have room for it."""
 ROOM = (0, 4, 16, 64)
@@ -59,7 +62,7 @@ MOST_TERMS = 1024
 NUDGE = 2.0**-20
 LARGEST_SCALE = 1024.0
 
-MOST_TESTS = 3 + MOST_VARIED + MOST_VARIED + 2
+MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 2
 
 TEST_PARTS = ("call", "space", "entry", *(f"test_{n}" for n in range(1, MOST_TESTS + 1)))
 """What the test appends to the name of a function for names of its own."""
@@ -264,6 +267,7 @@ def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[in
     larger = function.settled(_spread(function, LARGER_PRIMES, WINDOWS, 0))
     if free and larger is not None and _fits(function, larger, LARGEST_ADDED):
         runs.append(larger)
+    runs += _filling(function) if free else []
     tiled = function.settled(_beyond_tiles(function))
     if free and tiled is not None and _fits(function, tiled):
         runs.append(tiled)
@@ -282,6 +286,15 @@ def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[in
         tuple(-1 if n == wrong else e for n, e in enumerate(base)) for wrong in free[:MOST_VARIED]
     ]
     return list(dict.fromkeys(runs)), refused
+
+
+def _filling(function: Function) -> list[tuple[int, ...]]:
+    """Extents that fill vectors, if there are such that fit."""
+    for values in FILLING:
+        extents = function.settled(_spread(function, values, WINDOWS, 0))
+        if extents is not None and _fits(function, extents, LARGEST_ADDED):
+            return [extents]
+    return []
 
 
 def _spread(
@@ -541,6 +554,7 @@ HEAD = """\
 MAIN = """\
     const size_t count = sizeof tests / sizeof *tests;
     size_t failed = 0;
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* what was wrong before a crash is told */
     for (size_t n = 0; n < count; ++n) {
         if (tests[n]() != 0) ++failed;
     }

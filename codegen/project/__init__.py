@@ -1,0 +1,1 @@
+"""What `i build` writes: a project of C files, and its self-test."""

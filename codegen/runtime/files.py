@@ -1,0 +1,103 @@
+"""Program files: regular ones only, and no longer than a program may be."""
+
+# Importing pathlib takes as long as explaining a program does.
+# ruff: noqa: PTH112, PTH118, PTH122
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import IO
+
+from ilang.core.diagnostic import DataError, nearest
+from ilang.core.ir.syntax import Module
+
+LARGEST_PROGRAM = 16 << 20
+"""Bytes of program text that are read at most."""
+
+MOST_NAMED = 5
+"""Files that a message names."""
+
+
+def open_regular(path: str) -> IO[bytes]:
+    """Open a regular file for reading; a pipe or a device is refused before it can hang or never end.
+
+    Raises: DataError E0725 if it cannot be opened, E0726 if it is not a regular file.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as trouble:
+        raise unreadable(path, trouble) from None
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+    raise DataError("E0726", f"{path} is {kind}, not a file", help="`-` reads standard input")
+
+
+def path_text(path: object) -> str:
+    """A path as text.
+
+    Raises: DataError E0725 if it is none.
+    """
+    if isinstance(path, str | bytes | os.PathLike):
+        return os.fsdecode(path)
+    import reprlib
+
+    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a file")
+
+
+def unreadable(path: str, trouble: OSError | ValueError) -> DataError:
+    """The error for a file that cannot be opened or read."""
+    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
+    hint = _beside(path) if isinstance(trouble, FileNotFoundError) else None
+    return DataError("E0725", f"{path or '(empty name)'} cannot be read: {reason}", help=hint)
+
+
+def _beside(path: str) -> str | None:
+    """What the folder of a missing file holds instead: a name like it, or files of its kind."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder or ".") if entry.is_file())
+    except (OSError, ValueError):
+        return f"there is no folder {folder}" if folder and not os.path.isdir(folder) else None
+    guess = nearest(name, names)
+    if guess is not None:
+        return f"did you mean {os.path.join(folder, guess)}?"
+    where = folder or "this folder"
+    kind = os.path.splitext(name)[1]
+    alike = [other for other in names if os.path.splitext(other)[1] == kind and kind]
+    if alike:
+        more = ", ..." if len(alike) > MOST_NAMED else ""
+        return f"{where} has {', '.join(alike[:MOST_NAMED])}{more}"
+    return f"{where} has no file that ends in {kind}" if kind else None
+
+
+def read_program_bytes(path: str) -> bytes:
+    """The bytes of a program file."""
+    with open_regular(path) as stream:
+        try:
+            data = stream.read(LARGEST_PROGRAM + 1)
+        except OSError as trouble:
+            raise unreadable(path, trouble) from None
+    return not_too_long(data, path)
+
+
+def read_module(path: str) -> Module:
+    """The definitions of a file.
+
+    Raises: Error: DataError E0725, E0726, E0734 (the file), ModuleError, NotationError (its text).
+    """
+    from ilang.core.notation.module import decode_module, parse_module
+
+    return parse_module(decode_module(read_program_bytes(path), path))
+
+
+def not_too_long(data: bytes, path: str) -> bytes:
+    """Program text that is no longer than a program may be. Raises DataError E0734."""
+    if len(data) > LARGEST_PROGRAM:
+        raise DataError(
+            "E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text"
+        )
+    return data

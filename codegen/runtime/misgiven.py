@@ -1,0 +1,94 @@
+"""Why a program takes another number of arrays than it was given: what its author most likely meant instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ilang.core.diagnostic import Error
+from ilang.core.ir.syntax import (
+    Combine,
+    Definition,
+    Expression,
+    Fixed,
+    Identity,
+    Name,
+    Pattern,
+    Tree,
+    postorder,
+)
+from ilang.core.notation.arity import wires_of, wires_of_all
+from ilang.core.notation.guidance import scaled
+from ilang.core.notation.printer import print_tree
+from ilang.core.pipeline import graph_of, infer
+
+LARGEST = 50
+"""Expressions of a program that is looked at."""
+
+
+def meant(tree: Tree, definitions: Mapping[str, Definition], given: int) -> str | None:
+    """Help for a program that was given so many arrays; None where nothing explains the number.
+
+    A number in an expression is a position of an input, `ij*2~ij`, and no constant; `|` gives each side inputs of its
+    own, where `&` shares them and `>>` hands results on.
+    """
+    while isinstance(tree, Name) and tree.name in definitions:
+        tree = definitions[tree.name].body
+    nodes = postorder(tree)
+    for count, node in enumerate(nodes):
+        help_line = _constant(node) if isinstance(node, Expression) else None
+        if help_line is not None:
+            return help_line
+        if LARGEST < count:
+            return None
+    if not isinstance(tree, Combine) or tree.symbol != "|":
+        return None
+    known = wires_of_all(definitions)
+    span = tree.span
+    shared = Combine("&", Identity(span), tree.left, span)
+    left, right = wires_of(tree.left, known), wires_of(tree.right, known)
+    handed = [Combine(">>", shared, tree.right, span)] if left.outputs < right.inputs else []
+    for other in (
+        *handed,
+        Combine("&", tree.left, tree.right, span),
+        Combine(">>", tree.left, tree.right, span),
+    ):
+        if wires_of(other, known).inputs == given and _holds(other, definitions):
+            text = print_tree(other)
+            return f"`|` gives each side inputs of its own; for {_arrays(given)}, `{text}`"
+    return None
+
+
+def _arrays(count: int) -> str:
+    return "one array" if count == 1 else f"{count} arrays"
+
+
+def _holds(tree: Tree, definitions: Mapping[str, Definition]) -> bool:
+    """Whether a program has fitting ranks and types."""
+    try:
+        infer(graph_of(tree, "program", definitions))
+    except Error:
+        return False
+    return True
+
+
+def _number(pattern: Pattern) -> str | None:
+    """The one position that a pattern is."""
+    index = pattern.indices[0] if len(pattern.indices) == 1 else None
+    return str(index.position) if isinstance(index, Fixed) else None
+
+
+def _constant(e: Expression) -> str | None:
+    """Help where one operand is a number alone."""
+    if e.right is None or e.op is None:
+        return None
+    left, right = _number(e.left), _number(e.right)
+    number = right if right is not None else left
+    if number is None or (left is not None and right is not None):
+        return None
+    other = e.left if right is not None else e.right
+    written = print_tree(Expression(None, other, None, e.output, None, e.span)).partition("~")[0]
+    out = "".join(axis.letter for axis in e.output.axes()) or "."
+    program = scaled(written, e.op, number, out, first=right is None)
+    if right is None and e.op in (">>", "<<") and written == ".":
+        program += f"`, and handed on `({number}) {e.op} .~."
+    return f"`{number}` here is position {number} of an input; the constant is written `{program}`"

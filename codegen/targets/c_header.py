@@ -1,0 +1,69 @@
+"""The header of C programs: what their functions are called, take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.ir.kernel import Program
+
+
+def emit_header(programs: Sequence[Program], stem: str) -> str:
+    """The header of a file of programs, usable from C and C++."""
+    guard = f"{stem.upper()}_H"
+    lines = [
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "",
+    ]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for program in programs:
+        lines += [*declarations(program), ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
+    return "\n".join(lines) + "\n"
+
+
+def declarations(program: Program) -> Iterator[str]:
+    """The extents of a program and the declarations of its functions, with comments."""
+    name = identifier(program.name)
+    sizes = [size for size in program.sizes if size.is_argument()]
+    yield f"/* {name}: its extents, in elements */"
+    yield "typedef struct {"
+    yield from (f"{INDENT}int64_t {identifier(size.name)};" for size in sizes)
+    if not sizes:
+        yield f"{INDENT}char none; /* every extent is fixed */"
+    yield f"}} {name}_sizes;"
+    yield ""
+    yield "/* Bytes of workspace a call needs; SIZE_MAX if the extents do not fit. */"
+    yield f"size_t {name}_work(const {name}_sizes *sizes);"
+    yield ""
+    yield "/*"
+    for word, buffers in (("input ", program.inputs), ("output", program.outputs)):
+        for number in buffers:
+            buffer = program.buffers[number]
+            extents = ", ".join(_extent(program, size) for size in buffer.dims)
+            yield comment(f" * {word}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
+    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield " */"
+    yield f"{signature(program)};"
+
+
+def _extent(program: Program, size: int) -> str:
+    fixed = program.sizes[size].fixed
+    return program.sizes[size].name if fixed is None else str(fixed)
+
+
+def signature(program: Program) -> str:
+    """The declaration of the program's function, without the semicolon."""
+    name = identifier(program.name)
+    words = [f"const {name}_sizes *sizes"]
+    for number in (*program.inputs, *program.outputs):
+        buffer = program.buffers[number]
+        const = "" if number in program.outputs else "const "
+        words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
+    return wrapped(f"int {name}(", [*words, "void *work"], ")")

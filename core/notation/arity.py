@@ -1,0 +1,174 @@
+"""How many inputs and outputs trees have, and the ranks of those: what each combinator does to the wires of its sides.
+
+Counting a tree is linear in its size, and combining two components is not: the counts of a combination come from the
+counts of its sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ilang.core.ir.spec import ShapeSpec
+from ilang.core.ir.syntax import (
+    Combine,
+    Definition,
+    Einsum,
+    Expression,
+    Name,
+    Number,
+    Swap,
+    Tree,
+    postorder,
+)
+from ilang.core.record import record, replace
+
+Ranks = tuple[int | None, ...]
+"""The rank of each wire of one side, None where it is open."""
+MOST_RANKED = 32
+"""Wires of one side whose ranks are followed: combining stays cheap."""
+
+
+@record
+class Wires:
+    """Inputs and outputs of a component, and the expressions it would have written out in full.
+
+    ``takes`` and ``gives`` are the ranks of inputs and outputs, None where there are many. ``clash`` says that two
+    known ranks meet which differ; what follows from ranks that are open is left to inference.
+    """
+
+    inputs: int
+    outputs: int
+    leaves: int
+    takes: Ranks | None = None
+    gives: Ranks | None = None
+    clash: bool = False
+
+
+def shared_wires(symbol: str, f: tuple[int, int], g: tuple[int, int]) -> int:
+    """How many wires of ``f symbol g`` meet, in order; each side is given by its numbers of inputs and of outputs.
+
+    In: ">>", (1, 2), (3, 1). Out: 2, the outputs of f that the first inputs of g take.
+    """
+    match symbol:
+        case ">>":
+            return min(f[1], g[0])
+        case "<<":
+            return min(g[1], f[0])
+        case "&":
+            return min(f[0], g[0])
+        case _:
+            return 0
+
+
+def combined(symbol: str, f: Wires, g: Wires) -> Wires:
+    """The wires of ``f symbol g`` (LANGUAGE.md section 2)."""
+    pairs = shared_wires(symbol, (f.inputs, f.outputs), (g.inputs, g.outputs))
+    if symbol == "<<":
+        return _chained(g, f, pairs, composed=True)
+    if symbol == ">>":
+        return _chained(f, g, pairs, composed=False)
+    clash = f.clash or g.clash or _differ(f.takes, g.takes, pairs)
+    takes: Ranks | None = None
+    if f.takes is not None and g.takes is not None:
+        shared = [a if a is not None else b for a, b in zip(f.takes, g.takes, strict=False)]
+        takes = (*shared[:pairs], *f.takes[pairs:], *g.takes[pairs:])
+    inputs, outputs = f.inputs + g.inputs - pairs, f.outputs + g.outputs
+    gives = None if f.gives is None or g.gives is None else f.gives + g.gives
+    return _limited(Wires(inputs, outputs, f.leaves + g.leaves, takes, gives, clash))
+
+
+def _chained(first: Wires, then: Wires, pairs: int, *, composed: bool) -> Wires:
+    """The wires of what hands results on; ``composed``: written the other way round, `then << first`."""
+    clash = first.clash or then.clash or _differ(first.gives, then.takes, pairs)
+    takes = gives = None
+    if first.takes is not None and then.takes is not None:
+        takes = first.takes + then.takes[pairs:]
+    if first.gives is not None and then.gives is not None:
+        rest = first.gives[pairs:]
+        gives = then.gives + rest if composed else rest + then.gives
+    inputs, outputs = first.inputs + then.inputs - pairs, first.outputs + then.outputs - pairs
+    return _limited(Wires(inputs, outputs, first.leaves + then.leaves, takes, gives, clash))
+
+
+def _differ(one: Ranks | None, other: Ranks | None, pairs: int) -> bool:
+    """Whether two known ranks of paired wires differ."""
+    if one is None or other is None or one[:pairs] == other[:pairs]:
+        return False
+    met = zip(one[:pairs], other, strict=False)
+    return any(a != b and a is not None and b is not None for a, b in met)
+
+
+def _limited(wires: Wires) -> Wires:
+    """The same wires; of many the ranks are not followed."""
+    if wires.inputs <= MOST_RANKED and wires.outputs <= MOST_RANKED:
+        return wires
+    return Wires(wires.inputs, wires.outputs, wires.leaves, None, None, wires.clash)
+
+
+def _leaf(tree: Tree) -> Wires:
+    """The wires of a tree without parts."""
+    match tree:
+        case Expression():
+            read = [tree.left] if tree.right is None else [tree.left, tree.right]
+            takes: Ranks = tuple(len(pattern.indices) for pattern in read)
+            return Wires(len(takes), 1, 1, takes, (len(tree.output.indices),))
+        case Einsum():
+            takes = tuple(_rank(shape) for shape in tree.spec.operands)
+            return _limited(Wires(len(takes), 1, 1, takes, (_rank(tree.spec.result),)))
+        case Number():
+            return Wires(0, 1, 1, (), (0,))
+        case _:
+            return Wires(1, 1, 1, (None,), (None,))
+
+
+def _rank(shape: ShapeSpec) -> int | None:
+    """The rank of a shape of a specification; open where it has row variables."""
+    is_open = any(row.variable is not None for row in shape.rows)
+    return None if is_open else len(tuple(shape.axes()))
+
+
+def swapped(f: Wires) -> Wires:
+    """The wires of ``~f``."""
+    if f.gives is None or f.outputs < 2:
+        return f
+    first, second, *rest = f.gives
+    return replace(f, gives=(second, first, *rest))
+
+
+def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
+    """The wires of a tree; ``known`` has those of every name in it."""
+    stack: list[Wires] = []
+    for node in postorder(tree):
+        match node:
+            case Combine():
+                right, left = stack.pop(), stack.pop()
+                stack.append(combined(node.symbol, left, right))
+            case Swap():
+                stack[-1] = swapped(stack[-1])
+            case Name():
+                stack.append(known[node.name])
+            case _:
+                stack.append(_leaf(node))
+    return stack[0]
+
+
+def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
+    """The wires of every definition; they have no cycles."""
+    known: dict[str, Wires] = {}
+    for start in definitions:
+        todo = [start]
+        while todo:
+            name = todo[-1]
+            body = definitions[name].body
+            missing = {
+                node.name
+                for node in postorder(body)
+                if isinstance(node, Name) and node.name not in known
+            }
+            if missing and name not in known:
+                todo += sorted(missing)
+                continue
+            todo.pop()
+            if name not in known:
+                known[name] = wires_of(body, known)
+    return known

@@ -1,0 +1,398 @@
+"""What a refused text was meant to say, in a spelling that works: help lines out of the user's own words.
+
+Nothing here runs while a text is read without an error. ``spelled`` gets the part of the text that was refused and
+gives the program that its author most likely meant, or None; whoever calls it checks that the answer reads well.
+
+    exp(ij)~ij                  ^ij~ij
+    sum(ij)~i                   +ij~i
+    ij,jk->ik                   ij*jk~ijk >> +ijk~ik
+    C[i,j] = A[i,k]*B[k,j]      ik*kj~ijk >> +ijk~ij
+    ij*0.5~ij                   (I | 0.5) >> ij*.~ij
+    ij.T                        ij~ji
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import nearest
+
+POINTWISE = {
+    "exp": "^P~P",
+    "log": "$P~P",
+    "ln": "$P~P",
+    "neg": "-P~P",
+    "negative": "-P~P",
+    "relu": ">P~P",
+    "reciprocal": "/P~P",
+    "inv": "/P~P",
+    "not": "!!P~P",
+    "logical_not": "!!P~P",
+    "abs": "(I & -P~P) >> P>P~P",
+    "absolute": "(I & -P~P) >> P>P~P",
+    "fabs": "(I & -P~P) >> P>P~P",
+    "sqrt": "(I | 0.5) >> P^.~P",
+    "root": "(I | 0.5) >> P^.~P",
+    "rsqrt": "(I | -0.5) >> P^.~P",
+    "square": "(I | 2) >> P^.~P",
+    "sq": "(I | 2) >> P^.~P",
+    "log2": "(2.0 | I) >> .$P~P",
+    "log10": "(10.0 | I) >> .$P~P",
+    "sigmoid": "-P~P >> ^P~P >> (I | 1) >> P+.~P >> /P~P",
+    "silu": "(I & (-P~P >> ^P~P >> (I | 1) >> P+.~P)) >> P/P~P",
+    "swish": "(I & (-P~P >> ^P~P >> (I | 1) >> P+.~P)) >> P/P~P",
+    "softplus": "^P~P >> (I | 1) >> P+.~P >> $P~P",
+    "tanh": "(I | 2) >> P*.~P >> ^P~P >> (I | 1) >> P+.~P >> (-2.0 | I) >> ./P~P >> (I | 1) >> P+.~P",
+    "isnan": "(I & I) >> P!=P~P",
+    "sign": "((I | 0) >> P>>.~P >> f32 & ((I | 0) >> P<<.~P >> f32)) >> P-P~P",
+    "copy": "P~P",
+    "identity": "P~P",
+}
+"""Functions of each element; ``P`` stands for the indices of the input."""
+
+REDUCTIONS = {
+    "sum": "+P~R",
+    "reduce_sum": "+P~R",
+    "add.reduce": "+P~R",
+    "prod": "*P~R",
+    "product": "*P~R",
+    "max": ">P~R",
+    "amax": ">P~R",
+    "reduce_max": ">P~R",
+    "min": "<P~R",
+    "amin": "<P~R",
+    "reduce_min": "<P~R",
+    "any": "||P~R",
+    "all": "&&P~R",
+    "mean": "(+P~R & ((I | 0) >> P^.~P >> +P~R)) >> R/R~R",
+    "average": "(+P~R & ((I | 0) >> P^.~P >> +P~R)) >> R/R~R",
+    "avg": "(+P~R & ((I | 0) >> P^.~P >> +P~R)) >> R/R~R",
+    "norm": "(I | 2) >> P^.~P >> +P~R >> (I | 0.5) >> R^.~R",
+    "logsumexp": "(>P~R & ((I & >P~R) >> P-R~P >> ^P~P >> +P~R >> $R~R)) >> R+R~R",
+    "count_nonzero": "(I | 0) >> P!=.~P >> +P~R",
+    "softmax": "(I & >P~R) >> P-R~P >> ^P~P >> (I & +P~R) >> P/R~P",
+    "log_softmax": "(I & >P~R) >> P-R~P >> (I & (^P~P >> +P~R >> $R~R)) >> P-R~P",
+    "normalize": "(I & +P~R) >> P/R~P",
+}
+"""Functions along axes; ``R`` stands for the indices that are left."""
+
+PROGRAMS = {
+    "matmul": "ik*kj~ijk >> +ijk~ij",
+    "mm": "ik*kj~ijk >> +ijk~ij",
+    "dot": "i*i~i >> +i~.",
+    "vdot": "i*i~i >> +i~.",
+    "inner": "i*i~i >> +i~.",
+    "bmm": "bik*bkj~bijk >> +bijk~bij",
+    "linear": "bi*oi~boi >> +boi~bo",
+    "outer": "i*j~ij",
+    "kron": "ij*kl~ijkl",
+    "transpose": "ij~ji",
+    "t": "ij~ji",
+    "swapaxes": "ij~ji",
+    "permute": "ijk~kij",
+    "rearrange": "ij~ji",
+    "trace": "ii~.",
+    "diag": "ii~i",
+    "diagonal": "ii~i",
+    "add": "ij+ij~ij",
+    "subtract": "ij-ij~ij",
+    "sub": "ij-ij~ij",
+    "multiply": "ij*ij~ij",
+    "mul": "ij*ij~ij",
+    "divide": "ij/ij~ij",
+    "div": "ij/ij~ij",
+    "power": "ij^ij~ij",
+    "pow": "ij^ij~ij",
+    "maximum": "ij>ij~ij",
+    "minimum": "ij<ij~ij",
+    "greater": "ij>>ij~ij",
+    "less": "ij<<ij~ij",
+    "equal": "ij==ij~ij",
+    "conv": "(i+k)*k~ik >> +ik~i",
+    "conv1d": "(i+k)*k~ik >> +ik~i",
+    "convolve": "(i+k)*k~ik >> +ik~i",
+    "conv2d": "nc(y+u)(x+v)*ocuv~noyxcuv >> +noyxcuv~noyx",
+    "maxpool": ">(2i+k:2)~i",
+    "max_pool2d": ">nc(2y+u:2)(2x+v:2)~ncyx",
+    "attention": "ik*jk~ijk >> +ijk~ij",
+}
+"""Functions of whole arrays."""
+
+TYPES = {
+    "float": "f32", "float32": "f32", "single": "f32", "half": "f32", "float16": "f32", "f16": "f32",
+    "bf16": "f32", "bfloat16": "f32", "float64": "f64", "double": "f64", "int": "i32", "int32": "i32",
+    "long": "i64", "int64": "i64", "int8": "i32", "i8": "i32", "u8": "i32", "uint8": "i32", "int16": "i32",
+    "i16": "i32", "short": "i32", "bool_": "bool", "boolean": "bool",
+}  # fmt: skip
+"""Element types of other systems, and what converts to the nearest of ours."""
+
+MOVES = {
+    "repeat": "an axis is repeated by another input that has it: `i*j~ij`",
+    "reshape": "axes are not split or merged: an expression keeps them and names them, `ij~ji`",
+    "view": "axes are not split or merged: an expression keeps them and names them, `ij~ji`",
+    "flatten": "axes are not split or merged; a result over all of them is `+ij~.`",
+    "squeeze": "an axis of extent 1 is left out by its position: `i0~i`",
+    "concat": 'it is written `einsum("a; b => a^b")`',
+    "concatenate": 'it is written `einsum("a; b => a^b")`',
+    "cat": 'it is written `einsum("a; b => a^b")`',
+    "where": "a choice is a sum of products with 0 and 1: `(I | 0) >> i>>.~i >> f32`",
+    "if": "a choice is a sum of products with 0 and 1: `(I | 0) >> i>>.~i >> f32`",
+    "argmax": "positions are not values in this version; the largest value is `>ij~i`",
+    "argmin": "positions are not values in this version; the smallest value is `<ij~i`",
+    "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
+    "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
+    "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",
+    "sin": "there are no circular functions; the functions are `^` (e to the power) and `$` (ln)",
+    "cos": "there are no circular functions; the functions are `^` (e to the power) and `$` (ln)",
+    "lambda": "a program names indices, no variables: `+ij~i`",
+    "for": "loops are written by indices: `+ij~i` sums over j for each i",
+    "print": "`i run` prints what a program gives",
+}
+"""What has no spelling of the same kind, and what there is instead."""
+
+FUNCTIONS = (*POINTWISE, *REDUCTIONS, *PROGRAMS)
+PREFIX = r"(?:(?:np|numpy|torch|jnp|jax|tf|math|F|nn|functional|xp|cp|einops|scipy)\.)*"
+LETTERS = r"[a-z]+"
+CALL = re.compile(
+    rf"{PREFIX}(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<inside>.*)\)|\s(?P<bare>{LETTERS}|\.))?\s*(?:~\s*(?P<out>{LETTERS}|\.))?",
+    re.DOTALL,
+)
+METHOD = re.compile(
+    r"(?P<owner>[A-Za-z_]\w*)\.(?P<name>[A-Za-z_]\w*)(?:\(.*\))?(?:~.*)?", re.DOTALL
+)
+ARROW = re.compile(r"(?P<left>[^~]*?)\s*(?:-+>|=>|→)\s*(?P<right>[^~]*)", re.DOTALL)
+SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\s*\[([a-z](?:\s*,\s*[a-z])*)\]")
+ASSIGNED = re.compile(r"(.*?)\s*(\+?)=\s*(.*)")
+NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+SIGN = r"(?:>>|<<|>=|<=|==|!=|&&|\|\||\^\^|\*\*|[-+*/><^$])"
+SCALED = re.compile(rf"({LETTERS})\s*({SIGN})\s*({NUMBER})\s*(?:~\s*({LETTERS}|\.))?")
+SCALING = re.compile(rf"({NUMBER})\s*({SIGN})\s*({LETTERS})\s*(?:~\s*({LETTERS}|\.))?")
+MATRICES = re.compile(rf"[A-Z]\s*({SIGN})\s*[A-Z]\s*(?:~\s*[A-Za-z]*)?")
+PLAIN = re.compile(rf"({SIGN}|!!)?\s*({LETTERS}|\.)\s*(?:({SIGN})\s*({LETTERS}|\.)\s*)?~?\s*")
+REDUCING = ("+", "*", ">", "<", "&&", "||", "^^")
+
+
+def spelled(text: str, unknown: str | None = None) -> str | None:
+    """The help for a part of a program: its spelling here, or what there is instead; None where nothing is known.
+
+    ``unknown`` is the word of it that names nothing.
+    """
+    text = text.strip()
+    if len(text) > 200:
+        return None
+    for rule in (_matrices, _constant, _called, _method, _arrow, _subscripts):
+        help_line = rule(text)
+        if help_line is not None:
+            return help_line
+    if unknown is None or (text == unknown and len(set(text)) == len(text) < 5):
+        return _no_output(text)
+    return None
+
+
+def resembling(word: str) -> str | None:
+    """The help for a misspelt function: ``softmx``."""
+    close = nearest(word, FUNCTIONS) if 3 < len(word) else None
+    return None if close is None else named(close)
+
+
+def _wrapped(*programs: str) -> str:
+    return "write " + ", or ".join(f"`{program}`" for program in programs)
+
+
+def _distinct(text: str) -> str:
+    return "".join(dict.fromkeys(text))
+
+
+def _left(pattern: str) -> str:
+    """The indices that a reduction leaves where nothing says: all but the last axis."""
+    return _distinct(pattern)[:-1] or "."
+
+
+def named(name: str, pattern: str = "ij", out: str | None = None) -> str | None:
+    """The help for a function of other systems by its name; None where it is unknown."""
+    key = name.lower()
+    key = key if key in POINTWISE or key in REDUCTIONS else key.removeprefix("reduce_")
+    if key in POINTWISE:
+        plain = "" if pattern == "." else pattern
+        program = POINTWISE[key].replace("P", plain or ".")
+        if out is not None and sorted(out) != sorted(pattern):
+            return None
+        return f"`{name}` is {_shown(program)}"
+    if key in REDUCTIONS:
+        kept = _left(pattern) if out is None or sorted(out) == sorted(pattern) else out
+        program = REDUCTIONS[key].replace("P", pattern).replace("R", kept)
+        dropped = [axis for axis in _distinct(pattern) if axis not in kept]
+        along = f" along {', '.join(dropped)}" if dropped else ""
+        return f"`{name}`{along} is {_shown(program)}"
+    if key in PROGRAMS:
+        return f"`{name}` is {_shown(PROGRAMS[key])}"
+    if key in TYPES:
+        return f"the element types are f32, f64, i32, i64 and bool: write `{TYPES[key]}`"
+    return f"`{name}`: {MOVES[key]}" if key in MOVES else None
+
+
+def _shown(program: str) -> str:
+    return f"`{program}`"
+
+
+def _matrices(text: str) -> str | None:
+    """``A*B~C``: capital letters are arrays to mathematicians, and nothing here."""
+    match = MATRICES.fullmatch(text)
+    if match is None:
+        return None
+    alike = f"two matrices element by element are `ij{match[1]}ij~ij`"
+    return f"letters are axes, not arrays: {alike}, their product `ik*kj~ijk >> +ijk~ij`"
+
+
+def _called(text: str) -> str | None:
+    match = CALL.fullmatch(text)
+    if match is None:
+        return None
+    inside = (match["inside"] or match["bare"] or "").strip()
+    first = inside.partition(",")[0].strip()
+    is_pattern = re.fullmatch(LETTERS, first) is not None and (len(first) > 1 or match["out"])
+    return named(match["name"], first if is_pattern else "ij", match["out"] if is_pattern else None)
+
+
+def _method(text: str) -> str | None:
+    """``ij.T``, ``x.sum()``."""
+    match = METHOD.fullmatch(text)
+    if match is None:
+        return None
+    owner = match["owner"]
+    pattern = owner if re.fullmatch(LETTERS, owner) and len(owner) > 1 else "ij"
+    if match["name"] == "T":
+        return _wrapped(f"{pattern}~{pattern[::-1]}")
+    return named(match["name"], pattern)
+
+
+def product(operands: Sequence[str], out: str) -> str | None:
+    """The program of a specification as NumPy writes it: ``ij``, ``jk`` and ``ik``; None for more than two operands."""
+    kept = _distinct(out) or "."
+    if len(operands) == 1:
+        return f"{operands[0]}~{kept}"
+    if len(operands) != 2:
+        return None
+    dropped = "".join(axis for axis in _distinct("".join(operands)) if axis not in out)
+    pair = f"{operands[0] or '.'}*{operands[1] or '.'}~{_distinct(out) + dropped or '.'}"
+    return f"{pair} >> +{_distinct(out)}{dropped}~{kept}" if dropped else pair
+
+
+def specification(text: str) -> str | None:
+    """A specification as NumPy or einops write it, as an extended one: ``ij,jk->ik`` gives ``ij; jk => ik``."""
+    left, arrow, right = (part.strip() for part in re.sub("=>|→", "->", text).partition("->"))
+    operands = [part.strip() for part in re.split("[,;]", left)]
+    if not all(re.fullmatch(r"(?:\.\.\.|[A-Za-z_\s])*", p) for p in (*operands, right)):
+        return None
+    if any(
+        2 < len(word.replace("...", ""))
+        for part in operands
+        for word in part.split()
+        if " " in part
+    ):
+        return (
+            "; ".join(",".join(part.split()) for part in operands)
+            + f" => {','.join(right.split())}"
+        )
+    if not arrow:
+        every = "".join(operands).replace(".", "").replace(" ", "")
+        dots = "..." if any("..." in part for part in operands) else ""
+        right = dots + "".join(sorted(axis for axis in set(every) if every.count(axis) == 1))
+    shown = ["".join(part.split()) for part in (*operands, right)]
+    return f"{'; '.join(shown[:-1])} => {shown[-1]}".rstrip()
+
+
+def _arrow(text: str) -> str | None:
+    """``ij,jk->ik``, ``i j -> j i``."""
+    match = ARROW.fullmatch(text)
+    if match is None:
+        return None
+    operands = [part.replace(" ", "") for part in re.split("[,;*]", match["left"])]
+    out = match["right"].replace(" ", "")
+    if not all(re.fullmatch("[a-z]*", part) for part in (*operands, out)):
+        if "(" in match["left"] + match["right"]:
+            return (
+                "axes are not merged or split: every dimension keeps an index of its own, `ij~ji`"
+            )
+        return None
+    program = product(operands, out)
+    return None if program is None else _wrapped(program)
+
+
+def _subscripts(text: str) -> str | None:
+    """``C[i,j] = A[i,k]*B[k,j]``, ``A[i,k]*B[k,j]``."""
+    plain, count = SUBSCRIPT.subn(lambda m: re.sub(r"[\s,]", "", m[1]), text)
+    if not count:
+        return None
+    assigned = ASSIGNED.fullmatch(plain)
+    out, body = (assigned[1], assigned[3]) if assigned else (None, plain)
+    match = PLAIN.fullmatch(body)
+    if match is None or not re.fullmatch("[a-z.]*", out or ""):
+        return None
+    return _completed(match, out)
+
+
+def _no_output(text: str) -> str | None:
+    """``ik*kj``, ``+ij``: what the output may be."""
+    match = PLAIN.fullmatch(text)
+    return None if match is None else _completed(match, None)
+
+
+def _completed(match: re.Match[str], out: str | None) -> str | None:
+    """The program of a form whose output is missing, or is ``out``."""
+    before, left, between, right = match.groups()
+    axes = _distinct((left + (right or "")).replace(".", ""))
+    if right is None:
+        return _one_input(before, left, axes, out)
+    if before is not None or between == "**":
+        return None
+    shared = "".join(axis for axis in axes if axis in left and axis in right)
+    kept = "".join(axis for axis in axes if axis not in shared) if out is None else out
+    whole = _distinct(kept) + "".join(axis for axis in axes if axis not in kept)
+    pair = f"{left}{between}{right}~{whole or '.'}"
+    summed = f"{pair} >> +{whole}~{kept or '.'}"
+    if out is not None:
+        return _wrapped(pair if len(whole) == len(_distinct(out)) else summed)
+    if len(left) == len(right) == 1 and not shared:
+        alike = f"`i{between}i~i` takes two vectors element by element"
+        return f"letters are axes, not arrays: {alike}, `{pair}` each with each"
+    if between == "*" and shared and kept:
+        return f"name the output: `{pair}`, or, summed over {', '.join(shared)}, `{summed}`"
+    return f"name the output: `{left}{between}{right}~{axes or '.'}`"
+
+
+def _one_input(op: str | None, pattern: str, axes: str, out: str | None) -> str | None:
+    op = op or ""
+    if out is not None:
+        return _wrapped(f"{op}{pattern}~{out or '.'}")
+    reducing = (not op or op in REDUCING) and axes
+    if not reducing:
+        return f"name the output: `{op}{pattern}~{axes or '.'}`"
+    kept = axes[:-1] or "."
+    first = f"`{op}{pattern}~{axes}` for each element" if op or len(axes) < 2 else ""
+    first = first or f"`{pattern}~{axes[::-1]}` transposes"
+    return f"name the output: {first}, `{op or '+'}{pattern}~{kept}` reduces along {axes[-1]}"
+
+
+def _constant(text: str) -> str | None:
+    """``ij*0.5~ij``, ``1/i~i``: a number is a component of its own."""
+    match = SCALED.fullmatch(text)
+    if match is not None:
+        pattern, op, number, out = match.groups()
+        return _wrapped(scaled(pattern, op, number, out))
+    match = SCALING.fullmatch(text)
+    if match is not None:
+        number, op, pattern, out = match.groups()
+        return _wrapped(scaled(pattern, op, number, out, first=True))
+    return None
+
+
+def scaled(pattern: str, op: str, number: str, out: str | None, first: bool = False) -> str:
+    """A form with a number for one input, as a program; ``first``: the number is the left one."""
+    op = "^" if op == "**" else op
+    kept = out if out is not None and sorted(out) == sorted(_distinct(pattern)) else None
+    kept = kept or _distinct(pattern)
+    if first:
+        return f"({number} | I) >> .{op}{pattern}~{kept}"
+    return f"(I | {number}) >> {pattern}{op}.~{kept}"

@@ -1,0 +1,63 @@
+"""One set of definitions out of two, whose names may clash: linear in what is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ilang.core.ir.syntax import Combine, Definition, Name, Swap, Tree, children
+from ilang.core.record import replace
+
+
+def merged(
+    ours: Mapping[str, Definition], theirs: Mapping[str, Definition], tree: Tree
+) -> tuple[Mapping[str, Definition], Tree]:
+    """One set of definitions for two trees; ``tree`` is the one that uses ``theirs``.
+
+    Where both sides define a name, theirs gets a new one: ``shift`` becomes ``shift_2``.
+    """
+    if ours is theirs or not theirs:
+        return ours, tree
+    if not ours:
+        return theirs, tree
+    clashes = [name for name in theirs if name in ours and ours[name] is not theirs[name]]
+    if not clashes:
+        return {**ours, **theirs}, tree
+    taken = {*ours, *theirs}
+    names: dict[str, str] = {}
+    for name in clashes:
+        number = 2
+        while f"{name}_{number}" in taken:
+            number += 1
+        names[name] = f"{name}_{number}"
+        taken.add(names[name])
+    renamed = {
+        names.get(name, name): replace(
+            definition, name=names.get(name, name), body=_renamed(definition.body, names)
+        )
+        for name, definition in theirs.items()
+    }
+    return {**ours, **renamed}, _renamed(tree, names)
+
+
+def _renamed(tree: Tree, names: Mapping[str, str]) -> Tree:
+    """A tree with some names changed; subtrees that are shared stay shared."""
+    done: dict[int, Tree] = {}
+    todo = [tree]
+    while todo:
+        node = todo[-1]
+        below = children(node)
+        missing = [child for child in below if id(child) not in done]
+        if missing and id(node) not in done:
+            todo += missing
+            continue
+        todo.pop()
+        match node:
+            case Name():
+                done[id(node)] = replace(node, name=names.get(node.name, node.name))
+            case Combine():
+                done[id(node)] = replace(node, left=done[id(node.left)], right=done[id(node.right)])
+            case Swap():
+                done[id(node)] = replace(node, operand=done[id(node.operand)])
+            case _:
+                done[id(node)] = node
+    return done[id(tree)]

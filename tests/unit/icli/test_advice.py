@@ -1,0 +1,82 @@
+"""What the command line suggests for wrong operands, options, files and codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.icli.front import i
+
+PROGRAM = "i~i"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "code", "shown"),
+    [
+        (("run", PROGRAM, "[[1,2];[3,4]]"), "E0721", "write `[[1,2],[3,4]]`"),
+        (("run", PROGRAM, "[1 2; 3 4]"), "E0721", "write `[[1, 2], [3, 4]]`"),
+        (("run", PROGRAM, "1,2"), "E0721", "write `[1,2]`"),
+        (("run", PROGRAM, "1 2"), "E0721", "write `[1, 2]`"),
+        (("run", PROGRAM, "[1 2]"), "E0721", "write `[1, 2]`"),
+        (("run", PROGRAM, "(1,2)"), "E0720", "write `[1,2]`"),
+        (("run", PROGRAM, "1+1"), "E0721", "compute in a program"),
+        (("run", PROGRAM, "zeros(3)"), "E0720", "rand:3"),
+        (("run", PROGRAM, "np.ones((2, 3))"), "E0720", "rand:2x3"),
+        (("run", PROGRAM, "nosuch.npy"), "E0725", "this folder has bad.npy, x.npy"),
+        (("run", PROGRAM, "y.npy"), "E0725", "did you mean x.npy?"),
+        (("run", PROGRAM, "bad.npy"), "E0728", "numpy.save('bad.npy', x)"),
+        (("run", PROGRAM, "nowhere/x.npy"), "E0725", "there is no folder nowhere"),
+        (("run", "softmx.i"), "E0725", "did you mean softmax.i?"),
+        (("check", "nosuch.i"), "E0725", "this folder has model.i, softmax.i"),
+        (("run", "ij*2~ij", "rand:2x2"), "E0701", "`(I | 2) >> ij*.~ij`"),
+        (("run", "1/i~i", "rand:2"), "E0701", "`(1 | I) >> ./i~i`"),
+        (("run", "ij>>0~ij", "rand:2x2"), "E0701", "`(I | 0) >> ij>>.~ij`"),
+        (("run", "2 >> .~."), "E0701", "`(2) >> .~.`"),
+        (("run", "+ij~i | ij/i~ij", "rand:2x2"), "E0701", "`(I & +ij~i) >> ij/i~ij`"),
+        (("run", "+ij~i | >ij~i", "rand:2x2"), "E0701", "`+ij~i & >ij~i`"),
+        (("run", "+ij~i | ^i~i", "rand:2x2"), "E0701", "`+ij~i >> ^i~i`"),
+        (("run", "ik*kj~ikj", "rand:2x2"), "E0701", "in0 (`ik`), in1 (`kj`); missing: in1"),
+        (("run", PROGRAM, "[1]", "-x"), "E0802", "`i run --help` lists them"),
+        (("run", PROGRAM, "[1]", "--taget", "c"), "E0802", "did you mean --target?"),
+        (("explain", PROGRAM, "-shape", "3"), "E0802", "did you mean --shape?"),
+        (("explain", "E0207x"), "E0401", ""),
+        (("explain", "E7777"), "E0813", "`i explain codes` lists all"),
+    ],
+)
+def test_help(tokens: tuple[str, ...], code: str, shown: str, tmp_path: Path) -> None:
+    (tmp_path / "softmax.i").write_text("x = I\n", encoding="utf-8")
+    (tmp_path / "model.i").write_text("x = I\n", encoding="utf-8")
+    (tmp_path / "bad.npy").write_bytes(b"hello")
+    np.save(tmp_path / "x.npy", np.ones(3, np.float32))
+    done = i(*tokens, cwd=tmp_path)
+    assert f"error[{code}]" in done.stderr
+    assert shown in done.stderr
+    assert "-h?" not in done.stderr
+
+
+def test_inputs_are_counted_in_words(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text("f(x) = i*i~i\n", encoding="utf-8")
+    assert "f names 1 input, but its program has 2" in i("check", "m.i", cwd=tmp_path).stderr
+
+
+def test_codes_in_short() -> None:
+    assert i("explain", "E202").stdout == i("explain", "E0202").stdout
+    begun = i("explain", "E05").stdout.splitlines()
+    assert begun[0] == "E0501  A value of another rank than its reader expects"
+    assert all(line.startswith("E05") for line in begun)
+    every = i("explain", "codes").stdout.splitlines()
+    assert set(begun) < set(every)
+
+
+def test_codes_as_json() -> None:
+    told = json.loads(i("explain", "E202", "--json").stdout)
+    assert (told["code"], told["title"]) == ("E0202", "Two inputs and a reduction")
+    assert "bad: i explain" in told["text"]
+    listed = json.loads(i("explain", "E05", "--json").stdout)["codes"]
+    assert listed[0] == {
+        "code": "E0501",
+        "title": "A value of another rank than its reader expects",
+    }
