@@ -10,16 +10,17 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ilang.codegen.targets import c_quotient, c_stop, c_terms, c_transpose, cmath
+from ilang.codegen.targets import c_cut, c_quotient, c_stop, c_terms, c_transpose, cmath
+from ilang.codegen.targets.c_called import called, helper_lines
 from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
     Entry,
     entry_helpers,
 )
-from ilang.codegen.targets.c_fetch import FETCH, FETCHED, Fetching
+from ilang.codegen.targets.c_fetch import FETCHED, Fetching
 from ilang.codegen.targets.c_fill import fill_by_tiles
 from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_pad import pad_lanes
@@ -54,6 +55,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, Local, walk
+from ilang.core.passes.intervals import cut, is_guarded
 
 INCLUDES = (
     "#include <math.h>",
@@ -87,7 +89,7 @@ def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Ite
     helpers = {name for emission in emissions for name in emission.helpers()}
     yield from cmath.definitions(helpers & cmath.NAMES)
     for helper in sorted(helpers - cmath.NAMES):
-        yield from _helper(helper)
+        yield from helper_lines(helper)
     copied = [copy for emission in emissions for copy in emission.transposed()]
     moved = sorted({copy.dtype for copy in copied})
     short = {copy.dtype for copy in copied if copy.short}
@@ -155,7 +157,7 @@ class _Emission:
                 if isinstance(s, (Define, Change, Store)):
                     for part in walk(s.value):
                         if isinstance(part, Apply):
-                            found |= _called(part)
+                            found |= called(part)
                         if (
                             isinstance(part, Convert)
                             and part.dtype in INTEGERS
@@ -174,9 +176,18 @@ class _Emission:
         """The helper functions that a loop itself calls."""
         found = {"min_i64"} if loop.rest is not None else set()
         found |= {"fetch", "min_i64"} if loop.ahead else set()
-        if c_quotient.divided(self.program, loop):
+        if self._division(loop):
             found |= set(c_quotient.HELPERS)
-        return found
+        parts = cut(self.program, loop)
+        found |= c_cut.helpers_of(parts) if parts is not None else set()
+        bodies = (loop.body,) if parts is None else (parts.inside, parts.outside)
+        return found | ({"scalar"} if any(is_guarded(body) for body in bodies) else set())
+
+    def _division(self, loop: For) -> Apply | None:
+        """The division of a loop that may run twice; a loop in parts does not."""
+        if cut(self.program, loop) is not None:
+            return None
+        return c_quotient.divided(self.program, loop)
 
     def lines(self) -> Iterator[str]:
         if self.tiles:
@@ -388,11 +399,16 @@ class _Emission:
     def _range(self, function: Function, functions: Functions) -> Iterator[str]:
         """What the function of a parallel loop does: some of its iterations."""
         loop, indent = function.loops[-1], INDENT
-        chunk, head = self.fetching.opened(loop, ("first", "last"), functions.spelling)
+        chunk, ends = self.fetching.opened(loop, ("first", "last"), functions.spelling)
         if chunk:
             yield from (indent + line for line in chunk)
-            yield from self._iterations(loop, head, functions, indent + INDENT)
+            yield from self._iterations(loop, ends, functions, indent + INDENT)
             yield f"{indent}}}"
+            return
+        if len(function.loops) == 1:
+            name = functions.spelling.variable(loop.variable)
+            ends = f"int64_t {name} = first", "last"
+            yield from self._iterations(loop, ends, functions, indent)
             return
         yield from functions.opened(function, indent)
         yield from self._block(loop.body, functions, indent + INDENT)
@@ -408,16 +424,15 @@ class _Emission:
         """
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
-        chunk, head = self.fetching.opened(loop, ("0", ends[1]), spelling)
+        chunk, within = self.fetching.opened(loop, ("0", ends[1]), spelling)
         if chunk:
             yield from (inside + line for line in chunk)
-            inside += INDENT
-        else:
-            head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
-        division = c_quotient.divided(self.program, loop)
+            inside, ends = inside + INDENT, within
+        division = self._division(loop)
         if division is not None:
             yield f"{inside}{{"
             inside += INDENT
+            head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
             yield from c_quotient.lines(loop, division, head, spelling, inside)
         around = self.copies
         if loop.role == "u":
@@ -426,17 +441,35 @@ class _Emission:
             yield f"#pragma GCC unroll {unrolled}"
         elif division is not None:
             yield LEFT_SMALL
-        yield from self._iterations(loop, head, functions, inside)
+        yield from self._iterations(loop, ends, functions, inside)
         self.copies = around
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
 
-    def _iterations(self, loop: For, head: str, functions: Functions, indent: str) -> Iterator[str]:
-        """A loop that a line opens."""
-        yield f"{indent}{head}"
-        yield from self._block(loop.body, functions, indent + INDENT)
-        yield f"{indent}}}"
+    def _iterations(
+        self, loop: For, ends: tuple[str, str], functions: Functions, indent: str
+    ) -> Iterator[str]:
+        """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
+        spelling, (first, end) = functions.spelling, ends
+        name, parts = spelling.variable(loop.variable), cut(self.program, loop)
+        pieces: Iterable[c_cut.Piece] = (
+            (f"for ({first}; {name} < {end}; ++{name}) {{", loop.body),
+        )
+        inside = indent
+        if parts is not None:
+            yield f"{indent}{{"
+            inside += INDENT
+            yield f"{inside}{first};"
+            yield from (inside + line for line in c_cut.ends(parts, name, end, spelling))
+            pieces = c_cut.pieces(parts, name, end)
+        for head, body in pieces:
+            yield inside + head
+            yield from [f"{inside}{INDENT}SCALAR;"] if is_guarded(body) else []
+            yield from self._block(body, functions, inside + INDENT)
+            yield f"{inside}}}"
+        if parts is not None:
+            yield f"{indent}}}"
 
     def _laned(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
@@ -502,48 +535,6 @@ def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
     spelling.lane = "0"
     if looped:
         yield f"{indent}}}"
-
-
-def _called(scalar: Apply) -> set[str]:
-    """The function that a primitive is a call of, if its definition is ours to write."""
-    assert scalar.dtype is not None
-    name = cmath.name_of(scalar.primitive, scalar.dtype)
-    if name is None and scalar.primitive in HELPERS:
-        name = f"{scalar.primitive}_{scalar.dtype}"
-    return {name} if name else set()
-
-
-def _helper(name: str) -> Iterator[str]:
-    """The definition of a helper function."""
-    if name in ("past", "fetch"):
-        yield from {"past": c_transpose.PAST, "fetch": FETCH}[name]
-        return
-    kind, _, dtype = name.rpartition("_")
-    c_type = C_TYPES[dtype]
-    if kind in ("max", "min"):
-        sign = ">" if kind == "max" else "<"
-        nan = "; NaN if one is" if dtype in FLOATS else ""
-        said = f"the {'larger' if kind == 'max' else 'smaller'} of two{nan}"
-        body = f"(b {sign} a) ? b : a"
-        yield from (f"/* {said} */", f"static inline {c_type} {name}({c_type} a, {c_type} b)")
-    elif kind == "square":
-        body = "a * a"
-        yield f"static inline {c_type} {name}({c_type} a)"
-    else:
-        target = kind.removesuffix("_of")
-        end, suffix = {
-            "i32": ("2147483648.0", "INT32_MIN"),
-            "i64": ("9223372036854775808.0", "INT64_MIN"),
-        }[target]
-        end += "f" if dtype == "f32" else ""
-        body = f"(a >= -{end} && a < {end}) ? ({C_TYPES[target]})a : {suffix}"
-        yield "/* towards zero; what does not fit gives the smallest value */"
-        yield f"static inline {C_TYPES[target]} {name}({c_type} a)"
-    yield "{"
-    if kind in ("max", "min") and dtype in FLOATS:
-        yield f"{INDENT}const {c_type} one = {body};"
-        body = "b != b ? b : one"
-    yield from (f"{INDENT}return {body};", "}", "")
 
 
 MOST_COPIES = 256

@@ -87,14 +87,14 @@ class Fetching:
 
     def opened(
         self, loop: For, ends: tuple[str, str], spelling: Spelling
-    ) -> tuple[tuple[str, ...], str]:
-        """What opens the chunks of a loop between two ends, and the line that opens the loop over one of them.
+    ) -> tuple[tuple[str, ...], tuple[str, str]]:
+        """What opens the chunks of a loop between two ends, and where the loop over one of them begins and ends.
 
         Nothing where a loop does not fetch what it stores.
         """
         rows = self.rows(loop)
         if not rows:
-            return (), ""
+            return (), ("", "")
         name, count = spelling.variable(loop.variable), CHUNK // BYTES[rows[0].dtype]
         start, stop = f"{name}_chunk", f"{name}_stop"
         lines = (
@@ -102,7 +102,7 @@ class Fetching:
             f"{INDENT}const int64_t {stop} = min_i64({start} + {count}, {ends[1]});",
             *(INDENT + line for line in self._fetches(rows, name, spelling)),
         )
-        return lines, f"for (int64_t {name} = {start}; {name} < {stop}; ++{name}) {{"
+        return lines, (f"int64_t {name} = {start}", stop)
 
     def _fetches(self, rows: tuple[Load, ...], name: str, spelling: Spelling) -> Iterator[str]:
         """A loop over lines for each row."""

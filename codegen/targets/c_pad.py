@@ -3,14 +3,16 @@
 Example, of 100 columns in strips of 64:
     in:   for j: { for k: for j' in 0..min(64, 100 - 64j): c[k,j'] = in1[k,64j+j']
                    for i: tile t of c[k,j'] }
-    out:  for j: { if not 64j+63 < 100: for k: for j' in 0..64: c[k,j'] = 0
+    out:  for j: { if not 64j+63 < 100:
+                     if 64j+32 < 100: for k: for j' in 0..32: c[k,j'+32] = 0
+                     else: for k: for j' in 0..32: c[k,j'] = 0
                    for k: for j' in 0..min(64, 100 - 64j): c[k,j'] = in1[k,64j+j']
                    for i: tile t of c[k,j'] }
 
 A tile in registers computes all lanes of its vectors, also those past the end of a ragged dimension, where the buffer
 that they are read from has room for them (``TileText.condition``). Nothing uses those lanes, but numbers that are left
-there from before may be subnormal, and many processors take a hundred times as long for arithmetic on these. Rows are
-cleared whole: they stand one behind the other, and a compiler makes one call of that.
+there from before may be subnormal, and many processors take a hundred times as long for arithmetic on these. Of a row
+that ends early, the half is cleared that it ends in: tiles do not read the other one where it has no elements.
 """
 
 from __future__ import annotations
@@ -21,8 +23,20 @@ from ilang.codegen.targets.c_tile import TileText
 from ilang.codegen.targets.cfamily import Variables, variables_of
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.kernel import (
+    For,
+    If,
+    Kernel,
+    Program,
+    Rest,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
 from ilang.core.ir.scalar import Constant, Load
+from ilang.core.ir.shaped import Size
+from ilang.core.names import Names
 from ilang.core.passes.rewriting import parts_of
 from ilang.core.record import record, replace
 
@@ -44,6 +58,11 @@ class _Filling:
     lanes: For
 
 
+MOST_LANES = 16
+"""Lanes of the longest vectors: a tile reads as many at a time, or divisors of its row, of which half is past the end
+at most."""
+
+
 def pad_lanes(program: Program) -> Program:
     """The program with zeros in all lanes that a tile reads and nothing else writes.
 
@@ -51,6 +70,7 @@ def pad_lanes(program: Program) -> Program:
     registers where all lanes are inside.
     """
     buffers, kernels = list(program.buffers), []
+    program = _with_halves(program)
     for kernel in program.kernels:
         body = kernel.body
         for number in sorted(_read_past(program, kernel)):
@@ -134,26 +154,77 @@ def _clearing(program: Program, filling: _Filling) -> Statement | None:
 
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
     """
-    store, lanes = filling.store, filling.lanes
+    lanes = filling.lanes
     loops = [(s, otherwise) for s, otherwise in filling.inside if s is not lanes]
     within = [s for s, _ in loops if isinstance(s, If) and _mentions(s, lanes.variable)]
     if lanes.rest is None and not within:
         return None
+    extent = program.sizes[lanes.size].fixed
+    if lanes.rest is None or extent is None or within:
+        return _nest(
+            _zeros(program, filling, lanes.size, 0), [x for x in loops if x[0] not in within]
+        )
+    needed = {variable for _, variable in lanes.rest.start.terms}
+    inner = next(
+        (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
+    )  # the loops from here on have nothing to do with where a row ends
+    half = _half(program, lanes)
+    if half is None:
+        cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
+    else:
+        middle = program.sizes[half].fixed or 0
+        parts = (
+            (_nest(_zeros(program, filling, half, first), loops[inner:]),) for first in (middle, 0)
+        )
+        cleared = If((_reaches(lanes.rest, middle),), *parts)
+    return _nest(If((_reaches(lanes.rest, extent - 1),), (), (cleared,)), loops[:inner])
+
+
+def _zeros(program: Program, filling: _Filling, size: int, first: int) -> Statement:
+    """The loop that clears so many lanes of a row, from one on."""
+    store, variable = filling.store, filling.lanes.variable
+    index = (*store.index[:-1], store.index[-1].plus((), first))
     zero = Constant(0, program.buffers[store.buffer].dtype)
-    nest: Statement = For(lanes.variable, lanes.size, (replace(store, value=zero),))
-    extent, needed, early = program.sizes[lanes.size].fixed, set[int](), None
-    if lanes.rest is not None and extent is not None and not within:
-        needed = {variable for _, variable in lanes.rest.start.terms}
-        last = lanes.rest.start.plus((), lanes.rest.step * (extent - 1))
-        early = Within(last, lanes.rest.size)
-    for s, otherwise in reversed(loops):
-        if early is not None and isinstance(s, For) and s.variable in needed:
-            nest, early = If((early,), (), (nest,)), None
-        if isinstance(s, For):
-            nest = For(s.variable, s.size, (nest,), rest=s.rest)
-        elif s not in within:
-            nest = If(s.within, *(((), (nest,)) if otherwise else ((nest,), ())))
-    return nest if early is None else If((early,), (), (nest,))
+    return For(variable, size, (Store(store.buffer, index, zero),))
+
+
+def _nest(s: Statement, around: Sequence[tuple[For | If, bool]]) -> Statement:
+    """A statement inside others, as it is inside these."""
+    for outer, otherwise in reversed(around):
+        if isinstance(outer, For):
+            s = For(outer.variable, outer.size, (s,), rest=outer.rest)
+        else:
+            s = If(outer.within, *(((), (s,)) if otherwise else ((s,), ())))
+    return s
+
+
+def _opens(s: For | If, variables: set[int]) -> bool:
+    """Whether a statement is the loop of one of some variables."""
+    return isinstance(s, For) and s.variable in variables
+
+
+def _reaches(rest: Rest, lane: int) -> Within:
+    """That a row has the lane of this number."""
+    return Within(rest.start.plus((), rest.step * lane), rest.size)
+
+
+def _with_halves(program: Program) -> Program:
+    """The program with the size of half of each row of lanes that is cleared by halves."""
+    fixed = {size.fixed for size in program.sizes}
+    rows = {program.sizes[buffer.dims[-1]].fixed for buffer in program.buffers if buffer.padded}
+    halves = {row // 2 for row in rows if row is not None and row % (2 * MOST_LANES) == 0} - fixed
+    names = Names(frozenset(size.name for size in program.sizes))
+    sizes = [Size(names.fresh(f"c{half}"), half, ()) for half in sorted(halves)]
+    return replace(program, sizes=(*program.sizes, *sizes)) if sizes else program
+
+
+def _half(program: Program, lanes: For) -> int | None:
+    """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
+    extent = program.sizes[lanes.size].fixed or 0
+    if extent % (2 * MOST_LANES):
+        return None
+    sizes = (size.fixed for size in program.sizes)
+    return next(n for n, fixed in enumerate(sizes) if fixed == extent // 2)
 
 
 def _mentions(s: For | If, variable: int) -> bool:

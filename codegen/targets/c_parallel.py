@@ -223,11 +223,8 @@ class Functions:
         yield f"{indent}}}"
 
     def opened(self, function: Function, indent: str) -> Iterator[str]:
-        """The head of the loops of a function."""
+        """The head of the loops of a function that has several."""
         names = [self.spelling.variable(loop.variable) for loop in function.loops]
-        if len(names) == 1:
-            yield f"{indent}for (int64_t {names[0]} = first; {names[0]} < last; ++{names[0]}) {{"
-            return
         yield f"{indent}if (last <= first) return;"
         sizes = [self.spelling.size(loop.size) for loop in function.loops]
         for n, name in enumerate(names):
@@ -239,16 +236,15 @@ class Functions:
         yield f"{indent}for (int64_t at = first; at < last; ++at) {{"
 
     def closed(self, function: Function, indent: str) -> Iterator[str]:
-        """The end of the loops of a function: of several, the next iteration."""
+        """The end of the loops of a function that has several: the next iteration."""
         *outer, last = [
             (self.spelling.variable(loop.variable), self.spelling.size(loop.size))
             for loop in function.loops
         ]
-        if outer:
-            text = f"++{outer[0][0]};"
-            for name, size in (*outer[1:], last):
-                text = f"if (++{name} == {size}) {{ {name} = 0; {text} }}"
-            yield f"{indent}{INDENT}{text}"
+        text = f"++{outer[0][0]};"
+        for name, size in (*outer[1:], last):
+            text = f"if (++{name} == {size}) {{ {name} = 0; {text} }}"
+        yield f"{indent}{INDENT}{text}"
         yield f"{indent}}}"
 
     def _whole(self, function: Function) -> str:

@@ -17,7 +17,7 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
-    FETCH FUSED MOST_DIVIDED largest reciprocal size
+    FETCH SCALAR FUSED MOST_DIVIDED largest reciprocal size
     lane half block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
     VECTOR HELD filling fills sums_of_runs
@@ -209,7 +209,7 @@ def _is_marked(name: str) -> bool:
     """Whether a name may be one of ``_patterns``: it has what each of them has one of."""
     return (
         not name.islower()
-        or name.startswith(("n_", "_", "start_", "end_", "stored_", "late_"))
+        or name.startswith(("n_", "_", "start_", "stop_", "end_", "stored_", "late_"))
         or name.endswith(("_block", "_chunk", "_stop"))
         or any(width in name for width in ("16", "32", "64", "128"))
     )
@@ -220,11 +220,11 @@ def _patterns() -> re.Pattern[str]:
     """Names that are taken by the kind; made when a name may be one, since making it takes three milliseconds."""
     return re.compile(
         r"n_.*|_.*"  # extents; what belongs to compilers
-        r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)"  # our own helpers
+        r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)|ceil_i64"  # our own helpers
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
         r"|transpose(_square|_half)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
-        r"|\w+_(block|chunk|stop)|(start|end|stored|late)_\w+"  # variables of our own, beside those of loops
+        r"|\w+_(block|chunk|stop)|(start|stop|end|stored|late)_\w+"  # variables of our own, beside those of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
         r"|f(32|64)x?(add|sub|mul|div|fma|sqrt)(f(32|64|128)x?|l)"

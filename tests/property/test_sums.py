@@ -15,7 +15,7 @@ from ilang import i
 from tests.property.test_fuzz import needs_compiler
 
 Array = npt.NDArray[Any]
-pytestmark = [needs_compiler, pytest.mark.slow]
+pytestmark = [needs_compiler]
 
 BOUND = 1e-5
 SMALL = np.float32(2.0**-24 * 0.999)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import toolchain
-from ilang.codegen.targets import c, cfamily, cmath
+from ilang.codegen.targets import cfamily, cmath
+from ilang.codegen.targets.c_called import helper_lines
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.core.dtype import DTYPES, FLOATS, INTEGERS
 from ilang.core.ir.kernel import Buffer, Program
@@ -142,7 +143,7 @@ def c_functions() -> Iterator[str]:
     yield "#include <math.h>\n#include <stdint.h>\n"
     yield from cmath.definitions(cmath.NAMES)
     for helper in sorted(helpers):
-        yield from c._helper(helper)
+        yield from helper_lines(helper)
     for name, dtype in CASES:
         scalar, program = scalar_of(name, dtype)
         assert scalar.dtype is not None

@@ -1,0 +1,81 @@
+"""Loops cut where their conditions begin and cease to hold (``core/passes/intervals.py``).
+
+    int64_t x = 0;
+    const int64_t start_x = min_i64(max_i64(x, 1), n_x);
+    const int64_t stop_x = max_i64(start_x, min_i64(n_in0 + 1, n_x));
+    for (; x < start_x; ++x) in0_copy[x] = 0.0f;
+    for (; x < stop_x; ++x) in0_copy[x] = in0[x - 1];
+    for (; x < n_x; ++x) in0_copy[x] = 0.0f;
+
+What still tests where it reads is marked ``SCALAR``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.cfamily import Spelling, affine
+from ilang.core.ir.kernel import Statement
+from ilang.core.passes.intervals import Bound, Cut
+
+SCALAR = (
+    "/* stands in a loop that tests where it reads: GCC 12 makes masked vectors of such loops,",
+    " * and some of these read what is masked (with AVX-512, its bug 110309) */",
+    "#if defined(__GNUC__) && !defined(__clang__)",
+    '#define SCALAR __asm__ volatile ("")',
+    "#else",
+    "#define SCALAR ((void)0)",
+    "#endif",
+    "",
+)
+CEILING = (
+    "/* a / b rounded up; b is positive */",
+    "static inline int64_t ceil_i64(int64_t a, int64_t b)",
+    "{",
+    "    return a / b + (a % b > 0);",
+    "}",
+    "",
+)
+
+Piece = tuple[str, Sequence[Statement]]
+"""The line that opens a loop, and what its iterations do."""
+
+
+def helpers_of(parts: Cut) -> set[str]:
+    """The functions that the ends of a loop's parts call."""
+    steps = {bound.step for bound in (*parts.least, *parts.most)}
+    found = {"min_i64", "max_i64"} if steps else set()
+    return found | {"ceil_i64"} if steps - {1} else found
+
+
+def ends(parts: Cut, name: str, end: str, spelling: Spelling) -> Iterator[str]:
+    """The statements that say where the middle part of the loop over ``name``, now at its first iteration, is."""
+    start = name
+    for bound in parts.least:
+        start = f"max_i64({start}, {_bound(bound, spelling)})"
+    stop = end
+    for bound in parts.most:
+        stop = f"min_i64({stop}, {_bound(bound, spelling)})"
+    start = f"min_i64({start}, {end})" if parts.least else start
+    stop = f"max_i64(start_{name}, {stop})" if parts.most else stop
+    if parts.within:
+        words = spelling.conditions(parts.within)
+        stop = f"({words}) ? {stop} : start_{name}"
+    yield f"const int64_t start_{name} = {start};"
+    yield f"const int64_t stop_{name} = {stop};"
+
+
+def pieces(parts: Cut, name: str, end: str) -> Iterator[Piece]:
+    """The parts of a loop, in order."""
+    if parts.outside and parts.least:
+        yield f"for (; {name} < start_{name}; ++{name}) {{", parts.outside
+    first = "" if parts.outside else f"{name} = start_{name}"
+    yield f"for ({first}; {name} < stop_{name}; ++{name}) {{", parts.inside
+    if parts.outside and (parts.most or parts.within):
+        yield f"for (; {name} < {end}; ++{name}) {{", parts.outside
+
+
+def _bound(bound: Bound, spelling: Spelling) -> str:
+    """An end of the middle part."""
+    text = affine(bound.index, spelling.variable, spelling.size)
+    return text if bound.step == 1 else f"ceil_i64({text}, {bound.step})"

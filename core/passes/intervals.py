@@ -1,0 +1,203 @@
+"""Loops that read or count under a condition on where they are: it holds in one interval of their iterations.
+
+Example:
+    in:   for x: t[x] = (in0[x-1] if 0 <= x-1 < n_x else 0)
+    out:  for x in 0..1: t[x] = 0
+          for x in 1..n_x+1: t[x] = in0[x-1]
+          for x in n_x+1..: t[x] = 0
+
+An index is affine, so the iterations at which it is inside a dimension follow each other. A target computes where they
+begin and end, and tests nothing in between: ``cut`` says of a loop what both sides do. Loops that are short and known
+to be are left whole, and are counted to the loop around them, which is cut where all of their iterations are inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
+
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import Change, Define, For, If, Program, Statement, Store
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar, Select, walk
+from ilang.core.record import record, replace
+
+SHORT = 8
+"""A loop that is known to have no more iterations is left whole: a compiler writes each of them out."""
+
+Guard = tuple[Within, ...]
+"""The conditions of one read or step: all of them hold where it is done."""
+
+
+@record
+class Bound:
+    """An end of an interval: ``ceil(index / step)``, over the variables of the loops around."""
+
+    index: Affine
+    step: int
+
+
+@record
+class Cut:
+    """A loop in parts: its iterations from all of ``least`` on and before all of ``most``, and those on both sides.
+
+    ``inside`` is what the first do, if also ``within`` holds, over loops around; else ``outside`` is what all do, as do
+    those on both sides.
+    """
+
+    least: tuple[Bound, ...]
+    most: tuple[Bound, ...]
+    within: tuple[Within, ...]
+    inside: tuple[Statement, ...]
+    outside: tuple[Statement, ...]
+
+
+def cut(program: Program, loop: For) -> Cut | None:
+    """The parts of a loop; None where it has no conditions, or other loops inside that are to be cut instead."""
+    fixed = program.sizes[loop.size].fixed
+    if (fixed is not None and fixed <= SHORT) or loop.role == "u" or loop.lanes > 1:
+        return None
+    only = loop.body[0] if len(loop.body) == 1 else None
+    reach: dict[int, int] = {}
+    if not _is_innermost(program, loop.body, reach):
+        if isinstance(only, If) and not only.otherwise:
+            return _parts(program, loop.variable, {only.within: None}, {}, (only.body, ()))
+        return None
+    guards = dict.fromkeys(_guards(loop.body))
+    if not guards:
+        return None
+    inner = {v for guard in guards for each in guard for _, v in each.index.terms} & reach.keys()
+    outside = loop.body if inner or len(guards) > 1 else _settled(loop.body, False)
+    return _parts(program, loop.variable, guards, reach, (_settled(loop.body, True), outside))
+
+
+def is_guarded(body: Sequence[Statement]) -> bool:
+    """Whether statements of a block, not those of loops in it, read or count under a condition."""
+    return any(True for _ in _guards(s for s in body if not isinstance(s, For)))
+
+
+def _is_innermost(program: Program, body: Sequence[Statement], reach: dict[int, int]) -> bool:
+    """Whether all loops inside are short; ``reach`` gets the number of the last iteration of each."""
+    for s in body:
+        if isinstance(s, For):
+            fixed = program.sizes[s.size].fixed
+            if fixed is None or not 0 < fixed <= SHORT:
+                return False
+            if s.parallel or s.lanes > 1 or s.stretch is not None:
+                return False
+            reach[s.variable] = fixed - 1
+            if not _is_innermost(program, s.body, reach):
+                return False
+        elif isinstance(s, If):
+            plain = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
+            if s.otherwise or not plain:
+                return False
+        elif not isinstance(s, (Define, Change, Store)):
+            return False
+    return True
+
+
+def _guards(body: Iterator[Statement] | Sequence[Statement]) -> Iterator[Guard]:
+    """The conditions under which statements read, or are done at all."""
+    for s in body:
+        if isinstance(s, For):
+            yield from _guards(s.body)
+        elif isinstance(s, If):
+            if not s.otherwise and not any(isinstance(inner, For) for inner in s.body):
+                yield s.within
+                yield from _guards(s.body)
+        elif isinstance(s, (Define, Change, Store)):
+            yield from (part.within for part in walk(s.value) if _is_guarded(part))
+
+
+def _is_guarded(scalar: Scalar) -> TypeGuard[Select]:
+    """Whether a scalar is a read, or else a constant."""
+    return (
+        isinstance(scalar, Select)
+        and isinstance(scalar.then, Load)
+        and isinstance(scalar.otherwise, Constant)
+    )
+
+
+def _settled(body: Sequence[Statement], holds: bool) -> tuple[Statement, ...]:
+    """A block where all conditions of its reads and steps hold, or none of them does."""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, For):
+            inner = _settled(s.body, holds)
+            out += [replace(s, body=inner)] if inner else []
+        elif isinstance(s, If):
+            out += _settled(s.body, holds) if holds else ()
+        elif isinstance(s, (Define, Change, Store)):
+            out.append(replace(s, value=_settled_scalar(s.value, holds)))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _settled_scalar(scalar: Scalar, holds: bool) -> Scalar:
+    """A scalar where all conditions of its reads hold, or none of them does."""
+    match scalar:
+        case Select() if _is_guarded(scalar):
+            return scalar.then if holds else scalar.otherwise
+        case Select():
+            then = _settled_scalar(scalar.then, holds)
+            otherwise = _settled_scalar(scalar.otherwise, holds)
+            return Select(scalar.within, then, otherwise, scalar.dtype)
+        case Convert():
+            return Convert(_settled_scalar(scalar.argument, holds), scalar.dtype)
+        case Apply():
+            arguments = tuple(_settled_scalar(part, holds) for part in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case _:
+            return scalar
+
+
+def _parts(
+    program: Program,
+    variable: int,
+    guards: Mapping[Guard, None],
+    reach: Mapping[int, int],
+    bodies: tuple[tuple[Statement, ...], tuple[Statement, ...]],
+) -> Cut:
+    """The parts of the loop over a variable, given what its iterations do inside all guards and outside."""
+    least: dict[Bound, None] = {}
+    most: dict[Bound, None] = {}
+    within: dict[Within, None] = {}
+    for each in dict.fromkeys(each for guard in guards for each in guard):
+        step = sum(c for c, v in each.index.terms if v == variable)
+        low, high = (_end(each.index, variable, reach, sign) for sign in (-1, 1))
+        extent = program.sizes[each.size].fixed
+        end = (
+            Affine((), 0, sizes=((1, each.size),)) if extent is None else Affine((), extent)
+        )  # one past the dimension
+        if step > 0:
+            if not _is_natural(low):
+                least[Bound(_minus(Affine(()), low), step)] = None
+            most[Bound(_minus(end, high), step)] = None
+        elif step < 0:
+            least[Bound(_minus(high, end).plus((), 1), -step)] = None
+            most[Bound(low.plus((), 1), -step)] = None
+        else:
+            within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
+    return Cut(tuple(least), tuple(most), tuple(within), *bodies)
+
+
+def _end(index: Affine, variable: int, reach: Mapping[int, int], sign: int) -> Affine:
+    """An index without a variable, those of short loops where the index is least (``sign`` -1) or greatest (1)."""
+    offset = sum(
+        c * reach[v] for c, v in index.terms if v in reach and v != variable and 0 < c * sign
+    )
+    terms = tuple((c, v) for c, v in index.terms if v != variable and v not in reach)
+    return Affine(terms, index.offset + offset, sizes=index.sizes)
+
+
+def _is_natural(index: Affine) -> bool:
+    """Whether an index is known to be 0 or more."""
+    return index.offset >= 0 and all(0 <= c for c, _ in (*index.terms, *index.sizes))
+
+
+def _minus(one: Affine, other: Affine) -> Affine:
+    """The difference of two indices."""
+    terms = (*one.terms, *((-c, v) for c, v in other.terms))
+    sizes = (*one.sizes, *((-c, n) for c, n in other.sizes))
+    return Affine(terms, one.offset - other.offset, sizes=sizes)
