@@ -21,7 +21,7 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Definition, Module, Tree
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.printer import print_tree
-from ilang.core.passes.graph_to_shaped import graph_to_shaped
+from ilang.core.passes.graph_to_shaped import graph_to_shaped, needed_values, solved_to_shaped
 from ilang.core.passes.syntax_to_graph import Definitions, syntax_to_graph
 from ilang.core.record import record
 from ilang.core.source import Source
@@ -142,9 +142,10 @@ def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
 
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
     """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
-    from ilang.core.passes.operations_to_shaped import operations_to_shaped
+    from ilang.core.infer.numbers import solved_rows
 
-    shaped = operations_to_shaped(inferred, dtypes, outputs)
+    needed = needed_values(inferred.graph, outputs)
+    shaped = solved_to_shaped(solved_rows(inferred), dtypes, outputs, needed)
     shaped_check.verify(shaped)
     return shaped
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, operands
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Operand, walk
 
@@ -12,12 +12,11 @@ def verify(graph: Graph) -> None:
     """Raise an InternalError (E9902) naming the first invariant that does not hold."""
     count = len(graph.nodes)
     for value, node in enumerate(graph.nodes):
-        reads: tuple[int, ...] = ()
         match node:
             case Input():
                 _demand(value < len(graph.inputs), "inputs come first", value)
             case Elementwise():
-                reads = (node.value,)
+                pass
             case Terminal():
                 _demand(
                     (node.kind != "number") == (value < len(graph.inputs)),
@@ -25,12 +24,11 @@ def verify(graph: Graph) -> None:
                     value,
                 )
             case Operation():
-                reads = node.operands
                 used = {p.number for p in walk(node.scalar) if isinstance(p, Operand)}
-                _demand(used <= set(range(len(reads))), "a scalar uses operands", value)
+                _demand(used <= set(range(len(node.operands))), "a scalar uses operands", value)
             case Assignment():
-                reads = tuple(read.value for read in node.reads)
                 _assignment(node, value)
+        reads = operands(node)
         _demand(all(0 <= read < value for read in reads), "a node reads smaller numbers", value)
     _demand(graph.inputs == tuple(range(len(graph.inputs))), "input n has value n", 0)
     _demand(all(0 <= value < count for value in graph.outputs), "outputs are values", 0)

@@ -17,6 +17,8 @@ Invariants:
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.operation import Demand, Operation, Terminal
 from ilang.core.ir.scalar import Scalar
@@ -97,6 +99,21 @@ class Elementwise:
 
 
 Node = Input | Assignment | Elementwise | Terminal | Operation
+
+
+def operands(node: Node) -> tuple[int, ...]:
+    """The values that a node reads, in order."""
+    match node:
+        case Input() | Terminal():
+            return ()
+        case Assignment():
+            return tuple(read.value for read in node.reads)
+        case Elementwise():
+            return (node.value,)
+        case Operation():
+            return node.operands
+        case _:
+            assert_never(node)
 
 
 @record

@@ -1,7 +1,7 @@
 """Operations between tensors whose shapes are not known yet: leaves, and what an operation does with rows.
 
-Nodes of ``ir/graph.py``; ``infer/operations.py`` makes constraints of them, ``passes/operations_to_shaped.py``
-accumulating assignments.
+Nodes of ``ir/graph.py``; ``infer/operations.py`` makes constraints of them, ``passes/graph_to_shaped.py`` accumulating
+assignments.
 
 Invariants:
     - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
