@@ -158,6 +158,7 @@ def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
         kept.touch()
         return kept
     fresh = _compile(text, header, mode, folder)
+    kept.parent.mkdir(parents=True, exist_ok=True)  # the worker that starts last clears the cache
     beside = kept.with_name(
         f"{key}-{os.getpid()}"
     )  # put in place in one step: workers share the folder

@@ -231,7 +231,7 @@ def processes(log: Path) -> list[int]:
 
 def is_gone(process: int) -> bool:
     """Whether a process ends soon; a dead entry that nobody has collected yet counts as gone."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             if Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX":
