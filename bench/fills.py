@@ -22,7 +22,8 @@ import numpy as np
 
 from bench.workloads import PROGRAMS, QUICK, Array, arrays_of
 from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of
-from ilang.codegen.runtime.load import NO_SPACE, Compiled, argument, interface_of
+from ilang.codegen.runtime.load import Compiled, interface_of
+from ilang.codegen.runtime.memory import NO_SPACE, argument
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph

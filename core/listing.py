@@ -29,6 +29,7 @@ from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
 from ilang.core.ir.shaped import Shaped, Size
+from ilang.core.passes.rewriting import accesses
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
@@ -181,6 +182,38 @@ def loops_text(program: Program) -> str:
     )
 
 
+def kernels_text(program: Program) -> str:
+    """The loop nests of a program, after the memory that each kernel has beside inputs and outputs."""
+    return "\n\n".join(
+        "\n".join(
+            (*_declarations(program, kernel), *_Loops(program, kernel).lines(kernel.body, ""))
+        )
+        for kernel in program.kernels
+    )
+
+
+def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
+    """The line of the memory of a kernel: ``memory in1_copy f32[n_k,64] private padded; tile f32[6,64] registers``."""
+    touched = {buffer for buffer, _ in accesses(kernel.body)}
+    words = []
+    for number in sorted(touched):
+        buffer = program.buffers[number]
+        if buffer.role not in ("input", "output"):
+            dims = ",".join(_extent(program, size) for size in buffer.dims)
+            shared = "private" if buffer.private else "shared"
+            kinds = ["registers" if buffer.role == "tile" else shared]
+            kinds += ["padded"] if buffer.padded else []
+            words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
+    if words:
+        yield f"memory {'; '.join(words)}"
+
+
+def _extent(program: Program, number: int) -> str:
+    """A size in loops: its number, or its name as a variable."""
+    size = program.sizes[number]
+    return f"n_{size.name}" if size.fixed is None else str(size.fixed)
+
+
 class _Loops:
     """The loops of one kernel as indented text."""
 
@@ -196,7 +229,8 @@ class _Loops:
                     role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
                     rows = [self._element(load.buffer, load.index) for load in s.ahead]
                     ahead = f" fetching {' and '.join(rows)}" if rows else ""
-                    yield f"{indent}{self._head(s)}{lanes}{role}{ahead}"
+                    late = " unless a tile does" if s.late else ""
+                    yield f"{indent}{self._head(s)}{lanes}{role}{ahead}{late}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield f"{indent}if {self._conditions(s.within)}"
@@ -213,7 +247,7 @@ class _Loops:
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
                 case Tile():
                     name = self.program.buffers[s.buffer].name
-                    yield f"{indent}tile {name} = {self._scalar(s.start)}"
+                    yield f"{indent}tile {name} = {self._scalar(s.start)}{self._filling(s)}"
                     inside = indent + "  "
                     for loop in s.blocks:
                         yield f"{inside}{self._head(loop)} added in f64"
@@ -238,7 +272,16 @@ class _Loops:
         if loop.stretch is not None:
             block = self.kernel.names[loop.stretch.block]
             end += f", block {block} of {self._end(loop.stretch.count)}"
-        return f"for {self.kernel.names[loop.variable]} in 0..{end}"
+        parallel = "parallel " if loop.parallel else ""
+        return f"{parallel}for {self.kernel.names[loop.variable]} in 0..{end}"
+
+    def _filling(self, tile: Tile) -> str:
+        """The copy that a tile fills, and when."""
+        if tile.fill is None:
+            return ""
+        copy = self._update(self._element(tile.fill.buffer, tile.fill.index), tile.fill.value)
+        names = [f"{self.kernel.names[variable]} = 0" for variable in tile.first]
+        return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
 
     def _rest(self, rest: Rest) -> str:
         """The iterations that are left of a split dimension."""
@@ -258,8 +301,7 @@ class _Loops:
         return " and ".join(f"0 <= {self._affine(w.index)} < {self._end(w.size)}" for w in within)
 
     def _end(self, number: int) -> str:
-        size = self.program.sizes[number]
-        return f"n_{size.name}" if size.fixed is None else str(size.fixed)
+        return _extent(self.program, number)
 
     def _scalar(self, scalar: Scalar) -> str:
         return scalar_text(scalar, self._leaf)

@@ -1,37 +1,32 @@
-"""The staircase: every step from text to kernels, as data.
+"""The pipeline: every step from text to kernels, as data.
 
-``STEPS`` drives lowering, the sections of golden files, and the page that documents it (docs/architecture.md). The
-functions above it walk parts of it for those who start or stop between. Whoever calls a program that an earlier run has
-compiled needs what stands before kernels alone: steps to them, and what prints landings, are imported when first taken.
+``STEPS`` drives lowering, the stages of ``i explain --emit``, the sections of golden files, and the page that documents
+it (docs/architecture.md). The functions above it walk parts of it for those who start or stop between. A step is
+imported when it is first taken, so that the table of stages costs nothing to read.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ilang.core.check import graph as graph_check
-from ilang.core.check import shaped as shaped_check
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.infer.fit import fit_shaped
-from ilang.core.ir.graph import Graph
-from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Shaped
-from ilang.core.ir.syntax import Definition, Module, Tree
-from ilang.core.notation.combinator import parse_program
-from ilang.core.notation.printer import print_tree
-from ilang.core.passes.graph_to_shaped import graph_to_shaped, needed_values, solved_to_shaped
-from ilang.core.passes.syntax_to_graph import Definitions, syntax_to_graph
 from ilang.core.record import record
-from ilang.core.source import Source
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explanation import Explanation
     from ilang.core.infer.operations import Inferred
+    from ilang.core.ir.graph import Graph
+    from ilang.core.ir.kernel import Program
+    from ilang.core.ir.shaped import Shaped
+    from ilang.core.ir.syntax import Definition, Module, Tree
+    from ilang.core.passes.syntax_to_graph import Definitions
     from ilang.core.row_story import TensorStory
 
 __all__ = [
+    "FINAL",
+    "STAGES",
     "STEPS",
     "definitions_of",
     "explain",
@@ -45,6 +40,7 @@ __all__ = [
     "lower",
     "module_graph",
     "shapes_text",
+    "stage_text",
     "tensor_story",
     "tensors_shaped",
     "text_component",
@@ -53,10 +49,10 @@ __all__ = [
 
 @record
 class Step:
-    """One step of the staircase.
+    """One step of the pipeline.
 
-    ``module`` takes it, from one landing to the next; ``run`` does, ``verify`` checks the landing, and ``show`` gives
-    it as text, for the section of golden files called ``section``.
+    ``module`` takes it, from one IR to the next; ``run`` does, ``verify`` checks the result, and ``show`` gives it as
+    text, under the name ``stage``, which no other step has.
     """
 
     module: str
@@ -65,7 +61,7 @@ class Step:
     says: str
     run: Callable[[Any], Any]
     verify: Callable[[Any], None] | None
-    section: str
+    stage: str
     show: Callable[[Any], str]
 
 
@@ -80,32 +76,43 @@ def _later(module: str, name: str) -> Callable[[Any], Any]:
 
 graph_text: Callable[[Graph], str] = _later("listing", "graph_text")
 shapes_text: Callable[[Shaped], str] = _later("listing", "shapes_text")
-loops_text: Callable[[Program], str] = _later("listing", "loops_text")
+loops_text: Callable[[Program], str] = _later("listing", "kernels_text")
 
 
 def text_component(text: str, name: str = "<text>") -> Tree:
     """The syntax tree of one program text."""
+    from ilang.core.notation.combinator import parse_program
+    from ilang.core.source import Source
+
     return parse_program(Source(name, text))
 
 
 def graph_of(tree: Tree, name: str, definitions: Mapping[str, Definition] | None = None) -> Graph:
     """The graph of a tree whose names are ``definitions``."""
+    from ilang.core.check.graph import verify
+    from ilang.core.passes.syntax_to_graph import syntax_to_graph
+
     graph = syntax_to_graph(tree, name, definitions or {})
-    graph_check.verify(graph)
+    verify(graph)
     return graph
 
 
 def definitions_of(module: Module) -> Definitions:
     """The definitions of a module by name."""
+    from ilang.core.passes.syntax_to_graph import Definitions
+
     return Definitions({definition.name: definition for definition in module.definitions})
 
 
 def module_graph(module: Module, name: str, definitions: Definitions | None = None) -> Graph:
     """The graph of one definition of a module; for many of them, ``definitions`` are found once."""
+    from ilang.core.check.graph import verify
+    from ilang.core.passes.syntax_to_graph import syntax_to_graph
+
     definitions = definitions_of(module) if definitions is None else definitions
     chosen = definitions[name]
     graph = syntax_to_graph(chosen.body, name, definitions, chosen.parameters)
-    graph_check.verify(graph)
+    verify(graph)
     return graph
 
 
@@ -120,16 +127,20 @@ def infer(
 
     ``few`` says of every dimension of every input whether its extent is small: a size class, for schedules.
     """
+    from ilang.core.check.shaped import verify
+    from ilang.core.passes.graph_to_shaped import graph_to_shaped
+
     shaped = graph_to_shaped(graph, dtypes, ranks, shapes, few)
-    shaped_check.verify(shaped)
+    verify(shaped)
     return shaped
 
 
 def infer_rows(graph: Graph) -> Inferred:
     """The rows of every value of a graph of operations between tensors."""
+    from ilang.core.check.graph import verify
     from ilang.core.infer.operations import Inferred
 
-    graph_check.verify(graph)
+    verify(graph)
     return Inferred(graph)
 
 
@@ -142,11 +153,13 @@ def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
 
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
     """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
+    from ilang.core.check.shaped import verify
     from ilang.core.infer.numbers import solved_rows
+    from ilang.core.passes.graph_to_shaped import needed_values, solved_to_shaped
 
     needed = needed_values(inferred.graph, outputs)
     shaped = solved_to_shaped(solved_rows(inferred), dtypes, outputs, needed)
-    shaped_check.verify(shaped)
+    verify(shaped)
     return shaped
 
 
@@ -156,20 +169,20 @@ def lower(shaped: Shaped) -> Program:
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
-    try:
-        return _lowered(shaped)
-    except ScheduleError as error:
-        from ilang.core.schedule.advice import advised
-
-        raise advised(shaped, error, _lowered) from None
+    program: Program = _last(_below(shaped))
+    return program
 
 
-def _lowered(shaped: Shaped) -> Program:
-    value: Any = shaped
-    for step in STEPS[_SHAPED:_KERNEL]:
-        value = _taken(step, value)
-    assert isinstance(value, Program)
-    return value
+def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | None = None) -> str:
+    """A program as text at one of the ``STAGES``; ``loops`` is what the last step gives."""
+    if stage == "graph":
+        return graph_text(graph)
+    shaped = infer(graph, shapes=shapes)
+    if stage == "shapes":
+        return shapes_text(shaped)
+    if stage == FINAL:
+        return loops_text(lower(shaped))
+    return next(step.show(value) for step, value in _below(shaped) if step.stage == stage)
 
 
 def explain(
@@ -186,19 +199,53 @@ def explain(
 
 
 def landings(text: str) -> dict[str, str]:
-    """Every landing of a program text, by name: what golden files show."""
+    """What each step makes of a program text, by stage: what golden files show."""
     value: Any = text
     shown = {}
-    for step in STEPS[:_KERNEL]:
-        if isinstance(value, Shaped):
-            lower(value)  # what is wrong with a schedule is told as every user sees it
+    for step in STEPS[:_SHAPED]:
         value = _taken(step, value)
-        shown[step.section] = step.show(value)
+        shown[step.stage] = step.show(value)
+    for step, lowered in _below(value):
+        shown[step.stage] = step.show(lowered)
     return shown
 
 
+def _below(shaped: Shaped) -> Iterator[tuple[Step, Any]]:
+    """Every step from a shaped program to its kernels, with what it gives.
+
+    Raises:
+        ScheduleError: E0320 to E0329, with the nearest legal schedule.
+    """
+    try:
+        yield from _steps(shaped)
+    except ScheduleError as error:
+        from ilang.core.schedule.advice import advised
+
+        raise advised(shaped, error, _lowered) from None
+
+
+def _steps(shaped: Shaped) -> Iterator[tuple[Step, Any]]:
+    value: Any = shaped
+    for step in STEPS[_SHAPED:]:
+        value = _taken(step, value)
+        yield step, value
+
+
+def _lowered(shaped: Shaped) -> Program:
+    program: Program = _last(_steps(shaped))
+    return program
+
+
+def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
+    """What the last step gives; what the others gave is not kept."""
+    value: Any = None
+    for _, result in steps:
+        value = result
+    return value
+
+
 def _taken(step: Step, value: Any) -> Any:
-    """The landing of a step, verified."""
+    """What a step gives, verified."""
     value = step.run(value)
     if step.verify is not None:
         step.verify(value)
@@ -207,6 +254,8 @@ def _taken(step: Step, value: Any) -> Any:
 
 def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The extents of arrays of these shapes, one per size, or a ShapeError."""
+    from ilang.core.infer.fit import fit_shaped
+
     return fit_shaped(shaped, shapes)
 
 
@@ -219,15 +268,15 @@ STEPS = (
         text_component,
         None,
         "syntax",
-        print_tree,
+        _later("notation.printer", "print_tree"),
     ),
     Step(
         "core/passes/syntax_to_graph.py",
         "syntax",
         "core/ir/graph.py",
         "combinators wired away",
-        lambda tree: syntax_to_graph(tree, "program", {}),
-        graph_check.verify,
+        lambda tree: graph_of(tree, "program"),
+        None,
         "graph",
         graph_text,
     ),
@@ -236,8 +285,8 @@ STEPS = (
         "graph",
         "core/ir/shaped.py",
         "ranks, extents, element types",
-        graph_to_shaped,
-        shaped_check.verify,
+        _later("passes.graph_to_shaped", "graph_to_shaped"),
+        _later("check.shaped", "verify"),
         "shapes",
         shapes_text,
     ),
@@ -248,7 +297,7 @@ STEPS = (
         "a loop nest per assignment",
         _later("passes.shaped_to_nest", "shaped_to_nest"),
         _later("check.nest", "verify"),
-        "nest",
+        "nests",
         _later("listing", "nest_text"),
     ),
     Step(
@@ -258,7 +307,7 @@ STEPS = (
         "staged, folded, loops",
         _later("passes.nest_to_kernel", "nest_to_kernel"),
         _later("check.kernel", "verify"),
-        "loops",
+        "lowered",
         loops_text,
     ),
     Step(
@@ -268,7 +317,7 @@ STEPS = (
         "loops over the same elements merged",
         _later("passes.kernel_to_merged", "kernel_to_merged"),
         _later("check.kernel", "verify"),
-        "loops",
+        "merged",
         loops_text,
     ),
     Step(
@@ -278,7 +327,7 @@ STEPS = (
         "lanes of reductions",
         _later("passes.kernel_to_lanes", "kernel_to_lanes"),
         _later("check.kernel", "verify"),
-        "loops",
+        "lanes",
         loops_text,
     ),
     Step(
@@ -288,7 +337,7 @@ STEPS = (
         "copies that transpose",
         _later("passes.cpu.transposes", "kernel_to_transposes"),
         _later("check.kernel", "verify"),
-        "loops",
+        "transposes",
         loops_text,
     ),
     Step(
@@ -298,10 +347,14 @@ STEPS = (
         "loops that threads share",
         _later("passes.kernel_to_threads", "kernel_to_threads"),
         _later("check.kernel", "verify"),
-        "loops",
+        "threads",
         loops_text,
     ),
 )
 """Text to kernels; ``codegen/targets`` takes it from there."""
 
-_SHAPED, _KERNEL = 3, len(STEPS)
+_SHAPED = 3
+FINAL = "loops"
+"""The stage that is what the last step gives, whichever that is."""
+STAGES = (*(step.stage for step in STEPS[1:]), FINAL)
+"""What a program can be printed as on its way down, the text itself aside."""

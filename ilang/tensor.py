@@ -23,12 +23,9 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import read_array, supported_array
 from ilang.codegen.runtime.component import Component, from_spec
+from ilang.codegen.runtime.routine import Routine
 from ilang.codegen.runtime.tensor import (
-    Axis,
-    Leaf,
     Program,
-    Rows,
-    Shape,
     Tensor,
     matmul,
     operation,
@@ -36,6 +33,7 @@ from ilang.codegen.runtime.tensor import (
     solve,
     tensor_of,
 )
+from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
 from ilang.core.diagnostic import DataError, NotationError
 from ilang.core.ir.operation import (
     Einsum,
@@ -55,7 +53,7 @@ from ilang.core.notation.literal import parse_literal
 from ilang.core.source import Source, Span
 
 __all__ = [
-    "Program", "SameSize", "Scaled", "SetSize", "Shape", "Tensor",
+    "Program", "Routine", "SameSize", "Scaled", "SetSize", "Shape", "Tensor",
     "concat", "cos", "data", "einmax", "einsum", "eq", "exp", "fill", "fma", "interleave", "literal", "log", "lt",
     "matmul", "not_", "number", "outer_sum", "param", "recip", "recip_sqrt", "relu", "sin", "slice_", "solve",
     "sqrt", "stack", "tanh", "transpose", "tropical", "where",

@@ -28,7 +28,7 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.notation.renaming import merged
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.load import Plan
+    from ilang.codegen.runtime.plan import Plan
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
@@ -109,18 +109,14 @@ class Component:
         if plan is not None and target == "c":
             if threads == 1 and threads.__class__ is int:
                 return plan.fresh(arrays) if out is None else plan.into(arrays, out)
-            if threads.__class__ is int and 1 < threads and out is not None:
-                crew = plan.crew(threads)
-                if crew is not None:
-                    return crew(arrays, out)
-            return plan.call(arrays, arrays, out, threads)
+            return plan.answer(arrays, out, threads)
         return self._call(arrays, out, threads, target)
 
     def _call(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
         """The same, every argument looked at."""
         from ilang.codegen.runtime import arguments
 
-        self._check_target(target)
+        check_target(target)
         arguments.check_threads(threads)
         graph = self._wired()
         try:
@@ -188,18 +184,6 @@ class Component:
             known = self._specializations.setdefault(key, Specialization(shaped))
         return known
 
-    @staticmethod
-    def _check_target(target: object) -> None:
-        is_text = type(target) is str
-        if is_text and target == "cuda":
-            raise not_yet('target "cuda"', 'use target="c" or target="numpy"')
-        if not is_text or target not in TARGETS:
-            from ilang.codegen.runtime.arguments import shown
-
-            raise DataError(
-                "E0712", f"there is no target {shown(target)}", help='targets are "c" and "numpy"'
-            )
-
     def takes(self) -> int:
         """How many inputs there are."""
         return self._wires.inputs
@@ -222,12 +206,8 @@ class Component:
 
     def source(self, target: str = "c", *shapes: tuple[int, ...]) -> str:
         """The program as C text; with shapes, one per input, the extents are fixed in it."""
-        from ilang.codegen.targets import c
-
-        self._check_target(target)
-        if target != "c":
-            raise DataError("E0712", f"there is no text for target {target!r}", help='use "c"')
-        return c.emit(pipeline.lower(self._shaped(shapes)))
+        check_target(target)
+        return source_of(self._shaped(shapes), target)
 
     def loops(self, *shapes: tuple[int, ...]) -> str:
         """The loop nests as text; with shapes, one per input, the extents are numbers."""
@@ -364,6 +344,28 @@ def component_of(other: object) -> Component:
         f"a component combines with a component or a text, not with {type(other).__name__}",
         help="call a component to run it on arrays: f(x, y)",
     )
+
+
+def check_target(target: object) -> None:
+    """Refuse what is no target. Raises DataError E0712, or CommandError E0910 (not in this version)."""
+    is_text = type(target) is str
+    if is_text and target == "cuda":
+        raise not_yet('target "cuda"', 'use target="c" or target="numpy"')
+    if not is_text or target not in TARGETS:
+        from ilang.codegen.runtime.arguments import shown
+
+        raise DataError(
+            "E0712", f"there is no target {shown(target)}", help='targets are "c" and "numpy"'
+        )
+
+
+def source_of(shaped: Shaped, target: object) -> str:
+    """A program as text for a target. Raises DataError E0712."""
+    from ilang.codegen.targets import c
+
+    if target != "c":
+        raise DataError("E0712", f"there is no text for target {target!r}", help='use "c"')
+    return c.emit(pipeline.lower(shaped))
 
 
 def not_yet(what: str, instead: str) -> Error:

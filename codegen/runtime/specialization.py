@@ -9,7 +9,9 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import checked_outs, outputs_of, result_of
 from ilang.codegen.runtime.concurrency import Turn
-from ilang.codegen.runtime.load import Compiled, Plan, interface_of, too_large
+from ilang.codegen.runtime.load import Compiled, interface_of
+from ilang.codegen.runtime.memory import too_large
+from ilang.codegen.runtime.plan import Plan
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
 

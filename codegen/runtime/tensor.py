@@ -9,66 +9,23 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ilang.codegen.runtime.arguments import SUPPORTED, contiguous, supported_array
-from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.runtime.routine import Input, Routine
 from ilang.core import pipeline
+from ilang.core.build.tensor import Expression, Leaf, Shape, graph_of, made_of, ordered
 from ilang.core.diagnostic import DataError
 from ilang.core.infer.projections import Projection, project, sizes_of
-from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Compose, Demand, Fits, Logic, Operation, Pointwise, Terminal
-from ilang.core.ir.rows import KINDS, Known, Origin
+from ilang.core.ir.operation import Compose, Demand, Logic, Pointwise, Terminal
+from ilang.core.ir.rows import Known
 from ilang.core.ir.scalar import Apply, Operand, Scalar
-from ilang.core.names import Names
-from ilang.core.record import record
 from ilang.core.row_story import TensorStory
-from ilang.core.source import Source, Span, whole
 
-Array = npt.NDArray[Any]
-Axis = tuple[int, str | None]
-"""A known axis: its size, and its label or None."""
-Rows = tuple[tuple[Axis, ...] | None, tuple[Axis, ...] | None, tuple[Axis, ...] | None]
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.arguments import Array
 
 
-@record
-class Shape:
-    """The sizes of the rows of a tensor."""
-
-    batch: tuple[int, ...]
-    input: tuple[int, ...]
-    output: tuple[int, ...]
-
-    def memory(self) -> tuple[int, ...]:
-        """The extents in the order of storage: batch, output, input."""
-        return self.batch + self.output + self.input
-
-
-@record
-class Leaf:
-    """What a leaf is made from: its kind, its rows, its values (an array, one number, or None)."""
-
-    name: str | None
-    kind: str
-    rows: Rows
-    values: Any
-
-
-@record
-class Made:
-    """What an operation is made from, its operands aside."""
-
-    scalar: Scalar
-    acc: str
-    logic: Logic
-    text: str
-    span: Span
-
-
-class Tensor:
+class Tensor(Expression):
     """An expression: a leaf, or an operation on others. Made by the functions of ``ilang.tensor``.
 
     Operators: ``a + b``, ``a - b``, ``a * b``, ``a / b``, ``-a`` element by element with broadcasting, ``a ** 2`` with
@@ -76,21 +33,9 @@ class Tensor:
     """
 
     __array_ufunc__ = None  # NumPy arrays leave operators to us
-    __slots__ = ("__weakref__", "made", "operands")
+    __slots__ = ()
 
-    def __init__(self, made: Leaf | Made, operands: tuple[Tensor, ...] = ()) -> None:
-        """A leaf, or an operation with its operands."""
-        self.made = made
-        self.operands = operands
-
-    @property
-    def name(self) -> str:
-        """What messages call it: the name of a leaf, or the text of an operation."""
-        if isinstance(self.made, Made):
-            return self.made.text
-        if self.made.kind == "number":
-            return str(self.made.values)
-        return self.made.name or self.made.kind
+    operands: tuple[Tensor, ...]
 
     @property
     def shape(self) -> Shape:
@@ -163,30 +108,10 @@ def tensor_of(value: object) -> Tensor:
     )
 
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@"}
-"""Operations that are written between their operands."""
-_LONGEST = 24
-"""The longest operand that is repeated in the text of an operation."""
-
-
 def operation(made: tuple[Scalar, str, Logic], text: str, operands: Sequence[object]) -> Tensor:
     """An operation on tensors and numbers; its text is ``text(operands)``, or as the user writes it."""
     tensors = tuple(map(tensor_of, operands))
-    sign = INFIX.get(text)
-    words = [_word(t, sign is not None) for t in tensors]
-    said = f"{words[0]} {sign} {words[1]}" if sign else f"{text}({', '.join(words)})"
-    return Tensor(Made(*made, said, whole(Source("<tensor>", said))), tensors)
-
-
-def _word(tensor: Tensor, inside: bool) -> str:
-    """An operand in the text of an operation; ``inside`` others, what has a sign of its own stands in parentheses."""
-    name = tensor.name
-    if len(name) > _LONGEST:
-        return "…"
-    made = tensor.made
-    if inside and isinstance(made, Made) and len(tensor.operands) == 2 and made.text[-1:] != ")":
-        return f"({name})"
-    return name
+    return Tensor(made_of(made, text, tensors), tensors)
 
 
 def pointwise(primitive: str, *operands: object) -> Tensor:
@@ -217,7 +142,11 @@ def solve(
 
 
 class Program:
-    """Tensors solved together."""
+    """Tensors solved together, and what computes them.
+
+    ``program(x, y)`` computes the tensors that were given to ``solve``, from arrays for the leaves without values in
+    the order of their first use. See ``Routine``, whose methods a program has for these tensors.
+    """
 
     def __init__(
         self,
@@ -226,47 +155,19 @@ class Program:
         fits: Sequence[tuple[Tensor, Tensor]],
     ) -> None:
         """Solve; see ``solve``."""
+        self._tensors = tuple(dict.fromkeys(tensors))
+        self._routines: dict[tuple[Tensor, ...], Routine] = {}
+        self._whole: Routine | None = None
         with _uncollected():
-            self._solve(tensors, demands, fits)
-
-    def _solve(
-        self,
-        tensors: Sequence[Tensor],
-        demands: tuple[Demand, ...],
-        fits: Sequence[tuple[Tensor, Tensor]],
-    ) -> None:
-        order = _ordered([*tensors, *(t for pair in fits for t in pair)])
-        inputs = [t for t in order if isinstance(t.made, Leaf) and t.made.kind != "number"]
-        taken = {id(t) for t in inputs}
-        self._tensors = [*inputs, *(t for t in order if id(t) not in taken)]
-        self._number = {id(t): n for n, t in enumerate(self._tensors)}
-        names = Names()
-        nodes = tuple(self._node(t, names) for t in self._tensors)
-        pairs = [Fits(self._number[id(r)], self._number[id(o)]) for r, o in fits]
-        graph = Graph("tensor", nodes, tuple(range(len(inputs))), (), demands=(*demands, *pairs))
-        self._graph = graph
-        self._inferred = pipeline.infer_rows(graph)
-
-    def _node(self, tensor: Tensor, names: Names) -> Terminal | Operation:
-        made = tensor.made
-        if isinstance(made, Made):
-            operands = tuple(self._number[id(t)] for t in tensor.operands)
-            return Operation(operands, made.scalar, made.acc, made.logic, made.text, made.span)
-        if made.kind == "number":
-            span = whole(Source("<tensor>", tensor.name))
-            return Terminal(tensor.name, "number", (None, None, None), None, made.values, span)
-        name = names.fresh(tensor.name)
-        span, (batch, inner, output) = _placed(name, made.rows)
-        counted = made.kind != "data" and isinstance(made.values, np.ndarray)
-        count = made.values.size if counted else None
-        return Terminal(name, made.kind, (batch, inner, output), count, None, span)
+            self._graph, self._number = graph_of(tensors, demands, fits)
+            self._inferred = pipeline.infer_rows(self._graph)
 
     def _value(self, tensor: Tensor) -> int:
-        if id(tensor) not in self._number:
+        if tensor not in self._number:
             raise DataError(
                 "E0741", f"{tensor.name} is not of this program", help="give it to solve as well"
             )
-        return self._number[id(tensor)]
+        return self._number[tensor]
 
     def shape(self, tensor: Tensor) -> Shape:
         """The rows of a tensor."""
@@ -300,6 +201,45 @@ class Program:
         """
         return pipeline.tensor_story(self._graph, limit)
 
+    def routine(self, *tensors: Tensor) -> Routine:
+        """What computes some tensors of this program; the same one whenever it is asked for.
+
+        Raises:
+            DataError: E0741.
+        """
+        known = self._routines.get(tensors)
+        if known is None:
+            values = [self._value(tensor) for tensor in tensors]
+            inputs = tuple(self._input(tensor) for tensor in self._leaves(tensors))
+            known = self._routines.setdefault(tensors, Routine(self._inferred, values, inputs))
+        return known
+
+    def _leaves(self, tensors: Sequence[Tensor]) -> list[Expression]:
+        """The leaves that some tensors are computed from, in the order of the inputs of the graph."""
+        needed = {e for e in ordered(tensors) if self._number[e] < len(self._graph.inputs)}
+        return sorted(needed, key=self._number.__getitem__)
+
+    def _input(self, leaf: Expression) -> Input:
+        number = self._number[leaf]
+        node = self._graph.nodes[number]
+        assert isinstance(node, Terminal)
+        assert isinstance(leaf.made, Leaf)
+        dims = sizes_of(self._inferred.shapes[number])
+        return Input(number, node.name, tuple(dims), leaf.made.values)
+
+    def _solved(self) -> Routine:
+        """What computes the tensors that were solved."""
+        if self._whole is None:
+            self._whole = self.routine(*self._tensors)
+        return self._whole
+
+    def __call__(
+        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+    ) -> Any:
+        """The elements of the solved tensors, each in memory order; see ``Routine``."""
+        routine = self._whole or self._solved()
+        return routine(*arrays, out=out, threads=threads, target=target, **named)
+
     def value(self, tensor: Tensor, target: str = "c", **given: Any) -> Array:
         """The elements of a tensor in memory order; ``given`` are arrays for leaves, by name."""
         return self.values([tensor], target, given)[0]
@@ -315,55 +255,16 @@ class Program:
         Raises:
             DataError: E0742 (a leaf without values), E0743 (values of another shape).
         """
-        values = [self._value(tensor) for tensor in tensors]
-        needed = _ordered(tensors)
-        arrays = {
-            self._number[id(t)]: self._array(t, given or {})
-            for t in needed
-            if self._number[id(t)] < len(self._graph.inputs)
-        }
-        dtypes = ["f32"] * len(self._graph.inputs)
-        for number, array in arrays.items():
-            dtypes[number] = SUPPORTED[array.dtype]
-        shaped = pipeline.tensors_shaped(self._inferred, dtypes, values)
-        extents = tuple(size.fixed or 0 for size in shaped.sizes)
-        specialization, inputs = (
-            Specialization(shaped),
-            [arrays[number] for number in sorted(arrays)],
-        )
-        found = (
-            specialization.evaluate(inputs, extents, None)
-            if target == "numpy"
-            else specialization.plan(extents).fresh(inputs)
-        )
-        return [found] if len(values) == 1 else list(found)
+        results = self.routine(*tensors).by_name(given or {}, target)
+        return [results] if len(tensors) == 1 else list(results)
 
-    def _array(self, tensor: Tensor, given: Mapping[str, Any]) -> Array:
-        """The values of a leaf as an array of its shape."""
-        number = self._number[id(tensor)]
-        node = self._graph.nodes[number]
-        assert isinstance(node, Terminal)
-        assert isinstance(tensor.made, Leaf)
-        values = given.get(node.name, tensor.made.values)
-        dims = sizes_of(self._inferred.shapes[number])
-        if values is None:
-            raise DataError(
-                "E0742",
-                f"{node.name} has no values",
-                help=f"give them: value(t, {node.name}=array)",
-            )
-        array = supported_array(node.name, values)
-        if isinstance(values, int | float):
-            array = array.astype(np.float32)
-        if array.ndim == 0:
-            return np.full(dims, array)
-        if array.size != int(np.prod(dims)):
-            raise DataError(
-                "E0743",
-                f"{node.name} has shape {dims}, and the array given for it {array.shape}",
-                help="axes are stored batch first, then output, then input",
-            )
-        return contiguous(array.reshape(dims))
+    def source(self, target: str = "c") -> str:
+        """What computes the solved tensors, as C text."""
+        return self._solved().source(target)
+
+    def loops(self) -> str:
+        """The loop nests of what computes the solved tensors, as text."""
+        return self._solved().loops()
 
 
 @contextmanager
@@ -380,42 +281,3 @@ def _uncollected() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
-
-
-def _ordered(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Tensors and all they are computed from, operands first, without recursion."""
-    found: dict[int, Tensor] = {}
-    todo = [(tensor, False) for tensor in reversed(tensors)]
-    while todo:
-        tensor, ready = todo.pop()
-        if id(tensor) in found:
-            continue
-        if ready:
-            found[id(tensor)] = tensor
-            continue
-        todo.append((tensor, True))
-        todo.extend((operand, False) for operand in reversed(tensor.operands))
-    return list(found.values())
-
-
-def _placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]:
-    """A leaf as messages show it, ``x: 20|4->2``: where it stands, and its known axes, each with its place."""
-    text = f"{name}: "
-    places: list[tuple[str, int, int, Axis, int]] = []
-    for kind, after in ((0, "|"), (1, "->"), (2, "")):
-        axes = rows[kind]
-        if axes is None:
-            text += "?"
-        for number, axis in enumerate(axes or ()):
-            text += "," if number else ""
-            places.append((KINDS[kind], number, len(text), axis, kind))
-            text += str(axis[0])
-        text += after if axes is None or axes else ""
-    source = Source("<tensor>", text if text[-2:] != ": " else f"{text}()")
-    known: list[list[Known]] = [[], [], []]
-    for kind_name, number, start, (size, label), kind in places:
-        place = Span(source, start, start + len(str(size)))
-        origin = Origin(f"{kind_name} axis {number} of {name}", place, "")
-        known[kind].append(Known(size, False, label, origin))
-    found = [None if rows[kind] is None else tuple(known[kind]) for kind in range(3)]
-    return Span(source, 0, len(name)), found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
+from ilang.core.pipeline import STAGES
 from ilang.icli.codes import answer, is_code
 from ilang.icli.options import JSON, Command, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, refuse_cuda, subjects
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 Shapes = Sequence[tuple[int, ...]] | None
 
-STAGES = ("graph", "shapes", "loops", "c", "cuda")
+EMITTED = (*STAGES, "c", "cuda")
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -89,22 +90,16 @@ def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
     """The text of a component at one stage of its way down."""
     from ilang.core import pipeline
 
-    if stage == "graph":
-        return pipeline.graph_text(graph)
     refuse_cuda(stage)
     if stage == "schedule":
         from ilang.icli.plain import schedule_text
 
         return schedule_text(pipeline.explain(graph, shapes).schedule)
-    shaped = pipeline.infer(graph, shapes=shapes)
-    if stage == "shapes":
-        return pipeline.shapes_text(shaped)
-    program = pipeline.lower(shaped)
-    if stage == "loops":
-        return pipeline.loops_text(program)
+    if stage in STAGES:
+        return pipeline.stage_text(graph, stage, shapes)
     from ilang.codegen.targets.c import emit
 
-    return emit(program)
+    return emit(pipeline.lower(pipeline.infer(graph, shapes=shapes)))
 
 
 COMMAND = Command(
@@ -116,7 +111,7 @@ COMMAND = Command(
     (
         Option(("--def",), "NAME", "One definition of a file; otherwise all that it exports"),
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
-        Option(("--emit",), "STAGE", "Print one stage of the way down instead", STAGES),
+        Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
         Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),
         JSON,

@@ -1,7 +1,8 @@
-"""Golden programs: one Markdown file a program, one section a landing, or its diagnostic.
+"""Golden programs: one Markdown file a program, one section a stage, or its diagnostic.
 
-A file is an optional title and remarks, `# source` with the program in a fence, and then what
-`compile_landings` returns, in its order. Start one with the source alone and run `pytest --update`.
+A file is an optional title and remarks, `# source` with the program in a fence, an optional `# structure` with facts
+about its kernels that its speed depends on (`structure.py`), and then what `compile_stages` returns, in its order.
+Start one with the source alone and run `pytest --update`; facts are written by hand and stay as they are.
 """
 
 import re
@@ -12,19 +13,24 @@ import pytest
 from ilang import Error
 from ilang.codegen.targets.c import emit
 from ilang.core.pipeline import graph_of, infer, landings, lower, text_component
+from tests.golden.structure import broken
 from tests.rewritten import settle
 
 FOLDER = Path(__file__).parent
-SOURCE = re.compile(r"^# source\n+```\w*\n(?P<program>.*?)^```$\n?", re.DOTALL | re.MULTILINE)
+SOURCE = re.compile(
+    r"^# source\n+```\w*\n(?P<program>.*?)^```$\n?"
+    r"(?:\n*^# structure\n+```\w*\n(?P<facts>.*?)^```$\n?)?",
+    re.DOTALL | re.MULTILINE,
+)
 LANGUAGES = {"c": "c", "cuda": "cuda"}
 KERNEL = re.compile(
-    r"^/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\nstatic void program_k\d+(?:_loop\d+)?\(.*?^\}\n",
+    r"^(?:/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\n)?static [^\n]*void program_k\d+\w*\(.*?^\}\n",
     re.DOTALL | re.MULTILINE,
 )
 
 
-def compile_landings(source: str) -> dict[str, str]:
-    """Return the sections of a program in order: its landings and its C, or `error` alone."""
+def compile_stages(source: str) -> dict[str, str]:
+    """Return the sections of a program in order: its stages and its C, or `error` alone."""
     try:
         return {**landings(source), "c": kernels(source)}
     except Error as error:
@@ -38,11 +44,15 @@ def kernels(source: str) -> str:
 
 
 def render(sections: dict[str, str]) -> str:
-    """Write sections as Markdown, each under a heading and in a fence."""
-    return "".join(
-        f"\n# {name}\n```{LANGUAGES.get(name, '')}\n{text.rstrip()}\n```\n"
-        for name, text in sections.items()
-    )
+    """Write sections as Markdown, each under a heading and in a fence; one that changed nothing says so."""
+    lines, before = [], ("", "")
+    for name, text in sections.items():
+        if text == before[1]:
+            lines.append(f"\n# {name}\nThe same as {before[0]}.\n")
+        else:
+            lines.append(f"\n# {name}\n```{LANGUAGES.get(name, '')}\n{text.rstrip()}\n```\n")
+            before = (name, text)
+    return "".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +62,10 @@ def test_golden(path: Path, update: bool) -> None:
     written = path.read_text("utf-8")
     source = SOURCE.search(written)
     assert source, "a golden file needs a `# source` section with a fenced program"
-    sections = compile_landings(source["program"].rstrip("\n"))
+    program = source["program"].rstrip("\n")
+    sections = compile_stages(program)
     assert ("error" in sections) == (path.parent.name == "errors")
     settle(path, written[: source.end()] + render(sections), update)
+    if source["facts"]:
+        shaped = infer(graph_of(text_component(program), "program"))
+        assert not broken(source["facts"].splitlines(), shaped, lower(shaped))

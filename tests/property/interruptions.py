@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
 
 import ilang  # noqa: E402 - found through the line above
 from ilang import Error, i  # noqa: E402 - as above
-from ilang.codegen.runtime import load  # noqa: E402 - as above
+from ilang.codegen.runtime.plan import Plan  # noqa: E402 - as above
 
 COMPUTED = 0.2
 """Seconds of processor time after which a call is interrupted, and for which one that goes on is looked for."""
@@ -91,14 +91,14 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
 def _watched() -> Iterator[list[int]]:
     """What every call of a compiled function returns meanwhile."""
     statuses: list[int] = []
-    call = load.Plan._with_threads
+    call = Plan._with_threads
 
-    def noted(plan: load.Plan, *arguments: Any) -> int:
+    def noted(plan: Plan, *arguments: Any) -> int:
         statuses.append(call(plan, *arguments))
         return statuses[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load.Plan, "_with_threads", noted)
+        patch.setattr(Plan, "_with_threads", noted)
         yield statuses
 
 

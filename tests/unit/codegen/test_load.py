@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen.runtime import concurrency, load
+from ilang.codegen.runtime import concurrency, load, memory
 from ilang.codegen.runtime.concurrency import Turn, interruptible
 from ilang.codegen.runtime.load import Compiled, interface_of, open_library
 from ilang.codegen.runtime.toolchain import Variant
@@ -126,8 +126,8 @@ def test_what_a_call_counts(text: str, counted: float) -> None:
 def test_long_calls_give_the_same(
     brief: float, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "LONG", 1)
-    monkeypatch.setattr(load, "BRIEF", brief)
+    monkeypatch.setattr("ilang.codegen.runtime.plan.LONG", 1)
+    monkeypatch.setattr("ilang.codegen.runtime.plan.BRIEF", brief)
     a, b, c = vectors(50)
     compiled.call((a, b), (c,), (50,))
     np.testing.assert_array_equal(c, a + 1)
@@ -301,7 +301,7 @@ def test_each_library_says_how_much_workspace_it_needs() -> None:
 
 def test_out_of_memory() -> None:
     with pytest.raises(DataError) as caught:
-        load.new_space(2**62)
+        memory.new_space(2**62)
     assert caught.value.code == "E0713"
     assert f"the workspace: {2**62:,} bytes" in caught.value.message
-    assert "more than 2^62 bytes" in load.too_large("the workspace", 2**63).message
+    assert "more than 2^62 bytes" in memory.too_large("the workspace", 2**63).message

@@ -1,7 +1,17 @@
 """Which loops are merged, what then needs no memory, and what a loop in lanes sums and fetches."""
 
 from ilang.core.listing import loops_text
-from ilang.core.pipeline import graph_of, infer, landings, lower, text_component
+from ilang.core.pipeline import (
+    FINAL,
+    STAGES,
+    STEPS,
+    graph_of,
+    infer,
+    landings,
+    lower,
+    stage_text,
+    text_component,
+)
 
 
 def loops(text: str, shapes: list[tuple[int, ...]] | None = None) -> str:
@@ -49,5 +59,11 @@ def test_rows_that_are_read_again_fetch_the_next_one() -> None:
     assert text.count("fetching") == 1
 
 
-def test_landings_have_the_merged_loops() -> None:
-    assert landings(SOFTMAX)["loops"] == loops(SOFTMAX)
+def test_every_stage_is_printed_by_its_name() -> None:
+    shown = landings(SOFTMAX)
+    graph = graph_of(text_component(SOFTMAX), "program")
+    assert {stage: stage_text(graph, stage) for stage in STAGES} == {
+        **{stage: text for stage, text in shown.items() if stage != "syntax"},
+        FINAL: shown[STEPS[-1].stage],
+    }
+    assert len(set(shown)) == len(STEPS)

@@ -49,9 +49,9 @@ def test_outer_loops_only() -> None:
     """Three roots: two share both output loops, the third the outer one."""
     found = kernels("+ijk~ij || i j k & >ijk~ij || i j k & <ijk~ik || i j k")
     assert len(found) == 1
-    assert [line for line in found[0].split("\n") if re.match(" *for [ij] ", line)] == [
-        "for i in 0..n_i",
-        "  for j in 0..n_j",
+    assert [line for line in found[0].split("\n") if re.match(" *(parallel )?for [ij] ", line)] == [
+        "parallel for i in 0..n_i",
+        "  parallel for j in 0..n_j",
         "  for j in 0..n_j",
     ]
 

@@ -15,7 +15,8 @@ def loops(text: str) -> str:
 
 def test_the_interval_of_a_window() -> None:
     assert loops("-i~i >> +(i+u:3)~i || i 0 u") == (
-        "for i in 0..n_i2\n"
+        "memory t1 f32[3] private\n"
+        "parallel for i in 0..n_i2\n"
         "  for i2 in 0..min(3, n_i - (i))\n"
         "    t1[i2] = -in0[i2+i]\n"
         "  acc = 0\n"

@@ -1,0 +1,55 @@
+"""Memory that compiled programs are given: arrays as arguments, workspaces, and what there is too little for."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import _cffi_backend as backend
+import numpy as np
+
+from ilang.core.diagnostic import DataError
+
+LARGEST_SPACE = 2**62
+"""A program asks for more where its extents do not fit."""
+
+ALIGNMENT = 64
+
+CHARS: Final = backend.new_array_type(
+    backend.new_pointer_type(backend.new_primitive_type("char")), None
+)
+argument: Final = functools.partial(backend.from_buffer, CHARS)
+"""What a function is called with for a contiguous array: points to its elements, and keeps it alive."""
+
+
+def new_space(count: int) -> Any:
+    """``count`` bytes, aligned, as an argument of a call. Raises DataError (E0713) if there is no memory."""
+    try:
+        bytes_ = np.empty(count + ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError):
+        raise too_large("the workspace", count) from None
+    start = -int(bytes_.ctypes.data) % ALIGNMENT
+    return argument(bytes_[start : start + count])
+
+
+NO_SPACE: Final = new_space(ALIGNMENT)
+"""The workspace of programs that need none."""
+
+
+def bytes_of(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """The bytes of an array."""
+    return math.prod(shape) * dtype.itemsize
+
+
+def too_large(what: str, count: int | None = None) -> DataError:
+    """The error for what does not fit into memory: so many bytes, where that is known."""
+    if count is None:
+        size = ""
+    elif count <= LARGEST_SPACE:
+        size = f": {count:,} bytes"
+    else:
+        size = ": more than 2^62 bytes"
+    message = f"there is not enough memory for {what}{size}"
+    return DataError("E0713", message, help="use smaller arrays, or more memory")

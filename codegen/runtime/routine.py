@@ -1,0 +1,255 @@
+"""What computes some tensors of a solved program: arrays for its leaves in, elements in memory order out.
+
+What is inferred, chosen and compiled is kept for each combination of element types, and the way of a call for arrays
+like those of an earlier one: such a call costs no more than that of a component.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.runtime.arguments import (
+    SUPPORTED,
+    check_threads,
+    contiguous,
+    supported_array,
+)
+from ilang.codegen.runtime.component import LIKE, check_target, source_of
+from ilang.codegen.runtime.plan import Plan
+from ilang.codegen.runtime.specialization import Specialization
+from ilang.core import pipeline
+from ilang.core.diagnostic import DataError, counted, nearest
+from ilang.core.record import record
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.arguments import Array
+    from ilang.core.infer.operations import Inferred
+    from ilang.core.ir.shaped import Shaped
+
+MOST_PLANS = 256
+"""Combinations of arrays that one routine remembers; past it, it starts again."""
+MOST_SPECIALIZATIONS = 64
+"""Combinations of element types that one routine remembers; past it, it starts again."""
+
+
+@record
+class Input:
+    """A leaf that a routine needs: its node in the graph, its name, its extents in memory, its values or None."""
+
+    number: int
+    name: str
+    dims: tuple[int, ...]
+    values: Any
+
+
+class Routine:
+    """Some tensors of a solved program as a function of arrays. Safe to call from several threads."""
+
+    __slots__ = (
+        "_inferred",
+        "_inputs",
+        "_kept",
+        "_open",
+        "_places",
+        "_plans",
+        "_specializations",
+        "_values",
+    )
+
+    def __init__(
+        self, inferred: Inferred, values: Sequence[int], inputs: tuple[Input, ...]
+    ) -> None:
+        """For some values of a solved graph and the leaves that they are computed from."""
+        self._inferred = inferred
+        self._values = tuple(values)
+        self._inputs = inputs
+        self._places = {each.name: n for n, each in enumerate(inputs)}
+        self._open = tuple(n for n, each in enumerate(inputs) if each.values is None)
+        self._kept: list[Any] = [None] * len(inputs)
+        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._specializations: dict[tuple[str, ...], Specialization] = {}
+
+    def __call__(
+        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+    ) -> Any:
+        """Run on NumPy arrays.
+
+        Args:
+            arrays: for the leaves without values, in the order of ``takes``.
+            out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
+            threads: how many cores to use at most; never changes a result.
+            target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference.
+            named: arrays for leaves by name, also for those that have values.
+
+        Returns:
+            The elements of the one tensor in memory order, or a tuple of several arrays.
+
+        Raises:
+            DataError: E0701, E0741 (arrays for leaves that there are not), E0742 (a leaf without values), E0743 (values
+                of another shape), and as components do.
+        """
+        places = self._open
+        if named or len(arrays) != len(places):
+            return self._run(self._gathered(arrays, named), out, threads, target)
+        given: Sequence[Any] = arrays
+        if len(places) != len(self._inputs):
+            given = self._kept.copy()
+            for place, array in zip(places, arrays, strict=True):
+                given[place] = array
+        return self._run(given, out, threads, target)
+
+    def by_name(self, arrays: Mapping[str, Any], target: str = "c") -> Any:
+        """Run on arrays by the names of leaves; those of leaves that are not needed are ignored."""
+        given = self._kept.copy()
+        for name, array in arrays.items():
+            if name in self._places:
+                given[self._places[name]] = array
+        return self._run(given, None, 1, target)
+
+    def _gathered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """An array for each leaf, or None, from what stands in order and what is named."""
+        if len(self._open) < len(arrays):
+            names = self.takes()
+            takes, verb = counted(len(names), "array"), "is" if len(arrays) == 1 else "are"
+            raise DataError(
+                "E0701",
+                f"the program takes {takes}, and {counted(len(arrays), 'array')} {verb} given",
+                help=f"its leaves without values are {', '.join(names)}"
+                if names
+                else "call it without arrays; those of leaves that have values are given by name",
+            )
+        given = self._kept.copy()
+        for place, array in zip(self._open, arrays, strict=False):
+            given[place] = array
+        for name, array in named.items():
+            if name not in self._places:
+                guess = nearest(name, list(self._places))
+                leaves = ", ".join(self._places) or "none"
+                hint = f"did you mean {guess}?" if guess else f"its leaves are {leaves}"
+                raise DataError("E0741", f"{name} is no leaf of this program", help=hint)
+            given[self._places[name]] = array
+        return given
+
+    def _run(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
+        """Run on an array for each leaf; None for one whose own values count."""
+        try:
+            plan = self._plans.get(tuple(map(LIKE, given)))
+        except (AttributeError, TypeError):  # not all of them are arrays
+            plan = None
+        if plan is None or target != "c":
+            return self._prepared(given, out, threads, target)
+        if out is None and threads == 1 and threads.__class__ is int:
+            return plan.fresh(given)
+        return plan.answer(given, out, threads)
+
+    def _prepared(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
+        """The same, every argument looked at."""
+        check_target(target)
+        check_threads(threads)
+        arrays = [
+            _array(each, array if array is not None else each.values)
+            for each, array in zip(self._inputs, given, strict=True)
+        ]
+        specialization = self._specialization([SUPPORTED[array.dtype] for array in arrays])
+        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
+        if target == "numpy":
+            return specialization.evaluate(arrays, extents, out)
+        plan = specialization.plan(extents)
+        self._remember(given, arrays, plan)
+        return plan.call(arrays, arrays, out, threads)
+
+    def _specialization(self, dtypes: Sequence[str]) -> Specialization:
+        """The program for these element types of the leaves."""
+        key = tuple(dtypes)
+        known = self._specializations.get(key)
+        if known is None:
+            if MOST_SPECIALIZATIONS <= len(self._specializations):
+                self._specializations.clear()
+            made = Specialization(self._shaped(dtypes))
+            known = self._specializations.setdefault(key, made)
+        return known
+
+    def _shaped(self, dtypes: Sequence[str]) -> Shaped:
+        """The assignments for these element types of the leaves."""
+        every = ["f32"] * len(self._inferred.graph.inputs)
+        for each, dtype in zip(self._inputs, dtypes, strict=True):
+            every[each.number] = dtype
+        return pipeline.tensors_shaped(self._inferred, every, self._values)
+
+    def _remember(self, given: Sequence[Any], arrays: Sequence[Array], plan: Plan) -> None:
+        """Keep the plan for arrays like these, if each was given as C reads it or follows a leaf's own values."""
+        for place, (each, array) in enumerate(zip(self._inputs, arrays, strict=True)):
+            if given[place] is None and _lasts(each.values, array):
+                self._kept[place] = array
+            elif array is not given[place]:
+                return
+        if all(type(array) is np.ndarray for array in arrays):
+            if MOST_PLANS <= len(self._plans):
+                self._plans.clear()
+            self._plans[tuple(map(LIKE, arrays))] = plan
+
+    def takes(self) -> tuple[str, ...]:
+        """The names of the leaves without values, in the order of the arrays of a call."""
+        return tuple(self._inputs[place].name for place in self._open)
+
+    def source(self, target: str = "c") -> str:
+        """The program as C text, for the element types of the values that leaves have, else f32."""
+        check_target(target)
+        return source_of(self._typed(), target)
+
+    def loops(self) -> str:
+        """The loop nests as text."""
+        return pipeline.loops_text(pipeline.lower(self._typed()))
+
+    def _typed(self) -> Shaped:
+        """The assignments for the element types of the values that leaves have, else f32."""
+        return self._shaped(
+            [
+                SUPPORTED[_typed_as(each).dtype] if each.values is not None else "f32"
+                for each in self._inputs
+            ]
+        )
+
+
+def _typed_as(each: Input) -> Array:
+    """An array of the element type that the values of a leaf are read with."""
+    values = each.values
+    return (
+        np.zeros(0, np.float32)
+        if isinstance(values, int | float)
+        else supported_array(each.name, values)
+    )
+
+
+def _array(each: Input, values: Any) -> Array:
+    """The values of a leaf as an array of its shape, as C reads it.
+
+    Raises:
+        DataError: E0742 (there are none), E0743 (another number of them).
+    """
+    if values is None:
+        name = each.name
+        raise DataError("E0742", f"{name} has no values", help=f"give them: value(t, {name}=array)")
+    array = supported_array(each.name, values)
+    if isinstance(values, int | float):
+        array = array.astype(np.float32)
+    if array.shape != each.dims:
+        if array.ndim == 0:
+            return np.full(each.dims, array)
+        if array.size != math.prod(each.dims):
+            raise DataError(
+                "E0743",
+                f"{each.name} has shape {each.dims}, and the array given for it {array.shape}",
+                help="axes are stored batch first, then output, then input",
+            )
+        array = array.reshape(each.dims)
+    return contiguous(array)
+
+
+def _lasts(values: Any, array: Array) -> bool:
+    """Whether an array made from the values of a leaf will always hold them: it is their memory, or they are fixed."""
+    return isinstance(values, int | float) or np.may_share_memory(values, array)

@@ -1,0 +1,1 @@
+"""Notations to graphs, one file a notation."""

@@ -1,0 +1,183 @@
+"""Tensor expressions to the graph: leaves and operations that a user combined, solved together.
+
+An expression is immutable and knows its operands, nothing else: shapes belong to what is solved together.
+
+Example:
+    in:   relu(w @ x + b), with x: 20|2 and b: 16
+    out:  n0 = data x;  n1 = parameter w;  n2 = parameter b;  n3 = compose(n1, n0);  n4 = n3 + n2;  n5 = relu(n4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.operation import Demand, Fits, Logic, Operation, Terminal
+from ilang.core.ir.rows import KINDS, Known, Origin
+from ilang.core.ir.scalar import Scalar
+from ilang.core.names import Names
+from ilang.core.record import record
+from ilang.core.source import Source, Span, whole
+
+Axis = tuple[int, str | None]
+"""A known axis: its size, and its label or None."""
+Rows = tuple[tuple[Axis, ...] | None, tuple[Axis, ...] | None, tuple[Axis, ...] | None]
+
+
+@record
+class Shape:
+    """The sizes of the rows of a tensor."""
+
+    batch: tuple[int, ...]
+    input: tuple[int, ...]
+    output: tuple[int, ...]
+
+    def memory(self) -> tuple[int, ...]:
+        """The extents in the order of storage: batch, output, input."""
+        return self.batch + self.output + self.input
+
+
+@record
+class Leaf:
+    """What a leaf is made from: its kind, its rows, its values (an array, one number, or None)."""
+
+    name: str | None
+    kind: str
+    rows: Rows
+    values: Any
+
+    def count(self) -> int | None:
+        """How many values a leaf whose rows are inferred from them has; None where nothing says so."""
+        return None if self.kind == "data" else getattr(self.values, "size", None)
+
+
+@record
+class Made:
+    """What an operation is made from, its operands aside."""
+
+    scalar: Scalar
+    acc: str
+    logic: Logic
+    text: str
+    span: Span
+
+
+class Expression:
+    """A leaf, or an operation on others. Two are one only if they are the same object."""
+
+    __slots__ = ("__weakref__", "made", "operands")
+
+    def __init__(self, made: Leaf | Made, operands: tuple[Expression, ...] = ()) -> None:
+        """A leaf, or an operation with its operands."""
+        self.made = made
+        self.operands = operands
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the name of a leaf, or the text of an operation."""
+        if isinstance(self.made, Made):
+            return self.made.text
+        if self.made.kind == "number":
+            return str(self.made.values)
+        return self.made.name or self.made.kind
+
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@"}
+"""Operations that are written between their operands."""
+_LONGEST = 24
+"""The longest operand that is repeated in the text of an operation."""
+
+
+def made_of(logic: tuple[Scalar, str, Logic], text: str, operands: Sequence[Expression]) -> Made:
+    """What an operation on expressions is made from; its text is ``text(operands)``, or as the user writes it."""
+    sign = INFIX.get(text)
+    words = [_word(operand, sign is not None) for operand in operands]
+    written = f"{words[0]} {sign} {words[1]}" if sign else f"{text}({', '.join(words)})"
+    return Made(*logic, written, whole(Source("<tensor>", written)))
+
+
+def _word(operand: Expression, inside: bool) -> str:
+    """An operand in the text of an operation; ``inside`` others, what has a sign of its own stands in parentheses."""
+    name = operand.name
+    if len(name) > _LONGEST:
+        return "…"
+    made = operand.made
+    if inside and isinstance(made, Made) and len(operand.operands) == 2 and made.text[-1:] != ")":
+        return f"({name})"
+    return name
+
+
+def ordered(expressions: Sequence[Expression]) -> list[Expression]:
+    """Expressions and all they are computed from, operands first, without recursion."""
+    known: dict[Expression, None] = {}
+    todo = [(expression, False) for expression in reversed(expressions)]
+    while todo:
+        expression, ready = todo.pop()
+        if expression in known:
+            continue
+        if ready:
+            known[expression] = None
+            continue
+        todo.append((expression, True))
+        todo.extend((operand, False) for operand in reversed(expression.operands))
+    return list(known)
+
+
+def graph_of(
+    expressions: Sequence[Expression],
+    demands: Sequence[Demand],
+    fits: Sequence[tuple[Expression, Expression]],
+) -> tuple[Graph, dict[Expression, int]]:
+    """The graph of expressions and of all they are computed from, and the node of each; leaves with values come first.
+
+    Args:
+        expressions: what is solved together; leaves that several share are one.
+        demands: sizes of labels.
+        fits: pairs of an expression and an operand that must fit it, as if it were assigned from that.
+    """
+    order = ordered([*expressions, *(each for pair in fits for each in pair)])
+    inputs = [e for e in order if isinstance(e.made, Leaf) and e.made.kind != "number"]
+    others = set(order) - set(inputs)
+    number = {e: n for n, e in enumerate([*inputs, *(e for e in order if e in others)])}
+    names = Names()
+    nodes = tuple(_node(e, number, names) for e in number)
+    pairs = [Fits(number[result], number[operand]) for result, operand in fits]
+    graph = Graph("tensor", nodes, tuple(range(len(inputs))), (), demands=(*demands, *pairs))
+    return graph, number
+
+
+def _node(e: Expression, number: Mapping[Expression, int], names: Names) -> Terminal | Operation:
+    made = e.made
+    if isinstance(made, Made):
+        operands = tuple(number[operand] for operand in e.operands)
+        return Operation(operands, made.scalar, made.acc, made.logic, made.text, made.span)
+    if made.kind == "number":
+        span = whole(Source("<tensor>", e.name))
+        return Terminal(e.name, "number", (None, None, None), None, made.values, span)
+    name = names.fresh(e.name)
+    span, (batch, inner, output) = _placed(name, made.rows)
+    return Terminal(name, made.kind, (batch, inner, output), made.count(), None, span)
+
+
+def _placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]:
+    """A leaf as messages show it, ``x: 20|4->2``: where it stands, and its known axes, each with its place."""
+    text = f"{name}: "
+    places: list[tuple[str, int, int, Axis, int]] = []
+    for kind, after in ((0, "|"), (1, "->"), (2, "")):
+        axes = rows[kind]
+        if axes is None:
+            text += "?"
+        for number, axis in enumerate(axes or ()):
+            text += "," if number else ""
+            places.append((KINDS[kind], number, len(text), axis, kind))
+            text += str(axis[0])
+        text += after if axes is None or axes else ""
+    source = Source("<tensor>", text if text[-2:] != ": " else f"{text}()")
+    known: list[list[Known]] = [[], [], []]
+    for kind_name, number, start, (size, label), kind in places:
+        place = Span(source, start, start + len(str(size)))
+        origin = Origin(f"{kind_name} axis {number} of {name}", place, "")
+        known[kind].append(Known(size, False, label, origin))
+    rows_of = [None if rows[kind] is None else tuple(known[kind]) for kind in range(3)]
+    return Span(source, 0, len(name)), rows_of
