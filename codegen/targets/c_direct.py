@@ -20,6 +20,7 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    blocks_of,
     statements_within,
 )
 from ilang.core.ir.scalar import Load
@@ -72,11 +73,8 @@ def directs(program: Program, kernel: Kernel) -> dict[int, Direct]:
 
 def _blocks(kernel: Kernel) -> list[Sequence[Statement]]:
     """Every block of a kernel that a tile may stand in."""
-    found: list[Sequence[Statement]] = [kernel.body]
-    for s in statements_within(kernel.body):
-        found += [s.body] if isinstance(s, For) else []
-        found += [s.body, s.otherwise] if isinstance(s, If) else []
-    return found
+    inside = (s for s in statements_within(kernel.body) if isinstance(s, (For, If)))
+    return [kernel.body, *(block for s in inside for block in blocks_of(s))]
 
 
 def _direct(program: Program, tile: Tile, after: Statement) -> Direct | None:

@@ -31,6 +31,7 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    blocks_of,
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Load, walk
@@ -120,7 +121,7 @@ class Functions:
                 self._explore(made, made.body, (*path, made))
                 self.ordered.append(made)
                 continue
-            for block in _blocks(s):
+            for block in blocks_of(s):
                 self._explore(function, block, path)
 
     # -- parameters ----------------------------------------------------------------------------------------------------
@@ -328,7 +329,7 @@ def _nests(loop: For) -> Iterator[tuple[list[int], float]]:
             around = [*around, *((loop.variable, loop.size) for loop in s.blocks)]
             stack += [(inner, around, scale / TILED) for inner in s.edge]
             continue
-        stack += [(inner, around, scale) for block in _blocks(s) for inner in block]
+        stack += [(inner, around, scale) for block in blocks_of(s) for inner in block]
 
 
 def _weight(body: Sequence[Statement]) -> float:
@@ -339,21 +340,6 @@ def _weight(body: Sequence[Statement]) -> float:
             applied = (part for part in walk(s.value) if isinstance(part, Apply))
             total += sum(COSTS.get(part.primitive, 0) for part in applied)
     return total
-
-
-def _blocks(s: Statement) -> tuple[Sequence[Statement], ...]:
-    """The blocks of a statement."""
-    match s:
-        case For():
-            return (s.body,)
-        case If():
-            return s.body, s.otherwise
-        case Tile():
-            return s.body, s.edge
-        case Transpose():
-            return ((s.loops,),)
-        case _:
-            return ()
 
 
 def _filled_inside(body: Sequence[Statement]) -> Iterator[int]:

@@ -16,13 +16,14 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Size
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 
 @record
@@ -157,6 +158,7 @@ class Tile:
 
 
 Statement = For | If | Define | Change | Store | Fold | Tile | Transpose
+Block = tuple[Statement, ...]
 
 
 @record
@@ -214,18 +216,77 @@ class Program:
     parts: tuple[Part | Window | Blocks, ...] = ()
 
 
+def blocks_of(s: Statement) -> tuple[Block, ...]:
+    """The blocks of a statement; that of a transposing copy has its loops alone."""
+    match s:
+        case For():
+            return (s.body,)
+        case If():
+            return s.body, s.otherwise
+        case Tile():
+            return s.body, s.edge
+        case Transpose():
+            return ((s.loops,),)
+        case Define() | Change() | Store() | Fold():
+            return ()
+        case _:
+            assert_never(s)
+
+
+def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
+    """A statement with other blocks; the statement itself where they stay what they are.
+
+    A transposing copy is none of its loops, which only say what it means: it has no block to change.
+
+    Example, where ``change`` drops what is stored in t:
+        in:   for j: t[j] = x; out[j] = x      out:  for j: out[j] = x
+    """
+    match s:
+        case For():
+            body = change(s.body)
+            return s if body is s.body else replace(s, body=body)
+        case If():
+            body, otherwise = change(s.body), change(s.otherwise)
+            same = body is s.body and otherwise is s.otherwise
+            return s if same else replace(s, body=body, otherwise=otherwise)
+        case Tile():
+            body, edge = change(s.body), change(s.edge)
+            same = body is s.body and edge is s.edge
+            return s if same else replace(s, body=body, edge=edge)
+        case Define() | Change() | Store() | Fold() | Transpose():
+            return s
+        case _:
+            assert_never(s)
+
+
+def map_statements(body: Block, change: Callable[[Statement], Statement | None]) -> Block:
+    """A block whose statements are changed at any depth, the inner ones first; None leaves a statement out.
+
+    A loop or a condition that is left with nothing is left out too.
+    """
+    out = []
+    for s in body:
+        inner = map_blocks(s, lambda block: map_statements(block, change))
+        empty = inner is not s and isinstance(inner, (For, If)) and not any(blocks_of(inner))
+        changed = None if empty else change(inner)
+        if changed is not None:
+            out.append(changed)
+    same = len(out) == len(body) and all(a is b for a, b in zip(body, out, strict=True))
+    return body if same else tuple(out)
+
+
+def children(s: Statement) -> tuple[Statement, ...]:
+    """The statements that stand directly in a statement: of its blocks, and what else it is made of."""
+    if isinstance(s, Tile):
+        fill = () if s.fill is None else (s.fill,)
+        return (*s.blocks, *s.body, *fill, *s.edge)
+    return tuple(inner for block in blocks_of(s) for inner in block)
+
+
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
     """Every statement of a block at any depth, in order."""
     stack = list(reversed(body))
     while stack:
         s = stack.pop()
         yield s
-        if isinstance(s, Tile):
-            stack.extend((*s.blocks, *reversed(s.edge)))
-            stack.extend(() if s.fill is None else (s.fill,))
-        if isinstance(s, Transpose):
-            stack.append(s.loops)
-        if isinstance(s, If):
-            stack.extend(reversed(s.otherwise))
-        if isinstance(s, (For, If, Tile)):
-            stack.extend(reversed(s.body))
+        stack.extend(reversed(children(s)))

@@ -36,6 +36,7 @@ from ilang.core.ir.kernel import (
     Rest,
     Statement,
     Store,
+    map_blocks,
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select, walk
@@ -165,8 +166,7 @@ class _Lanes:
             if isinstance(s, Define) and s.mutable:
                 defined[s.variable] = len(out)
             if isinstance(s, If):
-                whole, other = self._block(s.body, around), self._block(s.otherwise, around)
-                out.append(replace(s, body=whole, otherwise=other))
+                out.append(map_blocks(s, lambda block: self._block(block, around)))
             elif not isinstance(s, For):
                 out.append(s)
             elif not changes or any(c.variable not in defined for c in changes):

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.kernel import (
+    Block,
     Change,
     Define,
     Fold,
@@ -27,6 +28,8 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    map_blocks,
+    map_statements,
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
@@ -78,7 +81,7 @@ class _Merging:
         body = self._block(self.kernel.body)
         return replace(self.kernel, body=body, locals=tuple(self.locals))
 
-    def _block(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
+    def _block(self, body: Sequence[Statement]) -> Block:
         out: list[Statement] = []
         at: int | None = None  # where a loop stands that only definitions follow
         for s in body:
@@ -99,11 +102,7 @@ class _Merging:
 
     def _inside(self, s: Statement) -> Statement:
         """A statement with its blocks merged."""
-        if isinstance(s, For):
-            return replace(s, body=self._block(s.body))
-        if isinstance(s, If):
-            return replace(s, body=self._block(s.body), otherwise=self._block(s.otherwise))
-        return s
+        return map_blocks(s, self._block) if isinstance(s, (For, If)) else s
 
     def _merged(self, first: For, second: For, between: Sequence[Statement]) -> For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
@@ -253,23 +252,13 @@ def _read_later(body: Sequence[Statement]) -> set[int]:
     return found
 
 
-def _without(body: Sequence[Statement], unread: set[int]) -> tuple[Statement, ...]:
+def _without(body: Sequence[Statement], unread: set[int]) -> Block:
     """A block without stores that nothing reads, and without loops that are left empty."""
-    out: list[Statement] = []
-    for s in body:
-        if isinstance(s, Store) and s.buffer in unread:
-            continue
-        if isinstance(s, For):
-            inner = _without(s.body, unread)
-            if inner:
-                out.append(replace(s, body=inner))
-        elif isinstance(s, If):
-            whole, other = _without(s.body, unread), _without(s.otherwise, unread)
-            if whole or other:
-                out.append(replace(s, body=whole, otherwise=other))
-        else:
-            out.append(s)
-    return tuple(out)
+
+    def kept(s: Statement) -> Statement | None:
+        return None if isinstance(s, Store) and s.buffer in unread else s
+
+    return map_statements(tuple(body), kept)
 
 
 def _loaded(scalar: Scalar, known: Mapping[int, Mapping[Index, Scalar]]) -> Scalar:

@@ -33,6 +33,7 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    map_blocks,
     statements_within,
 )
 from ilang.core.passes.rewriting import accesses
@@ -69,8 +70,7 @@ class _Marking:
         out: list[Statement] = []
         for s in block:
             if isinstance(s, If):
-                body, otherwise = (self.block(b, level, False) for b in (s.body, s.otherwise))
-                out.append(replace(s, body=body, otherwise=otherwise))
+                out.append(map_blocks(s, lambda block: self.block(block, level, False)))
             elif isinstance(s, For) and s.lanes == 1:
                 out.append(self._loop(s, level, alone))
             else:

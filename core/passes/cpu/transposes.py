@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
-from ilang.core.ir.kernel import For, If, Program, Statement, Store
+from ilang.core.ir.kernel import For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import FEW
 from ilang.core.passes.rewriting import step_of
@@ -44,8 +44,7 @@ def _block(program: Program, body: Sequence[Statement]) -> tuple[Statement, ...]
             copies = _copies(program, s)
             out += copies or [replace(s, body=_block(program, s.body))]
         elif isinstance(s, If):
-            parts = (_block(program, part) for part in (s.body, s.otherwise))
-            out.append(If(s.within, *parts))
+            out.append(map_blocks(s, lambda block: _block(program, block)))
         else:
             out.append(s)
     return tuple(out)
