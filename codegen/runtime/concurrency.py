@@ -124,6 +124,31 @@ def hears_signals() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """A block whose signals are handled when it is left: none of their handlers can raise an exception inside.
+
+    For what must not be lost half-way, such as a process that has started but that nobody holds yet.
+    """
+    if not hears_signals():
+        yield  # handlers run in another thread
+        return
+    import signal
+
+    came: list[int] = []
+    try:
+        with contextlib.ExitStack() as handlers:
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                kind = getattr(signal, name, None)
+                if kind is not None and callable(signal.getsignal(kind)):
+                    old = signal.signal(kind, lambda number, _: came.append(number))
+                    handlers.callback(signal.signal, kind, old)
+            yield
+    finally:
+        for number in came:
+            signal.raise_signal(number)
+
+
 def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
     """The result of ``work``, done by another thread, so that this one, which hears signals, can handle them.
 

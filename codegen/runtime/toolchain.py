@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ilang.codegen.runtime.concurrency import LISTEN, signals_held
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
 
@@ -228,21 +229,24 @@ def _run(command: list[str], folder: Path) -> tuple[int, str]:
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     if not folder.is_dir():
         raise cannot_write(folder, os.strerror(errno.ENOENT))
+    child = None
     try:
-        child = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            process_group=0,
-        )
-    except OSError as error:
-        raise _cannot_start(command, _why(error)) from None
-    try:
+        with signals_held():  # from its start on, the compiler is ended below
+            child = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
         said = _Said(child)
         status = _ended(child)
+    except OSError as error:
+        if child is not None:
+            raise
+        raise _cannot_start(command, _why(error)) from None
     except RuntimeError as error:  # no more threads
         raise _cannot_start(command, str(error)) from None
     except subprocess.TimeoutExpired:
@@ -252,7 +256,8 @@ def _run(command: list[str], folder: Path) -> tuple[int, str]:
             help=f"see whether this ends: {_again(command, folder)}",
         ) from None
     finally:
-        _end(child)
+        if child is not None:
+            _end(child)
     return status, said.text()
 
 
@@ -310,7 +315,8 @@ def _ended(child: subprocess.Popen[bytes]) -> int:
         try:
             ends = select.poll()
             ends.register(handle, select.POLLIN)
-            left = 1 if ends.poll(SECONDS * 1000) else 0
+            looks = int(SECONDS / LISTEN)  # a signal that comes just before a wait does not end it
+            left = 1 if any(ends.poll(LISTEN * 1000) for _ in range(looks)) else 0
         finally:
             os.close(handle)
     return child.wait(timeout=left)

@@ -280,3 +280,22 @@ except ProcessLookupError:
 assert not [name for _, _, names in os.walk(os.environ["I_CACHE_DIR"]) for name in names if name.endswith(".c")]
 """
     assert python(code) == "interrupted\n"
+
+
+def test_signals_wait_for_the_end_of_a_block() -> None:
+    code = """
+from ilang.codegen.runtime.concurrency import signals_held
+for trouble in (None, OSError("no process")):
+    steps = []
+    try:
+        with signals_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            steps.append("started")
+            if trouble is not None:
+                raise trouble
+        steps.append("never")
+    except KeyboardInterrupt:
+        steps.append("interrupted")
+    print(steps, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    assert python(code) == "['started', 'interrupted'] True\n" * 2
