@@ -26,6 +26,9 @@ from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
 
+UNNAMED = "program"
+"""The name of a program that has none."""
+
 
 @record
 class Axis:
