@@ -1,6 +1,6 @@
 """What ``i explain`` tells of a program, as data: words, shapes, projections, schedule, loops, cost.
 
-The command line draws it (``icli/plain.py``, ``icli/render.py``); ``--json`` gives it as it is.
+The command line draws it (``core/explain/page.py``, ``icli/render.py``); ``--json`` gives it as it is.
 """
 
 from __future__ import annotations
@@ -104,6 +104,12 @@ class Explanation:
     cost: Cost
     notes: tuple[str, ...]
     story: tuple[StoryRow, ...]
+
+    def __str__(self) -> str:
+        """The page as plain text, as ``i explain`` prints it."""
+        from ilang.core.explain.page import explanation_text
+
+        return explanation_text(self)
 
 
 def explain(

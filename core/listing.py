@@ -104,7 +104,10 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
             return scalar_text(node.scalar, lambda _: f"n{node.value}")
         case graph_ir.Assignment():
             letters = [axis.name for axis in node.axes]
-            reads = [f"n{r.value}{_subscript(r.index, letters)}" for r in node.reads]
+            reads = [
+                _guarded(f"n{r.value}{_subscript(r.index, letters)}", r.guards, letters)
+                for r in node.reads
+            ]
             text = scalar_text(
                 node.scalar, lambda part: reads[part.number] if isinstance(part, Operand) else "?"
             )
@@ -119,6 +122,13 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
             return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
         case _:
             assert_never(node)
+
+
+def _guarded(read: str, guards: Sequence[Within], letters: Sequence[str]) -> str:
+    """``(n0[i,j] where 0 <= i-j)``."""
+    texts = (affine_text(guard.index, lambda axis: letters[axis]) for guard in guards)
+    conditions = " and ".join(f"0 <= {text}" for text in texts)
+    return f"({read} where {conditions})" if conditions else read
 
 
 def _subscript(index: Sequence[Affine], letters: Sequence[str]) -> str:
@@ -298,7 +308,11 @@ class _Loops:
         return f"{target} = {self._scalar(value)}"
 
     def _conditions(self, within: Sequence[Within]) -> str:
-        return " and ".join(f"0 <= {self._affine(w.index)} < {self._end(w.size)}" for w in within)
+        words = []
+        for each in within:
+            end = "" if each.size is None else f" < {self._end(each.size)}"
+            words.append(f"0 <= {self._affine(each.index)}{end}")
+        return " and ".join(words)
 
     def _end(self, number: int) -> str:
         return _extent(self.program, number)

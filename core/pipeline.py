@@ -30,6 +30,7 @@ __all__ = [
     "STEPS",
     "definitions_of",
     "explain",
+    "explain_shaped",
     "fit",
     "graph_of",
     "graph_text",
@@ -189,12 +190,17 @@ def explain(
     graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None, verbose: bool = False
 ) -> Explanation:
     """What ``i explain`` tells of a program; ``verbose`` adds the story of the inference."""
+    return explain_shaped(graph, infer(graph, shapes=shapes), verbose, given=shapes is not None)
+
+
+def explain_shaped(
+    graph: Graph, shaped: Shaped, verbose: bool = False, *, given: bool = False
+) -> Explanation:
+    """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
     from ilang.core import explanation
     from ilang.core.passes.shaped_to_nest import shaped_to_nest
 
-    shaped = infer(graph, shapes=shapes)
     program = lower(shaped)
-    given = shapes is not None
     return explanation.explain(graph, shaped_to_nest(shaped), program, verbose, given)
 
 

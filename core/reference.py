@@ -154,7 +154,9 @@ def _holds(guards: Sequence[Within], positions: list[Array], extents: Sequence[i
     holds = np.asarray(True)
     for guard in guards:
         index = _index(guard.index, positions, extents)
-        holds = holds & (index >= 0) & (index < extents[guard.size])
+        holds = holds & (index >= 0)
+        if guard.size is not None:
+            holds = holds & (index < extents[guard.size])
     return holds
 
 

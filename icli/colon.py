@@ -48,7 +48,7 @@ def _named(word: str) -> Colon:
 
 
 def _help(_session: Session, rest: str) -> Reply:
-    from ilang.icli.plain import table
+    from ilang.core.explain.page import table
 
     told = {name: (f":{name} {each.usage}".rstrip(), each.says) for name, each in COMMANDS.items()}
     if rest:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ilang.core.diagnostic import CommandError, Error, gathered, nearest
-from ilang.core.ir.graph import Graph
+from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
 from ilang.icli.files import read_standard_input
@@ -25,9 +25,6 @@ DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-TEXT_NAME = "program"
-"""What an expression without a name is built as."""
 
 
 @record
@@ -162,7 +159,7 @@ def expressed(tree: Tree, module: Module | None = None) -> Subject:
     """An expression, which may use the definitions of a module."""
     from ilang.core.pipeline import graph_of
 
-    return Subject(graph_of(tree, TEXT_NAME, _definitions(module)), tree, module)
+    return Subject(graph_of(tree, UNNAMED, _definitions(module)), tree, module)
 
 
 def one_subject(program: Tree | Module, name: str | None) -> Subject:
@@ -202,6 +199,6 @@ def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
         return
     inputs = [graph.input_name(number) for number in range(len(graph.inputs))]
     given = f"{len(shapes)} shape{'' if len(shapes) == 1 else 's'}"
-    who = "the program" if graph.name == TEXT_NAME else graph.name
+    who = "the program" if graph.name == UNNAMED else graph.name
     takes = f"{who} takes {len(inputs)}" + (f": {', '.join(inputs[:20])}" if inputs else "")
     raise CommandError("E0811", f"--shape gives {given}, and {takes}")

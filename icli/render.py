@@ -12,10 +12,17 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from ilang.core.explain.page import (
+    GAP,
+    cost_text,
+    port_cells,
+    projection_tables,
+    step_cells,
+    story_rows,
+)
 from ilang.core.explanation import Explanation
 from ilang.icli.fold import cells
 from ilang.icli.palette import axis_color
-from ilang.icli.plain import GAP, cost_text, port_cells, projection_tables, step_cells, story_rows
 
 QUIET, STRONG, NAME = "dim", "bold", "bold"
 LOOP_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_']*|[^A-Za-z_]+")

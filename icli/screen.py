@@ -77,7 +77,7 @@ class Screen:
 
             self.write(explanation_text(explanation, self.width(sys.stdout)))
         else:
-            from ilang.icli.plain import explanation_text as plain_text
+            from ilang.core.explain.page import explanation_text as plain_text
 
             self.write(plain_text(explanation))
 

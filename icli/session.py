@@ -249,8 +249,8 @@ class Session:
 
     def _signed(self, graph: Graph) -> Reply:
         """One line on a component: what it takes and gives, at the shapes of the arrays at hand where they fit."""
+        from ilang.core.explain.page import signature
         from ilang.core.pipeline import infer
-        from ilang.icli.plain import signature
 
         _, origin = self._page(graph)
         shapes = self.last[1] if self.last is not None else None
@@ -295,8 +295,8 @@ class Session:
 
     def glimpse(self, text: str) -> str:
         """The signature of a program that is being typed, or nothing."""
+        from ilang.core.explain.page import signature
         from ilang.core.pipeline import infer
-        from ilang.icli.plain import signature
 
         line = without_comments(text).strip()
         binds = BINDS.match(line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError
 
@@ -30,11 +29,6 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def parse_shapes(text: str) -> tuple[tuple[int, ...], ...]:
     """Shapes separated by commas, one per input."""
     return tuple(parse_shape(part) for part in text.split(","))
-
-
-def extents_text(extents: Sequence[str]) -> str:
-    """Extents, numbers or names, as tables show them."""
-    return "×".join(extents) or "."
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -89,13 +89,24 @@ def write_project(
         ShapeError: E0505, E0506, E0507 (extents that do not fit), and all of inference.
         ToolError: E0911 (``out`` is no folder), E0912 (it cannot be written), E0913 (a file in it is not ours).
     """
-    stem = file_stem(stem)
     chosen = list({graph.name: graph for graph in graphs}.values())
     _refuse_unknown(chosen, shapes or {})
     functions = []
     for graph in chosen:
         shaped = fixed(graph, shapes or {})
         functions.append(Function(shaped, lower(shaped)))
+    return write_functions(functions, out, source_text, stem)
+
+
+def write_functions(
+    functions: Sequence[Function], out: Path, source_text: str, stem: str
+) -> list[Path]:
+    """Write the C project of some lowered programs; see ``write_project``.
+
+    Raises:
+        DataError: E0718. ToolError: E0911, E0912, E0913.
+    """
+    stem = file_stem(stem)
     _refuse_clashes(functions, stem)
     files = render(functions, source_text, stem)
     _write(out, files)

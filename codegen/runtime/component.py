@@ -21,15 +21,22 @@ from ilang.core.diagnostic import (
     shorten,
     visible,
 )
+from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import FEW
 from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
 from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
 from ilang.core.notation.renaming import merged
+from ilang.core.record import replace
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.plan import Plan
     from ilang.codegen.runtime.specialization import Specialization
+    from ilang.core.explanation import Explanation
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
 
@@ -44,9 +51,6 @@ MOST_SPECIALIZATIONS = 64
 
 LONGEST_SHOWN = 64
 """Expressions of a program that ``repr`` prints."""
-
-UNNAMED = "program"
-"""What a program without a name is compiled as."""
 
 
 class Component:
@@ -212,6 +216,51 @@ class Component:
     def loops(self, *shapes: tuple[int, ...]) -> str:
         """The loop nests as text; with shapes, one per input, the extents are numbers."""
         return pipeline.loops_text(pipeline.lower(self._shaped(shapes)))
+
+    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
+        """What ``i explain`` tells, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
+
+        Args:
+            shapes: of the inputs, or none.
+            verbose: say also how every extent and type was found.
+        """
+        given = bool(shapes)
+        return pipeline.explain_shaped(self._wired(), self._shaped(shapes), verbose, given=given)
+
+    def check(self) -> Check:
+        """What ``i check`` tells, as data; ``str`` gives its line.
+
+        Raises:
+            Error: whatever is wrong with shapes, types and schedules.
+        """
+        from ilang.codegen.project.checking import check
+
+        return check(self._shaped(()))
+
+    def build(
+        self,
+        folder: str | os.PathLike[str],
+        name: str | None = None,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> list[Path]:
+        """Write a C project as ``i build`` does; the files, in the order in which to read them.
+
+        Args:
+            folder: where to write; it is made if it is missing.
+            name: what the function and the files are called.
+            shapes: shapes of inputs, by name, that fix their extents.
+
+        Raises:
+            Error: those of ``write_project``.
+        """
+        from pathlib import Path
+
+        from ilang.codegen.project.render import write_project
+
+        graph = self._wired()
+        graph = graph if name is None else replace(graph, name=name)
+        text = print_tree(self._tree) if self._module is None else self._module.source.text
+        return write_project([graph], Path(folder), text, graph.name, shapes)
 
     def _shaped(self, shapes: Sequence[tuple[int, ...]]) -> Shaped:
         """Inferred with f32 where nothing is written, and with these shapes, if any."""

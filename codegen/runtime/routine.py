@@ -23,11 +23,18 @@ from ilang.codegen.runtime.plan import Plan
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, counted, nearest
-from ilang.core.record import record
+from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.record import record, replace
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
+    from ilang.core.explanation import Explanation
     from ilang.core.infer.operations import Inferred
+    from ilang.core.ir.graph import Node
     from ilang.core.ir.shaped import Shaped
 
 MOST_PLANS = 256
@@ -205,6 +212,42 @@ class Routine:
         """The loop nests as text."""
         return pipeline.loops_text(pipeline.lower(self._typed()))
 
+    def explain(self) -> Explanation:
+        """What ``i explain`` tells of a component, as data; ``str`` gives its page."""
+        return pipeline.explain_shaped(self._inferred.graph, self._typed(), given=True)
+
+    def check(self) -> Check:
+        """What ``i check`` tells of a component, as data; ``str`` gives its line.
+
+        Raises:
+            Error: whatever is wrong with types and schedules.
+        """
+        from ilang.codegen.project.checking import check
+
+        return check(self._typed())
+
+    def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
+        """Write a C project as ``i build`` does; the files, in the order in which to read them.
+
+        Args:
+            folder: where to write; it is made if it is missing.
+            name: what the function and the files are called.
+
+        Raises:
+            DataError: E0718 (two things of one name in C). ToolError: E0911, E0912, E0913 (the folder).
+        """
+        from pathlib import Path
+
+        from ilang.codegen.project.render import write_functions
+        from ilang.codegen.project.selftest import Function
+
+        shaped = self._typed()
+        shaped = shaped if name is None else replace(shaped, name=name)
+        nodes = self._inferred.graph.nodes
+        text = "\n".join(_text(nodes[value]) for value in self._values)
+        function = Function(shaped, pipeline.lower(shaped))
+        return write_functions([function], Path(folder), text, shaped.name)
+
     def _typed(self) -> Shaped:
         """The assignments for the element types of the values that leaves have, else f32."""
         return self._shaped(
@@ -213,6 +256,12 @@ class Routine:
                 for each in self._inputs
             ]
         )
+
+
+def _text(node: Node) -> str:
+    """An operation or a leaf as its author wrote it."""
+    assert isinstance(node, Operation | Terminal)
+    return node.text if isinstance(node, Operation) else node.name
 
 
 def _typed_as(each: Input) -> Array:

@@ -22,7 +22,12 @@ from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.row_story import TensorStory
 
 if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
+    from ilang.core.explanation import Explanation
 
 
 class Tensor(Expression):
@@ -265,6 +270,18 @@ class Program:
     def loops(self) -> str:
         """The loop nests of what computes the solved tensors, as text."""
         return self._solved().loops()
+
+    def explain(self) -> Explanation:
+        """What ``i explain`` tells, as data, of what computes the solved tensors; ``str`` gives a page."""
+        return self._solved().explain()
+
+    def check(self) -> Check:
+        """What ``i check`` tells, as data, of what computes the solved tensors; ``str`` gives a line."""
+        return self._solved().check()
+
+    def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
+        """Write a C project of what computes the solved tensors, as ``i build`` does; its files, in order."""
+        return self._solved().build(folder, name)
 
 
 @contextmanager

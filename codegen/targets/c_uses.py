@@ -139,4 +139,4 @@ class _Mentions:
 
     def _conditions(self, within: Sequence[Within]) -> None:
         self._index([each.index for each in within])
-        self.sizes |= {each.size for each in within}
+        self.sizes |= {each.size for each in within if each.size is not None}

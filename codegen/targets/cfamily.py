@@ -251,14 +251,16 @@ class Spelling:
         return f"{indent}for ({first}; {name} < {end}; {more}) {{"
 
     def conditions(self, within: Sequence[Within]) -> str:
-        """That indices are inside their dimensions."""
+        """That indices are inside their dimensions, or at least 0 where no dimension is meant."""
         words = []
         for condition in within:
             part = condition.index
             index = affine(part, self.variable, self.size)
-            if part.offset < 0 or any(c < 0 for c, _ in (*part.terms, *part.sizes)):
+            falls = part.offset < 0 or any(c < 0 for c, _ in (*part.terms, *part.sizes))
+            if falls or condition.size is None:
                 words.append(f"{index} >= 0")
-            words.append(f"{index} < {self.size(condition.size)}")
+            if condition.size is not None:
+                words.append(f"{index} < {self.size(condition.size)}")
         return " && ".join(words)
 
     def _atom(self, scalar: Scalar) -> str:

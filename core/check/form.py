@@ -3,6 +3,7 @@
 - an output letter stands in an input, and stands in the output once
 - a binary expression is pointwise: it drops no letter
 - a unary expression may drop letters (reduce) only with a reducible operator
+- an axis of a guard stands in an input
 - ``!!`` has no binary form
 """
 
@@ -21,6 +22,7 @@ def check_expression(e: Expression) -> None:
         example = f"{op.symbol}{_text(e.left)}~{_text(e.left)}"
         raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
     inputs = e.left.axes() + (() if e.right is None else e.right.axes())
+    _check_guards(e, {axis.letter for axis in inputs})
     _check_output(e, {axis.letter for axis in inputs})
     kept = set(e.output.letters())
     dropped = tuple(axis for axis in inputs if axis.letter not in kept)
@@ -52,6 +54,22 @@ def _check_output(e: Expression, known: set[str]) -> None:
                 help_line = f"the output may use {', '.join(sorted(known))}"
             message = f"axis {letter} is in the output, but {owner} axis {letter}"
             raise MeaningError("E0201", message, axis.span, help_line)
+
+
+def _check_guards(e: Expression, known: set[str]) -> None:
+    """The axes of a guard are axes of an input."""
+    patterns = [e.left] if e.right is None else [e.left, e.right]
+    guards = [guard for pattern in patterns for guard in pattern.guards]
+    for pattern in patterns:
+        if pattern.guards and not pattern.indices:
+            message = "this guard is that of a scalar"
+            raise MeaningError("E0208", message, pattern.span, "guard the operand with indices")
+    for axis in (axis for guard in guards for axis in guard.axes()):
+        if axis.letter not in known:
+            owner = "the input has no" if e.right is None else "neither input has an"
+            message = f"axis {axis.letter} is in a guard, but {owner} axis {axis.letter}"
+            help_line = f"a guard may use {', '.join(sorted(known))}" if known else None
+            raise MeaningError("E0208", message, axis.span, help_line or "leave the guard out")
 
 
 def _drops(e: Expression, right: Pattern, dropped: tuple[Axis, ...]) -> MeaningError:

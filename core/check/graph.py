@@ -38,7 +38,11 @@ def _assignment(node: Assignment, value: int) -> None:
     axes = set(range(len(node.axes)))
     kept = {axis for index in node.target for _, axis in index.terms}
     read = {axis for r in node.reads for index in r.index for _, axis in index.terms}
+    guards = [guard for r in node.reads for guard in r.guards]
+    read |= {axis for guard in guards for _, axis in guard.index.terms}
     _demand(kept | read <= axes, "axes holds every axis", value)
+    plain = all(guard.size is None and not guard.index.sizes for guard in guards)
+    _demand(plain, "a guard is over axes alone", value)
     _demand(
         (node.acc is None) == (kept == axes), "acc is None exactly when no axis is reduced", value
     )

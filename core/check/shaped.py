@@ -97,7 +97,8 @@ def _guards(shaped: Shaped, value: int, node: Assignment, guards: tuple[Within, 
     """A guard is a condition on the axes of its assignment and on sizes."""
     for guard in guards:
         axes = {axis for _, axis in guard.index.terms}
-        sizes = {guard.size, *(size for _, size in guard.index.sizes)}
+        sizes = {size for _, size in guard.index.sizes}
+        sizes |= set() if guard.size is None else {guard.size}
         _demand(axes <= set(range(len(node.axes))), "a guard is over axes", value)
         _demand(sizes <= set(range(len(shaped.sizes))), "a guard is over sizes", value)
 

@@ -51,10 +51,13 @@ def walks(axis: int) -> Affine:
 
 @record
 class Within:
-    """Holds where an index is inside a dimension: at least 0 and below the extent of size number ``size``."""
+    """Holds where an index is inside a dimension: at least 0 and below the extent of size number ``size``.
+
+    Without a ``size`` it holds wherever the index is at least 0.
+    """
 
     index: Affine
-    size: int
+    size: int | None
 
 
 def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:

@@ -11,6 +11,7 @@ Invariants:
     - Each assignment owns its axes: axis numbers mean nothing outside it. ``axes`` holds every axis that any index
       names.
     - A read whose index leaves the dimension gives 0, or skips the iteration: ``skips``. A fixed index never leaves it.
+    - A guard of a read is a condition on axes alone, without a size.
     - ``acc`` is None exactly when every axis appears in ``target``; otherwise it is a reducible operator and the
       target starts from its identity.
 """
@@ -19,12 +20,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.operation import Demand, Operation, Terminal
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
+
+UNNAMED = "program"
+"""The name of a program that has none."""
 
 
 @record
@@ -40,7 +44,8 @@ class Axis:
 class Read:
     """One operand: a value and an index per dimension of it; ``spans`` places each index in the text.
 
-    Where an index with axes leaves its dimension the iteration is skipped if ``skips``, else the element is 0.
+    Where an index with axes leaves its dimension, or one of the ``guards`` does not hold, the iteration is skipped if
+    ``skips``, else the element is 0.
     """
 
     value: int
@@ -48,6 +53,7 @@ class Read:
     skips: bool
     spans: tuple[Span, ...]
     span: Span
+    guards: tuple[Within, ...] = ()
 
 
 @record

@@ -12,6 +12,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from ilang.core.ir.spec import Spec
 from ilang.core.record import record
@@ -56,11 +57,41 @@ Index = Axis | Group | Fixed
 
 
 @record
+class Linear:
+    """``2i+j-1`` in a guard: terms, perhaps none, and a number."""
+
+    terms: tuple[Term, ...]
+    offset: int
+    span: Span
+
+
+Relation = Literal["<", "<=", ">", ">=", "=="]
+
+
+@record
+class Guard:
+    """``j<=i``: what must hold for an element to count."""
+
+    left: Linear
+    relation: Relation
+    right: Linear
+    span: Span
+
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes in the order in which they are written."""
+        return tuple(term.axis for term in (*self.left.terms, *self.right.terms))
+
+
+@record
 class Pattern:
-    """The indices of one input or output, one per dimension; none for rank 0 (written ``.``)."""
+    """The indices of one input or output, one per dimension; none for rank 0 (written ``.``).
+
+    An input may have ``guards``: ``ij[j<=i]``. All of them must hold.
+    """
 
     indices: tuple[Index, ...]
     span: Span
+    guards: tuple[Guard, ...] = ()
 
     def axes(self) -> tuple[Axis, ...]:
         """The axes in the order in which they are written, those of groups included."""

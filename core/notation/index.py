@@ -2,7 +2,9 @@
 
     expression = form "~" pattern [ schedule ]
     form       = op pattern | pattern op pattern | pattern
-    pattern    = "." | index+                      no blanks between indices
+    pattern    = ("." | index+) [ "[" guard { "," guard } "]" ]       no blanks between indices; guards on inputs
+    guard      = linear ("<" | "<=" | ">" | ">=" | "==") linear
+    linear     = [ "+" | "-" ] part { ("+" | "-") part }
     index      = letter | number | "(" number ")" | "(" [ "+" | "-" ] part { ("+" | "-") part } ")"
     part       = [ number ] letter [ ":" number ] | number
 
@@ -14,13 +16,27 @@ from __future__ import annotations
 
 from ilang.core.check.form import check_expression
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.syntax import Axis, Expression, Fixed, Group, Index, Pattern, Schedule, Term
+from ilang.core.ir.syntax import (
+    Axis,
+    Expression,
+    Fixed,
+    Group,
+    Guard,
+    Index,
+    Linear,
+    Pattern,
+    Relation,
+    Schedule,
+    Term,
+)
 from ilang.core.notation.lookahead import is_index
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.schedule.wellformed import Form, check_schedule
 from ilang.core.source import Source
 
+RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
+"""Longest first."""
 NUMBER_LIMIT = 2**31
 NUMBER_DIGITS = 10
 """Numbers in an index are below the limit: no more digits than this can be."""
@@ -72,7 +88,7 @@ def read_form(reader: Reader) -> Expression:
     if reader.peek() != "~":
         raise _no_tilde(reader)
     reader.take(reader.pos + 1)
-    output = read_pattern(reader, "an output pattern (`.` for a scalar)")
+    output = _read_indices(reader, "an output pattern (`.` for a scalar)")
     return Expression(op, left, right, output, None, reader.span(start))
 
 
@@ -110,8 +126,55 @@ def _joined(reader: Reader) -> str | None:
     return None
 
 
-def read_pattern(reader: Reader, wanted: str = "a pattern") -> Pattern:
-    """The pattern at the cursor."""
+def read_pattern(reader: Reader) -> Pattern:
+    """The pattern of an input at the cursor, with its guards."""
+    pattern = _read_indices(reader, "a pattern")
+    if reader.skip() != "[":
+        return pattern
+    guards = []
+    while reader.peek() in ("[", ","):
+        reader.take(reader.pos + 1, right=reader.peek() == ",")
+        guards.append(_guard(reader))
+    if reader.peek() != "]":
+        raise reader.unexpected("E0117", "`,` or `]` after this guard")
+    reader.take(reader.pos + 1)
+    return Pattern(pattern.indices, reader.span(pattern.span.start), tuple(guards))
+
+
+def _guard(reader: Reader) -> Guard:
+    """``j<=i+3``; the cursor is then past the blanks that follow."""
+    reader.skip()
+    start = reader.pos
+    left = _linear(reader)
+    relation = next((symbol for symbol in RELATIONS if reader.at(symbol)), None)
+    if relation is None:
+        told = reader.peek() in ("]", ",")
+        help_line = (
+            "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
+        )
+        wanted = f"one of {' '.join(RELATIONS)} in this guard"
+        raise reader.unexpected("E0117", wanted, help_line if told else None)
+    reader.take(reader.pos + len(relation))
+    right = _linear(reader)
+    return Guard(left, relation, right, reader.span(start, right.span.end))
+
+
+def _linear(reader: Reader) -> Linear:
+    """One side of a guard; the cursor is then past the blanks that follow."""
+    reader.skip()
+    start = reader.pos
+    terms, offset, _ = _sum(reader)
+    for term in terms.values():
+        if term.extent is not None:
+            message = f"the extent of axis {term.axis.letter} is written in a guard"
+            help_line = f"write it in an index: `({term.axis.letter}:{term.extent}+0)`"
+            raise NotationError("E0117", message, reader.span(start), help_line)
+    text = reader.text[start : reader.pos].rstrip(BLANKS)
+    return Linear(tuple(terms.values()), offset, reader.span(start, start + len(text)))
+
+
+def _read_indices(reader: Reader, wanted: str) -> Pattern:
+    """The indices at the cursor."""
     c = reader.skip()
     start = reader.pos
     if c == ".":
@@ -166,26 +229,10 @@ def _group(reader: Reader) -> Index:
     """``(2y+u:3-1)``: terms and numbers between signs, in parentheses; ``(0)`` is one position."""
     start = reader.pos
     reader.take(start + 1)
-    terms: dict[str, Term] = {}
-    offset = 0
-    sign = -1 if reader.skip() == "-" else 1
-    if reader.peek() in ("-", "+"):
-        reader.take(reader.pos + 1)
-    while True:
-        reader.skip()
-        begin = reader.pos
-        offset += sign * _part(reader, sign, terms)
-        number = reader.text[begin : reader.pos]
-        c = reader.skip()
-        if c == ")":
-            break
-        if c not in ("+", "-"):
-            help_line = (
-                f"without blanks: `{number}{c}`" if number.isdigit() and c in LETTERS else None
-            )
-            raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index", help_line)
-        sign = -1 if c == "-" else 1
-        reader.take(reader.pos + 1)
+    terms, offset, last = _sum(reader)
+    if (c := reader.peek()) != ")":
+        help_line = f"without blanks: `{last}{c}`" if last.isdigit() and c in LETTERS else None
+        raise reader.unexpected("E0107", "`+`, `-` or `)` in this affine index", help_line)
     reader.take(reader.pos + 1)
     span = reader.span(start)
     if not terms and span.text()[1:-1].strip(BLANKS).isdigit():
@@ -197,6 +244,25 @@ def _group(reader: Reader) -> Index:
         )
         raise NotationError("E0107", message, span, help_line)
     return Group(tuple(terms.values()), offset, span)
+
+
+def _sum(reader: Reader) -> tuple[dict[str, Term], int, str]:
+    """Terms and numbers between signs: the terms by letter, the sum of the numbers, and the text of the last part."""
+    terms: dict[str, Term] = {}
+    offset = 0
+    sign = -1 if reader.skip() == "-" else 1
+    if reader.peek() in ("-", "+"):
+        reader.take(reader.pos + 1)
+    while True:
+        reader.skip()
+        begin = reader.pos
+        offset += sign * _part(reader, sign, terms)
+        last = reader.text[begin : reader.pos]
+        c = reader.skip()
+        if c not in ("+", "-"):
+            return terms, offset, last
+        sign = -1 if c == "-" else 1
+        reader.take(reader.pos + 1)
 
 
 def _part(reader: Reader, sign: int, terms: dict[str, Term]) -> int:

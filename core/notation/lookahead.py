@@ -13,6 +13,7 @@ import re
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
+GUARDING = AFFINE + ",<>="
 LEADING_ZERO = re.compile(r"(?<![0-9])0+[1-9]")
 
 
@@ -77,7 +78,7 @@ def past_pattern(reader: Reader, start: int) -> int:
     """Past the pattern that begins after blanks, and the blanks that follow it; -1 if there is none."""
     start = reader.past(BLANKS, start)
     if reader.text.startswith(".", start, reader.end):
-        return reader.past(BLANKS, start + 1)
+        return _past_guards(reader, start + 1)
     stop = start
     while True:
         at = reader.past(LETTERS + DIGITS, stop)
@@ -90,4 +91,13 @@ def past_pattern(reader: Reader, start: int) -> int:
         stop = at
     if stop == start or (stop < reader.end and reader.text[stop] in WORD):
         return -1
-    return reader.past(BLANKS, stop)
+    return _past_guards(reader, stop)
+
+
+def _past_guards(reader: Reader, start: int) -> int:
+    """Past blanks, and past guards if they follow."""
+    at = reader.past(BLANKS, start)
+    if not reader.text.startswith("[", at, reader.end):
+        return at
+    stop = reader.past(GUARDING, at + 1)
+    return reader.past(BLANKS, stop + 1) if reader.text.startswith("]", stop, reader.end) else at

@@ -18,8 +18,10 @@ from ilang.core.ir.syntax import (
     Expression,
     Fixed,
     Group,
+    Guard,
     Identity,
     Index,
+    Linear,
     LoopPart,
     LoopRole,
     Name,
@@ -147,7 +149,18 @@ def _pattern(pattern: Pattern) -> str:
             text, digits = text + print_index(index), ""
     if text in TYPES and digits:
         text = f"{text.removesuffix(digits)}({digits})"
-    return text or "."
+    guards = ",".join(print_guard(guard) for guard in pattern.guards)
+    return (text or ".") + (f"[{guards}]" if guards else "")
+
+
+def print_guard(guard: Guard) -> str:
+    """``j<=i+3``."""
+    return f"{_linear(guard.left)}{guard.relation}{_linear(guard.right)}"
+
+
+def _linear(part: Linear) -> str:
+    text = "".join(_term(term) for term in part.terms).removeprefix("+")
+    return f"{text}{part.offset:+d}" if text and part.offset else text or str(part.offset)
 
 
 def print_index(index: Index) -> str:

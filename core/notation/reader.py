@@ -14,7 +14,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
 WORD_START = LETTERS + LETTERS.upper() + "_"
 WORD = WORD_START + DIGITS
-KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,")
+KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]")
 """Every character that a program may hold."""
 
 COMBINATORS = (">>", "<<", "&", "|")
@@ -69,7 +69,7 @@ HINTS = (
     (";", "the two inputs stand on the sides of an operator: `ik*kj~ijk`"),
     ("?", "the larger of 0 and x is `>ij~ij`"),
     ("#", "comments belong to files"),
-    ("[", "the indices of an input are plain letters: `ij`"),
+    ("[", "a guard stands after the indices of an input: `ij[j<=i]~ij`"),
     ("{", "groups are written with ( )"),
 )
 """What people write instead, longest first, and what the language has for it."""

@@ -187,7 +187,7 @@ class _Shaping(Assembly):
                 continue
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
-            leaving = self.solved.guards(value, read)
+            leaving = self.solved.guards(value, read) + read.guards
             guards += leaving if read.skips else ()
             reads.append(shaped.Read(source, read.index, () if read.skips else leaving))
             operands.append(operand)

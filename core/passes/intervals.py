@@ -166,20 +166,27 @@ def _parts(
     for each in dict.fromkeys(each for guard in guards for each in guard):
         step = sum(c for c, v in each.index.terms if v == variable)
         low, high = (_end(each.index, variable, reach, sign) for sign in (-1, 1))
-        extent = program.sizes[each.size].fixed
-        end = (
-            Affine((), 0, sizes=((1, each.size),)) if extent is None else Affine((), extent)
-        )  # one past the dimension
+        end = _past(program, each)
         if step > 0:
             if not _is_natural(low):
                 least[Bound(_minus(Affine(()), low), step)] = None
-            most[Bound(_minus(end, high), step)] = None
+            if end is not None:
+                most[Bound(_minus(end, high), step)] = None
         elif step < 0:
-            least[Bound(_minus(high, end).plus((), 1), -step)] = None
+            if end is not None:
+                least[Bound(_minus(high, end).plus((), 1), -step)] = None
             most[Bound(low.plus((), 1), -step)] = None
         else:
             within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
     return Cut(tuple(least), tuple(most), tuple(within), *bodies)
+
+
+def _past(program: Program, condition: Within) -> Affine | None:
+    """One past the dimension of a condition, if it has one."""
+    if condition.size is None:
+        return None
+    extent = program.sizes[condition.size].fixed
+    return Affine((), 0, sizes=((1, condition.size),)) if extent is None else Affine((), extent)
 
 
 def _end(index: Affine, variable: int, reach: Mapping[int, int], sign: int) -> Affine:

@@ -234,14 +234,16 @@ class Loops:
             place = Place(
                 None, self.storage.whole(read.value), tuple((d, None) for d in range(rank))
             )
+        element: Scalar
         if place.local is not None:
-            return Local(place.local, dtype)
-        assert place.buffer is not None
-        load = Load(place.buffer, self._at(frame, place, read.index), dtype)
+            element = Local(place.local, dtype)
+        else:
+            assert place.buffer is not None
+            element = Load(place.buffer, self._at(frame, place, read.index), dtype)
         guards = read.guards
         if guards and place.copy:  # a copy has 0 outside the dimensions
             held = inside(read.index, self.shaped.tensors[read.value].dims)
             guards = tuple(guard for guard in guards if guard not in held)
         if not guards:
-            return load
-        return Select(self._guarded(frame, guards), load, Constant(0, dtype), dtype)
+            return element
+        return Select(self._guarded(frame, guards), element, Constant(0, dtype), dtype)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 
 from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, counted, visible
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.notation.arity import shared_wires
@@ -350,6 +350,7 @@ def _assignment(
             len(axes) > len(node.output.indices),
             tuple(index.span for index in pattern.indices),
             pattern.span,
+            tuple(within for guard in pattern.guards for within in _within(guard, position)),
         )
         for slot, pattern in zip(slots, patterns, strict=True)
     )
@@ -400,6 +401,25 @@ def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
         case syntax.Group():
             terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
             return Affine(terms, index.offset, window=True)
+
+
+def _within(guard: syntax.Guard, position: Mapping[str, int]) -> list[Within]:
+    """A guard as differences that are at least 0: ``j<i+3`` is 0 <= i - j + 2."""
+    more, less = guard.left, guard.right
+    if guard.relation in ("<", "<="):
+        more, less = less, more
+    steps: dict[int, int] = {}
+    for sign, part in ((1, more), (-1, less)):
+        for term in part.terms:
+            axis = position[term.axis.letter]
+            steps[axis] = steps.get(axis, 0) + sign * term.coefficient
+    offset = more.offset - less.offset - (guard.relation in ("<", ">"))
+    terms = tuple((c, axis) for axis, c in steps.items() if c)
+    difference = Within(Affine(terms, offset, window=True), None)
+    if guard.relation != "==":
+        return [difference]
+    opposite = Affine(tuple((-c, axis) for c, axis in terms), -offset, window=True)
+    return [difference, Within(opposite, None)]
 
 
 def _scalar(symbol: str, arity: int) -> Scalar:

@@ -6,25 +6,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, ScheduleError, ShapeError, ToolError, as_object, gathered
-from ilang.core.ir.graph import Graph
+from ilang.core.diagnostic import Error, ScheduleError, ShapeError, as_object, gathered
+from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
 from ilang.icli.options import JSON, Command, Request
-from ilang.icli.programs import TEXT_NAME, defined, expressed, open_program
+from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
 
 if TYPE_CHECKING:
+    from ilang.codegen.project.checking import ScheduleCheck
     from ilang.core.passes.syntax_to_graph import Definitions
-
-Said = dict[str, object] | None
-"""How written schedules were checked; None where there are none."""
-
 
 MOST_OF_PARTS = 10_000
 """Expressions that are checked of definitions that others use, all together: what uses the rest checks them anyway."""
-MOST_RUN = 1_000
-"""Expressions of a program whose written schedule is tried out, compiled with sanitizers."""
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -41,10 +36,10 @@ def run(request: Request, screen: Screen) -> int:
             answers.append({"name": check.name, "error": as_object(error)})
             refused.append(error)
         else:
-            told = {} if said is None else {"schedule": said}
-            answers.append({"name": check.name or TEXT_NAME, "takes": line, **told})
+            told = {} if said is None else {"schedule": vars(said)}
+            answers.append({"name": check.name or UNNAMED, "takes": line, **told})
             if not screen.json:
-                screen.write(line + ("" if said is None else f"   {said['says']}") + "\n")
+                screen.write(line + ("" if said is None else f"   {said.says}") + "\n")
     if refused and not screen.json:
         screen.complain(gathered(refused))
     if screen.json:
@@ -55,11 +50,13 @@ def run(request: Request, screen: Screen) -> int:
 class _Check:
     """One definition of a program to check, or the program itself."""
 
-    def __init__(self, name: str | None, work: Callable[[], tuple[str, Said]]) -> None:
+    def __init__(
+        self, name: str | None, work: Callable[[], tuple[str, ScheduleCheck | None]]
+    ) -> None:
         self.name = name
         self.work = work
 
-    def __call__(self) -> tuple[str, Said]:
+    def __call__(self) -> tuple[str, ScheduleCheck | None]:
         """What it takes and gives in one line, and how its schedules were checked."""
         return self.work()
 
@@ -87,57 +84,22 @@ def _checks(program: Tree | Module) -> Iterator[_Check]:
         yield _Check(name, partial(_definition, program, name, definitions, is_part))
 
 
-def _left_out(line: str) -> tuple[str, Said]:
+def _left_out(line: str) -> tuple[str, ScheduleCheck | None]:
     return line, None
 
 
 def _definition(
     module: Module, name: str, definitions: Definitions, is_part: bool
-) -> tuple[str, Said]:
+) -> tuple[str, ScheduleCheck | None]:
     return _checked(defined(module, name, definitions).graph, is_part)
 
 
-def _checked(graph: Graph, is_part: bool) -> tuple[str, Said]:
+def _checked(graph: Graph, is_part: bool) -> tuple[str, ScheduleCheck | None]:
     """A component in one line, and how its schedules were checked."""
+    from ilang.codegen.project.checking import check_schedules
+
     line, shaped = describe(graph, is_part)
-    return line, None if shaped is None else compared(shaped)
-
-
-def compared(shaped: Shaped) -> Said:
-    """How the written schedules of a program were checked; None where it has none.
-
-    Without a C compiler they are checked to be legal, no more.
-    """
-    from ilang.core.ir.shaped import Assignment
-
-    if not has_schedules(shaped):
-        return None
-    size = sum(isinstance(node, Assignment) for node in shaped.nodes)
-    if MOST_RUN < size:
-        says = f"schedule legal; not run: {size:,} expressions, more than {MOST_RUN:,}"
-        return {"runs": 0, "sanitized": False, "says": says}
-    from ilang.codegen.project.comparison import compare
-
-    try:
-        found = compare(shaped)
-    except ToolError as error:
-        if error.code != "E0901":
-            raise
-        return {"runs": 0, "sanitized": False, "says": "schedule legal; not run: no C compiler"}
-    if not found.runs:
-        says = "schedule legal; not run: too large"
-    else:
-        checks = ", with sanitizers" if found.sanitized else ""
-        count = f"{found.runs} set{'s' if found.runs > 1 else ''} of extents"
-        says = f"schedule legal; right at {count}{checks}"
-    return {"runs": found.runs, "sanitized": found.sanitized, "says": says}
-
-
-def has_schedules(shaped: Shaped) -> bool:
-    """Whether a schedule is written anywhere in a program: else there is none to check."""
-    from ilang.core.ir.shaped import Assignment
-
-    return any(isinstance(node, Assignment) and node.schedule for node in shaped.nodes)
+    return line, None if shaped is None else check_schedules(shaped)
 
 
 def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
@@ -145,8 +107,9 @@ def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
 
     A part of others may be of any rank, and its schedule legal only inside its users: they decide.
     """
+    from ilang.codegen.project.checking import has_schedules
+    from ilang.core.explain.page import signature
     from ilang.core.pipeline import infer, lower
-    from ilang.icli.plain import signature
 
     try:
         shaped = infer(graph)

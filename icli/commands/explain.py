@@ -68,16 +68,16 @@ def _page(graph: Graph, shapes: Shapes, stage: str | None, verbose: bool) -> str
 
 def _title(graph: Graph, shapes: Shapes) -> str:
     """The line above one of several pages."""
+    from ilang.core.explain.page import signature
     from ilang.core.pipeline import infer
-    from ilang.icli.plain import signature
 
     return signature(infer(graph, shapes=shapes))
 
 
 def _object(graph: Graph, shapes: Shapes, stage: str | None) -> dict[str, object]:
     """The answer for one component as a JSON-ready object."""
+    from ilang.core.explain.page import as_data
     from ilang.core.pipeline import explain
-    from ilang.icli.plain import as_data
 
     if stage is not None:
         return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage)}
@@ -92,7 +92,7 @@ def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
 
     refuse_cuda(stage)
     if stage == "schedule":
-        from ilang.icli.plain import schedule_text
+        from ilang.core.explain.page import schedule_text
 
         return schedule_text(pipeline.explain(graph, shapes).schedule)
     if stage in STAGES:

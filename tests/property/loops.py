@@ -28,6 +28,7 @@ from tests.property.programs import (
     Number,
     Program,
     axis_extents,
+    holds,
     index_of,
     operand_type,
 )
@@ -86,7 +87,13 @@ def _expression(
     for point in itertools.product(*(range(extents[letter]) for letter in letters)):
         where = dict(zip(letters, point, strict=True))
         operands = [
-            tables[read].get(at) for at, read in zip(_indices(node, where), node.reads, strict=True)
+            tables[read].get(at) if holds(guard, where) else None
+            for at, read, guard in zip(
+                _indices(node, where),
+                node.reads,
+                node.guards or ("",) * len(node.reads),
+                strict=True,
+            )
         ]
         if None in operands and node.reduces():
             continue

@@ -28,6 +28,7 @@ from tests.property.programs import (
     Number,
     Program,
     axis_extents,
+    holds,
     index_of,
     operand_type,
 )
@@ -113,6 +114,14 @@ def _expression(
         laid_out(known, pattern, letters)
         for known, pattern in zip(given, node.patterns, strict=True)
     ]
+    if node.guards:
+        outside = identity(node.op or "+", met) if node.reduces() else 0
+        extents = axis_extents(node, [values[read].value.shape for read in node.reads])
+        assert extents is not None
+        operands = [
+            guarded(known, guard, {letter: extents[letter] for letter in letters}, outside)
+            for known, guard in zip(operands, node.guards, strict=True)
+        ]
     if node.reduces():
         return _reduction(node, operands[0], met, letters)
     if node.op in LOGIC or node.op == "!!":
@@ -174,6 +183,20 @@ def gathered(node: Expression, given: Sequence[Known], outside: float) -> Known:
         return replace(known, value=value)
     error = np.zeros(shape)
     error[inside] = known.error[chosen]
+    return replace(known, value=value, error=error)
+
+
+def guarded(known: Known, guards: str, extents: dict[str, int], outside: float) -> Known:
+    """An operand along all axes, ``outside`` where a guard does not hold."""
+    if not guards:
+        return known
+    grid = np.meshgrid(*map(np.arange, extents.values()), indexing="ij", sparse=True)
+    inside = np.broadcast_to(
+        holds(guards, dict(zip(extents, grid, strict=True)), np.asarray(True)),
+        tuple(extents.values()),
+    )
+    value = np.where(inside, known.value, known.value.dtype.type(outside))
+    error = None if known.error is None else np.where(inside, known.error, 0.0)
     return replace(known, value=value, error=error)
 
 

@@ -10,11 +10,13 @@ number per class.
 
 from __future__ import annotations
 
+import operator
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
@@ -60,7 +62,7 @@ class Expression:
     """An index expression: an operator ("" where none is written), a pattern a read, the output's letters.
 
     ``left`` is there where the first read has affine or fixed indices: an index per dimension, as written. Its pattern
-    then holds their letters in order.
+    then holds their letters in order. ``guards`` has the guards of each operand as written, "" for none.
     """
 
     op: str
@@ -69,6 +71,7 @@ class Expression:
     reads: tuple[int, ...]
     schedule: str = ""
     left: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
 
     def letters(self) -> str:
         """Every letter once: those of the output first."""
@@ -208,6 +211,25 @@ def index_of(text: str) -> Index:
 
 
 TERM = re.compile(r"([+-]?)(?:(\d*)([a-z])(?::(\d+))?|(\d+))")
+
+
+def holds(guards: str, where: Mapping[str, Any], start: Any = True) -> Any:
+    """Whether the guards of an operand hold where its axes are: numbers, or arrays over all of them."""
+    for guard in guards.split(",") if guards else ():
+        relation = next(c for c in ("<=", ">=", "==", "<", ">") if c in guard)
+        one, other = (index_of(text) for text in guard.split(relation))
+        sides = [sum(c * where[x] for c, x, _ in side.terms) + side.offset for side in (one, other)]
+        start = start & RELATIONS[relation](*sides)
+    return start
+
+
+RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
 
 
 def is_plain(text: str) -> bool:
@@ -411,6 +433,7 @@ class Taste:
     diagonals: float
     permutes: float
     motifs: tuple[str, ...]
+    guards: float = 0.0
 
 
 MOTIFS = (
@@ -436,6 +459,7 @@ def draw_taste(rng: random.Random) -> Taste:
         rng.choice((0.0, 0.05, 0.2)),
         rng.choice((0.1, 0.5, 0.9)),
         motifs,
+        rng.choice((0.0, 0.0, 0.2)),
     )
 
 
@@ -553,9 +577,28 @@ class _Maker:
         self, op: str, patterns: Sequence[str], output: str, reads: Sequence[int]
     ) -> int:
         node = Expression(op, tuple(patterns), output, tuple(reads))
+        if self.rng.random() < self.taste.guards:
+            node = replace(node, guards=tuple(map(self.guard, patterns, [node] * len(patterns))))
         if self.rng.random() < self.taste.schedules:
             node = replace(node, schedule=draw_schedule(node, self.rng))
         return self.add(node)
+
+    def guard(self, pattern: str, node: Expression) -> str:
+        """Guards of an operand: comparisons of one or two axes of its expression; mostly none of a second operand."""
+        rng, letters = self.rng, node.letters()
+        if not pattern or (pattern != node.patterns[0] and rng.random() < 0.7):
+            return ""
+        written = []
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            one, other = rng.choice(pattern), rng.choice((*letters, str(rng.randint(0, 4))))
+            step, offset = (
+                rng.choice(("", "", "", "2", "-")),
+                rng.choice(("", "", "+1", "-2", "+3")),
+            )
+            relation = rng.choice(("<=", "<=", "<", ">=", ">", "=="))
+            sides = (f"{step}{one}{offset}", other)
+            written.append(relation.join(sides if rng.random() < 0.5 else sides[::-1]))
+        return ",".join(written)
 
     # Single expressions
 

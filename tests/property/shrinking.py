@@ -130,11 +130,14 @@ def _simpler(node: Expression) -> Iterator[Node]:
     """Expressions that say less: no schedule, letters in alphabetical order."""
     if node.schedule:
         yield replace(node, schedule="")
+    if node.guards:
+        yield replace(node, guards=())
     names = {letter: "ijklmnopqr"[at] for at, letter in enumerate(node.letters())}
     patterns = tuple("".join(names[c] for c in pattern) for pattern in node.patterns)
     left = tuple("".join(names.get(c, c) for c in text) for text in node.left)
     output = "".join(names[c] for c in node.output)
-    renamed = replace(node, patterns=patterns, output=output, left=left)
+    guards = tuple("".join(names.get(c, c) for c in text) for text in node.guards)
+    renamed = replace(node, patterns=patterns, output=output, left=left, guards=guards)
     if renamed != node and not node.schedule:
         yield renamed
 

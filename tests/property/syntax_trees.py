@@ -9,8 +9,10 @@ from ilang.core.ir.syntax import (
     Expression,
     Fixed,
     Group,
+    Guard,
     Identity,
     Index,
+    Linear,
     LoopPart,
     LoopRole,
     Name,
@@ -25,6 +27,7 @@ from ilang.core.ir.syntax import (
     Term,
     Tree,
 )
+from ilang.core.notation.index import RELATIONS
 from ilang.core.ops import OPS
 from ilang.core.source import Source, Span
 
@@ -99,7 +102,18 @@ def _read(random: Random, letters: list[str]) -> Pattern:
     while random.random() < 0.25:
         position = Fixed(random.choice((0, 0, 1, 32)), NOWHERE)
         indices.insert(random.randint(0, len(indices)), position)
-    return Pattern(tuple(indices), NOWHERE)
+    guards = []
+    while letters and random.random() < 0.15:
+        relation = random.choice(RELATIONS)
+        guards.append(Guard(_linear(random, letters), relation, _linear(random, letters), NOWHERE))
+    return Pattern(tuple(indices), NOWHERE, tuple(guards))
+
+
+def _linear(random: Random, letters: list[str]) -> Linear:
+    """One side of a guard."""
+    chosen = random.sample(sorted(set(letters)), random.randint(0, min(2, len(set(letters)))))
+    terms = [Term(random.choice((1, 2, -1)), Axis(c, NOWHERE), None) for c in chosen]
+    return Linear(tuple(terms), random.choice((0, 0, 1, -2)), NOWHERE)
 
 
 def _schedule(random: Random, e: Expression) -> Schedule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,9 @@ def test_programs_are_those_of_their_seed() -> None:
     assert trial.draw(7).written != trial.draw(8).written
 
 
+RELATION = re.compile("[<>=]+")
+
+
 def test_programs_use_the_whole_language() -> None:
     """Operators, types, sharing, diagonals, combinators: what the generator is there for does occur."""
     trials = [trial.draw(seed) for seed in range(400)]
@@ -121,6 +125,11 @@ def test_programs_use_the_whole_language() -> None:
     assert {e.op for e in expressions} >= {*programs.COMPARISONS, *programs.LOGIC, "!!", ""}
     assert {e.op for e in expressions if e.reduces()} == {"", *programs.REDUCIBLE}
     assert {len(e.reads) for e in expressions} == {1, 2}
+    guarded = [e for e in expressions if any(e.guards)]
+    assert {e.reduces() for e in guarded} == {True, False}
+    assert {relation for e in guarded for relation in RELATION.findall("".join(e.guards))} == {
+        *programs.RELATIONS
+    }
     affine = [e for e in expressions if e.left]
     assert {e.reduces() for e in affine} == {True, False}
     assert {len(e.reads) for e in affine} == {1, 2}

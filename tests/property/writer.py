@@ -51,6 +51,10 @@ def spelled(node: Expression, rng: random.Random, plain: bool) -> str:
     words = [
         pattern or "." for pattern in ("".join(node.left) or node.patterns[0], *node.patterns[1:])
     ]
+    words = [
+        f"{word}[{guard}]" if guard else word
+        for word, guard in zip(words, node.guards or ("",) * len(words), strict=True)
+    ]
     form = f"{node.op}{blank}{words[0]}"
     if len(words) == 2:
         form = f"{words[0]}{blank}{node.op}{blank}{words[1]}"

@@ -1,12 +1,14 @@
 """Calls of solved tensor programs: arrays in order and by name, what is kept between calls, every refusal."""
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang import Error, tensor
+from ilang import Error, i, tensor
 from ilang.codegen.runtime import routine
 from ilang.core import pipeline
 
@@ -112,6 +114,29 @@ def test_refusals() -> None:
     assert code(f, x, threads=0) == "E0711"
     assert code(f, x, out=np.empty((4, 4), np.float32)) == "E0707"
     assert code(f, x, out=x.reshape(2, 4)) == "E0707"
+
+
+def test_pages(tmp_path: Path) -> None:
+    _, f = layer()
+    page = str(f.explain())
+    assert page.startswith("w    3×2")
+    assert "1  w @ x " in page
+    assert page.endswith("no intermediate storage\n")
+    assert str(f.check()) == "tensor(w[3,2], x[4,2], b[3]) -> [4,3]"
+    written = f.build(tmp_path, "layer")
+    assert [path.name for path in written][:2] == ["layer.h", "layer.c"]
+    done = subprocess.run(["make", "-s", "test"], cwd=tmp_path, capture_output=True, check=True)
+    assert b"tests passed" in done.stdout
+
+
+def test_pages_of_components(tmp_path: Path) -> None:
+    f = i("ik*kj~ijk >> +ijk~ij")
+    assert "in0  3×4  i k  f32" in str(f.explain((3, 4), (4, 5)))
+    assert f.explain(verbose=True).story
+    assert str(f.check()) == "(in0[i,k], in1[k,j]) -> [i,j]"
+    scheduled = str(i("+ij~i | i:4 | i j i'").check())
+    assert scheduled.startswith("(in0[i,j]) -> [i]   schedule legal; right at ")
+    assert f.build(tmp_path, "product", {"in0": (3, 4)})[0] == tmp_path / "product.h"
 
 
 def test_text() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ilang.codegen.project import comparison
+from ilang.codegen.project.checking import check_schedules
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError, InternalError, ToolError
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
-from ilang.icli.commands.check import compared
 from tests.property.test_fuzz import needs_compiler
 from tests.unit.icli.front import i
 
@@ -34,21 +34,21 @@ def broken_compiler(*_: object) -> bool:
 
 def test_what_has_no_schedule_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "build_program", broken_compiler)
-    assert compared(shaped("-i~i")) is None
+    assert check_schedules(shaped("-i~i")) is None
 
 
 def test_without_a_compiler_only_legality_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "build_program", no_compiler)
-    found = compared(shaped(TEXT))
+    found = check_schedules(shaped(TEXT))
     assert found is not None
-    assert found["runs"] == 0
-    assert "not run" in str(found["says"])
+    assert found.runs == 0
+    assert "not run" in str(found.says)
 
 
 def test_a_compiler_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "build_program", broken_compiler)
     with pytest.raises(ToolError, match="E0903"):
-        compared(shaped(TEXT))
+        check_schedules(shaped(TEXT))
 
 
 @needs_compiler
@@ -59,7 +59,7 @@ def test_code_that_computes_something_else_is_found(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(comparison, "lower", wrong)
     with pytest.raises(InternalError, match="E9905") as caught:
-        compared(shaped(TEXT))
+        check_schedules(shaped(TEXT))
     assert "expected" in caught.value.message
 
 
@@ -76,7 +76,7 @@ def test_memory_that_ran_out_is_no_fault_of_the_compiler(
     monkeypatch.setattr(comparison, "build_program", build)
     monkeypatch.setattr(comparison, "_trouble", lambda _folder: said)
     with pytest.raises(DataError) as caught:
-        compared(shaped(TEXT))
+        check_schedules(shaped(TEXT))
     assert tried == [True, False], "once more without sanitizers, which take memory of their own"
     assert (caught.value.code, caught.value.status) == ("E0713", 1)
     assert re.search(

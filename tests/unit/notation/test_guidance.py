@@ -131,7 +131,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('"+ij~i"', "E0113", '`i("+ij~i")`'),
     ("IJ~I", "E0103", "lower-case"),
     ("i j~i", "E0105", "without blanks"),
-    ("x[0]", "E0102", "plain letters"),
+    ("x[0]", "E0117", "plain letters"),
     ("not i~i", "E0105", "`!!i~i`"),
 ]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.explanation import Cost, Explanation, Projection, ScheduleRow, StepRow, TensorRow
+from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
 from ilang.core.listing import size_text
-from ilang.icli.programs import TEXT_NAME
-from ilang.icli.shapes import extents_text
 
 GAP = "  "
 PROJECTION_NOTE = "the dimension of each tensor that an axis walks"
@@ -70,6 +69,11 @@ def _projection_rows(projection: Projection, first: bool) -> list[tuple[str, ...
     ]
 
 
+def extents_text(extents: Sequence[str]) -> str:
+    """Extents, numbers or names, as tables show them."""
+    return "×".join(extents) or "."
+
+
 def story_rows(explanation: Explanation) -> list[tuple[str, str]]:
     """What was inferred, and why."""
     return [(row.subject, row.says) for row in explanation.story]
@@ -98,7 +102,7 @@ def signature(shaped: Shaped) -> str:
         takes.append(f"{shaped.tensors[value].name}{': ' if dtype else ''}{dtype}{dims}")
     gives = ["".join(_type(shaped, value)) for value in shaped.outputs]
     result = gives[0] if len(gives) == 1 else f"({', '.join(gives)})"
-    name = "" if shaped.name == TEXT_NAME else shaped.name
+    name = "" if shaped.name == UNNAMED else shaped.name
     return f"{name}({', '.join(takes)}) -> {result}"
 
 

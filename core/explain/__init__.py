@@ -1,0 +1,1 @@
+"""What is told of a program, as data and as text."""

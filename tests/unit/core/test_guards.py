@@ -1,0 +1,77 @@
+"""Guards: conditions on axes, of what is read and of what an iteration adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang import Error, i
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((5, 7)).astype(np.float32)
+W = RNG.standard_normal((7, 6)).astype(np.float32)
+ROW, COLUMN = np.indices(X.shape)
+LOWER = COLUMN <= ROW
+SOFTMAX = "(I & >ij[j<=i]~i) >> ij-i~ij >> ^ij~ij >> (I & +ij[j<=i]~i) >> ij[j<=i]/i~ij"
+
+
+def softmax() -> Array:
+    raised = np.where(LOWER, np.exp(X - np.where(LOWER, X, -np.inf).max(1, keepdims=True)), 0)
+    return np.asarray(raised / raised.sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+@pytest.mark.parametrize(
+    ("text", "arrays", "wanted"),
+    [
+        ("ij[j<=i]~ij", [X], np.where(LOWER, X, 0)),
+        ("^ij[j<=i,i<=j+1]~ji", [X], np.exp(np.where(LOWER & (ROW <= COLUMN + 1), X, 0)).T),
+        ("+ij[j<=i]~i", [X], np.where(LOWER, X, 0).sum(1)),
+        (">ij[j<i]~i", [X], np.where(COLUMN < ROW, X, -np.inf).max(1)),
+        ("+ij[2i<j+3]~j", [X], np.where(2 * ROW < COLUMN + 3, X, 0).sum(0)),
+        (">ij[j<=i]~. | j:4 | j i j'", [X], np.where(LOWER, X, -np.inf).max()),
+        ("+ij[i==3]~j", [X], X[3]),
+        ("ij[j<=i]*jk~ijk >> +ijk~ik", [X, W], np.where(LOWER, X, 0) @ W),
+        ("-ij~ij >> ij[j<=i]*jk~ijk || i j k 0 >> +ijk~ik || i j k 0", [X, W], -np.where(LOWER, X, 0) @ W),
+        (SOFTMAX, [X], softmax()),
+        (f"{SOFTMAX} >> ij*jk~ijk >> +ijk~ik", [X, W], softmax() @ W),
+    ],
+)  # fmt: skip
+def test_values(target: str, text: str, arrays: list[Array], wanted: Any) -> None:
+    result = i(text)(*arrays, target=target)
+    np.testing.assert_allclose(result, np.asarray(wanted), rtol=2e-6, atol=2e-6)
+
+
+def test_loops() -> None:
+    """An element that does not count is 0; an iteration that does not is skipped."""
+    assert "out[i,j] = (in0[i,j] if 0 <= i-j else 0)" in i("ij[j<=i]~ij").loops()
+    assert "if 0 <= i-j-1\n      acc = max(acc, in0[i,j])" in i(">ij[j<i]~i").loops()
+
+
+def test_bool_and_integers() -> None:
+    ones = np.ones((3, 3), np.bool_)
+    assert i("ij[j<i]~ij")(ones).tolist() == np.tri(3, 3, -1, dtype=np.bool_).tolist()
+    assert i("&&ij[i<0]~.")(ones).item() is True
+    assert i(">i[i<0]~.")(np.ones(3, np.int32)).item() == np.iinfo(np.int32).min
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("ij[j<=k]~ij", "E0208"),
+        (".[i<1]*i~i", "E0208"),
+        ("ij[j]~ij", "E0117"),
+        ("ij[j<=i~ij", "E0117"),
+        ("ij[j:3<=i]~ij", "E0117"),
+        ("ij~ij[j<=i]", "E0109"),
+    ],
+)
+def test_refusals(text: str, code: str) -> None:
+    with pytest.raises(Error) as caught:
+        i(text)
+    assert caught.value.code == code
+    assert caught.value.span is not None
