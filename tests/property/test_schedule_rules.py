@@ -82,7 +82,7 @@ def test_two_candidates_are_refused(monkeypatch: Patch) -> None:
     """Rule 1."""
     text = "(I & +ij~. || i j) >> ii+.~i || i 1"
     assert refused(text) == "E0322"
-    monkeypatch.setattr(fuse, "_nearest", lambda _: -1)
+    monkeypatch.setattr(fuse.Provenance, "nearest", lambda *_: -1)
     lowered(text)
 
 
