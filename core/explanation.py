@@ -19,7 +19,6 @@ from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.passes.assembly import START
 from ilang.core.passes.rewriting import walked_index
-from ilang.core.passes.storage import MOST_BLOCKS
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 from ilang.core.story import StoryRow, rows_text, tell
@@ -370,6 +369,7 @@ class _Total:
 
     def __init__(self, program: Program) -> None:
         self.sizes = program.sizes
+        self.most_blocks = program.machine.threads.most_blocks
         self.parts = {p.size: p for p in program.parts if not isinstance(p, Blocks)}
         self.blocks = {p.size for p in program.parts if isinstance(p, Blocks)}
         self.number = 0
@@ -383,7 +383,7 @@ class _Total:
             if number in self.parts:
                 names.append(self._spelled(self.parts[number]))
             elif number in self.blocks:
-                factor *= MOST_BLOCKS
+                factor *= self.most_blocks
             elif size.fixed is None:
                 names.append(size.name)
             else:

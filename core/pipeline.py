@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import ScheduleError
+from ilang.core.machine import CPU, Kind, Machine
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
@@ -52,15 +53,16 @@ __all__ = [
 class Step:
     """One step of the pipeline.
 
-    ``module`` takes it, from one IR to the next; ``run`` does, ``verify`` checks the result, and ``show`` gives it as
-    text, under the name ``stage``, which no other step has.
+    ``module`` takes it, from one IR to the next; ``run`` does, for a machine, which the steps before schedules do not
+    ask about; ``verify`` checks the result, and ``show`` gives it as text, under the name ``stage``, which no other
+    step of a machine has.
     """
 
     module: str
     takes: str
     gives: str
     says: str
-    run: Callable[[Any], Any]
+    run: Callable[[Any, Machine], Any]
     verify: Callable[[Any], None] | None
     stage: str
     show: Callable[[Any], str]
@@ -73,6 +75,12 @@ def _later(module: str, name: str) -> Callable[[Any], Any]:
         return getattr(importlib.import_module(f"ilang.core.{module}"), name)(value)
 
     return call
+
+
+def _pass(module: str, name: str) -> Callable[[Any, Machine], Any]:
+    """A function that takes one value, in which the machine is said where it matters."""
+    call = _later(module, name)
+    return lambda value, _: call(value)
 
 
 graph_text: Callable[[Graph], str] = _later("listing", "graph_text")
@@ -164,13 +172,13 @@ def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[
     return shaped
 
 
-def lower(shaped: Shaped) -> Program:
-    """The kernels of a shaped program.
+def lower(shaped: Shaped, machine: Machine = CPU) -> Program:
+    """The kernels of a shaped program for a machine.
 
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
-    program: Program = _last(_below(shaped))
+    program: Program = _last(_below(shaped, machine))
     return program
 
 
@@ -183,7 +191,7 @@ def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | Non
         return shapes_text(shaped)
     if stage == FINAL:
         return loops_text(lower(shaped))
-    return next(step.show(value) for step, value in _below(shaped) if step.stage == stage)
+    return next(step.show(value) for step, value in _below(shaped, CPU) if step.stage == stage)
 
 
 def explain(
@@ -208,37 +216,37 @@ def landings(text: str) -> dict[str, str]:
     """What each step makes of a program text, by stage: what golden files show."""
     value: Any = text
     shown = {}
-    for step in STEPS[:_SHAPED]:
-        value = _taken(step, value)
+    for step in FRONT:
+        value = _taken(step, value, CPU)
         shown[step.stage] = step.show(value)
-    for step, lowered in _below(value):
+    for step, lowered in _below(value, CPU):
         shown[step.stage] = step.show(lowered)
     return shown
 
 
-def _below(shaped: Shaped) -> Iterator[tuple[Step, Any]]:
-    """Every step from a shaped program to its kernels, with what it gives.
+def _below(shaped: Shaped, machine: Machine) -> Iterator[tuple[Step, Any]]:
+    """Every step from a shaped program to its kernels for a machine, with what it gives.
 
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
     try:
-        yield from _steps(shaped)
+        yield from _steps(shaped, machine)
     except ScheduleError as error:
         from ilang.core.schedule.advice import advised
 
-        raise advised(shaped, error, _lowered) from None
+        raise advised(shaped, error, lambda other: _lowered(other, machine)) from None
 
 
-def _steps(shaped: Shaped) -> Iterator[tuple[Step, Any]]:
+def _steps(shaped: Shaped, machine: Machine) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
-    for step in STEPS[_SHAPED:]:
-        value = _taken(step, value)
+    for step in (*LOWERING, *PASSES[machine.kind]):
+        value = _taken(step, value, machine)
         yield step, value
 
 
-def _lowered(shaped: Shaped) -> Program:
-    program: Program = _last(_steps(shaped))
+def _lowered(shaped: Shaped, machine: Machine = CPU) -> Program:
+    program: Program = _last(_steps(shaped, machine))
     return program
 
 
@@ -250,9 +258,9 @@ def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
     return value
 
 
-def _taken(step: Step, value: Any) -> Any:
-    """What a step gives, verified."""
-    value = step.run(value)
+def _taken(step: Step, value: Any, machine: Machine) -> Any:
+    """What a step gives for a machine, verified."""
+    value = step.run(value, machine)
     if step.verify is not None:
         step.verify(value)
     return value
@@ -265,13 +273,19 @@ def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return fit_shaped(shaped, shapes)
 
 
-STEPS = (
+def _scheduled(shaped: Shaped, machine: Machine) -> Any:
+    from ilang.core.passes.shaped_to_nest import shaped_to_nest
+
+    return shaped_to_nest(shaped, machine)
+
+
+FRONT = (
     Step(
         "core/notation",
         "text",
         "core/ir/syntax.py",
         "text as written, every node with its span",
-        text_component,
+        lambda text, _: text_component(text),
         None,
         "syntax",
         _later("notation.printer", "print_tree"),
@@ -281,7 +295,7 @@ STEPS = (
         "syntax",
         "core/ir/graph.py",
         "combinators wired away",
-        lambda tree: graph_of(tree, "program"),
+        lambda tree, _: graph_of(tree, "program"),
         None,
         "graph",
         graph_text,
@@ -291,17 +305,21 @@ STEPS = (
         "graph",
         "core/ir/shaped.py",
         "ranks, extents, element types",
-        _later("passes.graph_to_shaped", "graph_to_shaped"),
+        _pass("passes.graph_to_shaped", "graph_to_shaped"),
         _later("check.shaped", "verify"),
         "shapes",
         shapes_text,
     ),
+)
+"""From text to what is shaped: the same for every machine."""
+
+LOWERING = (
     Step(
         "core/passes/shaped_to_nest.py",
         "shaped",
         "core/ir/nest.py",
         "a loop nest per assignment",
-        _later("passes.shaped_to_nest", "shaped_to_nest"),
+        _scheduled,
         _later("check.nest", "verify"),
         "nests",
         _later("listing", "nest_text"),
@@ -311,17 +329,21 @@ STEPS = (
         "nest",
         "core/ir/kernel.py",
         "staged, folded, loops",
-        _later("passes.nest_to_kernel", "nest_to_kernel"),
+        _pass("passes.nest_to_kernel", "nest_to_kernel"),
         _later("check.kernel", "verify"),
         "lowered",
         loops_text,
     ),
+)
+"""From what is shaped to loops, by schedules that are chosen for a machine."""
+
+CPU_PASSES = (
     Step(
         "core/passes/kernel_to_merged.py",
         "kernel",
         "core/ir/kernel.py",
         "loops over the same elements merged",
-        _later("passes.kernel_to_merged", "kernel_to_merged"),
+        _pass("passes.kernel_to_merged", "kernel_to_merged"),
         _later("check.kernel", "verify"),
         "merged",
         loops_text,
@@ -331,7 +353,7 @@ STEPS = (
         "kernel",
         "core/ir/kernel.py",
         "lanes of reductions",
-        _later("passes.kernel_to_lanes", "kernel_to_lanes"),
+        _pass("passes.kernel_to_lanes", "kernel_to_lanes"),
         _later("check.kernel", "verify"),
         "lanes",
         loops_text,
@@ -341,7 +363,7 @@ STEPS = (
         "kernel",
         "core/ir/kernel.py",
         "copies that transpose",
-        _later("passes.cpu.transposes", "kernel_to_transposes"),
+        _pass("passes.cpu.transposes", "kernel_to_transposes"),
         _later("check.kernel", "verify"),
         "transposes",
         loops_text,
@@ -351,15 +373,18 @@ STEPS = (
         "kernel",
         "core/ir/kernel.py",
         "loops that threads share",
-        _later("passes.kernel_to_threads", "kernel_to_threads"),
+        _pass("passes.kernel_to_threads", "kernel_to_threads"),
         _later("check.kernel", "verify"),
         "threads",
         loops_text,
     ),
 )
-"""Text to kernels; ``codegen/targets`` takes it from there."""
+"""What a processor makes of loops: vectors, threads, copies."""
 
-_SHAPED = 3
+PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES}
+"""What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
+
+STEPS = (*FRONT, *LOWERING, *CPU_PASSES)
 FINAL = "loops"
 """The stage that is what the last step gives, whichever that is."""
 STAGES = (*(step.stage for step in STEPS[1:]), FINAL)

@@ -11,7 +11,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.shaped import Derivation
-from ilang.core.passes.storage import BLOCK_WORK, MOST_BLOCKS
+from ilang.core.machine import CPU
 
 STATUS = {
     0: "done",
@@ -22,13 +22,8 @@ STATUS = {
 }
 """What a generated function returns."""
 
-MOST_THREADS = 64
-"""Threads of a parallel loop at most: each has its own part of the scratch storage."""
-MOST_SCRATCH = 64 << 20
-"""Bytes of scratch storage beyond which there is room for one thread only."""
-ENOUGH = 65536
-"""Work that is worth several threads, in elements that one thread adds: some microseconds."""
-
+MOST_THREADS, ENOUGH = CPU.threads.most, CPU.threads.enough_work
+MOST_BLOCKS, BLOCK_WORK = CPU.threads.most_blocks, CPU.threads.block_work
 WIDEST = 100
 
 
@@ -266,7 +261,7 @@ ENTRY_HELPERS = tuple(
 #else
 #define MOST_THREADS 1
 #endif
-#define MOST_SCRATCH ((size_t){MOST_SCRATCH >> 20} << 20)
+#define MOST_SCRATCH ((size_t){CPU.threads.scratch_bytes >> 20} << 20)
 
 /* how many threads have so many bytes of scratch storage each */
 static inline int scratches(size_t scratch_bytes)

@@ -23,6 +23,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Size
+from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 
 
@@ -203,7 +204,7 @@ class Kernel:
 
 @record
 class Program:
-    """Everything a target needs: buffers (inputs and outputs by position), sizes, kernels in order."""
+    """Everything a target needs: buffers (inputs and outputs by position), sizes, kernels in order; its machine."""
 
     name: str
     sizes: tuple[Size, ...]
@@ -214,6 +215,7 @@ class Program:
     derived: tuple[Derivation, ...] = ()
     bounds: tuple[Bound, ...] = ()
     parts: tuple[Part | Window | Blocks, ...] = ()
+    machine: Machine = CPU
 
 
 def blocks_of(s: Statement) -> tuple[Block, ...]:

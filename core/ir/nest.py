@@ -20,6 +20,7 @@ from __future__ import annotations
 from math import prod
 
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import Machine
 from ilang.core.record import record
 
 
@@ -69,10 +70,11 @@ class Nest:
 
 @record
 class Scheduled:
-    """A shaped program with a nest per assignment; None for inputs."""
+    """A shaped program with a nest per assignment, for a machine; None for inputs."""
 
     shaped: Shaped
     nests: tuple[Nest | None, ...]
+    machine: Machine
 
 
 def loop_text(node: Assignment, loop: Loop) -> str:

@@ -47,11 +47,9 @@ from ilang.core.passes.rewriting import Walks, parts_of, walked, walked_index
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
-LANES = 16
-"""Partial results of a laned reduction: enough to keep four 256-bit adders of doubles busy."""
-CHUNK = 2048
-"""Terms of an f32 sum that 16 lanes take before they are added in f64: 128 each, which leaves the sum within 1e-5 of
-the exact one, relative to the sum of sizes."""
+TERMS = 128
+"""Terms of an f32 sum that a lane takes before they are added in f64: the sum stays within 1e-5 of the exact one,
+relative to the sum of sizes."""
 ANY = -1
 """Stands for the variable of any loop."""
 
@@ -65,7 +63,7 @@ def short_sizes(program: Program) -> set[int]:
     """The sizes of loops that are too short for lanes."""
     fixed = {n: size.fixed for n, size in enumerate(program.sizes) if size.fixed is not None}
     blocks = {part.size for part in program.parts if isinstance(part, Blocks)}
-    return {n for n, extent in fixed.items() if extent < LANES} | blocks
+    return {n for n, extent in fixed.items() if extent < program.machine.sum_lanes} | blocks
 
 
 def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
@@ -124,6 +122,7 @@ class _Lanes:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.chunk = TERMS * program.machine.sum_lanes
         self.short = short_sizes(program)
         self.sizes = list(program.sizes)
         self.parts = list(program.parts)
@@ -132,7 +131,7 @@ class _Lanes:
         self.chunks = {
             part.whole: part.size
             for part in reversed(program.parts)
-            if isinstance(part, Part) and part.step == CHUNK
+            if isinstance(part, Part) and part.step == self.chunk
         }
         self.buffer_names = frozenset(buffer.name for buffer in program.buffers)
         self.variables: list[str] = []
@@ -174,7 +173,7 @@ class _Lanes:
             else:
                 ahead = () if around is None else self._ahead(s, rows, n, around)
                 sums = self._sums(s, changes)
-                lanes = _lanes(changes)
+                lanes = self._lane_count(changes)
                 others = [c for c in changes if c not in sums]
                 for c in others:
                     at = defined.pop(c.variable)
@@ -221,10 +220,16 @@ class _Lanes:
         """Whether a loop walks an array, and no scratch, element by element."""
         return not self.program.buffers[load.buffer].private and _step(load.index, variable) == 1
 
+    def _lane_count(self, changes: Sequence[Change]) -> int:
+        """How many lanes a loop has: more where a step takes longer, and its order means nothing."""
+        primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
+        machine = self.program.machine
+        return machine.most_sum_lanes() if primitives <= {"max", "min"} else machine.sum_lanes
+
     def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time."""
         size = self.sizes[loop.size].fixed
-        whole = loop.rest is None or (size is not None and size <= CHUNK)
+        whole = loop.rest is None or (size is not None and size <= self.chunk)
         if not whole or loop.stretch is not None or any(isinstance(s, For) for s in loop.body):
             return ()
         return tuple(c for c in changes if _term(c) is not None)
@@ -247,19 +252,19 @@ class _Lanes:
             end.append(Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
         loop = replace(loop, body=body, lanes=lanes)
         fixed = self.sizes[loop.size].fixed
-        if fixed is not None and fixed <= CHUNK:
+        if fixed is not None and fixed <= self.chunk:
             return [*start, loop, *end]
         name = self.variables[loop.variable]
         outer, inner = loop.variable, self._fresh(self.variables, f"{name}1")
-        index = Affine(((CHUNK, outer), (1, inner)))
+        index = Affine(((self.chunk, outer), (1, inner)))
         chunk = walked(replace(loop, ahead=()), {outer: index})
         assert isinstance(chunk, For)
         ahead = _moved(loop.ahead, {outer: index})
         chunk = replace(
             chunk,
             variable=inner,
-            size=self._constant(CHUNK),
-            rest=Rest(loop.size, Affine(((CHUNK, outer),)), 1),
+            size=self._constant(self.chunk),
+            rest=Rest(loop.size, Affine(((self.chunk, outer),)), 1),
             ahead=ahead,
         )
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
@@ -284,10 +289,10 @@ class _Lanes:
             return self.chunks[whole]
         size = self.sizes[whole]
         if size.fixed is not None:
-            return self._constant(-(-size.fixed // CHUNK))
+            return self._constant(-(-size.fixed // self.chunk))
         self.chunks[whole] = len(self.sizes)
-        self.sizes.append(Size(self.names.fresh(f"{size.name}_{CHUNK}"), None, ()))
-        self.parts.append(Part(self.chunks[whole], whole, CHUNK))
+        self.sizes.append(Size(self.names.fresh(f"{size.name}_{self.chunk}"), None, ()))
+        self.parts.append(Part(self.chunks[whole], whole, self.chunk))
         return self.chunks[whole]
 
 
@@ -350,12 +355,6 @@ def _moved(loads: Sequence[Load], walks: Walks) -> tuple[Load, ...]:
     return tuple(
         replace(load, index=tuple(walked_index(i, walks) for i in load.index)) for load in loads
     )
-
-
-def _lanes(changes: Sequence[Change]) -> int:
-    """How many lanes a loop has: more where a step takes longer, and its order means nothing."""
-    primitives = {c.value.primitive for c in changes if isinstance(c.value, Apply)}
-    return 2 * LANES if primitives <= {"max", "min"} else LANES
 
 
 def _laned(loop: For, lanes: int) -> For:

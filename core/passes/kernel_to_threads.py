@@ -39,11 +39,6 @@ from ilang.core.ir.kernel import (
 from ilang.core.passes.rewriting import accesses
 from ilang.core.record import replace
 
-MOST_LEVELS = 3
-"""Marked loops around each other at most."""
-LEAST_ITERATIONS = 32768
-"""A nest that is known to have fewer iterations is not worth a mark."""
-
 
 def kernel_to_threads(program: Program) -> Program:
     """The program with its parallel loops marked."""
@@ -79,7 +74,9 @@ class _Marking:
 
     def _loop(self, loop: For, level: int, alone: bool) -> For:
         once = self.program.sizes[loop.size].fixed == 1
-        wanted = level < MOST_LEVELS and loop.role == ("p" if self.asked else "")
+        wanted = level < self.program.machine.threads.levels and loop.role == (
+            "p" if self.asked else ""
+        )
         mark = (
             wanted
             and not once
@@ -96,8 +93,9 @@ class _Marking:
         """Whether a loop may have much to do."""
         if not alone and not any(isinstance(s, (For, Tile, Transpose)) for s in loop.body):
             return False
+        least = self.program.machine.threads.least_iterations
         return any(
-            None in extents or LEAST_ITERATIONS <= prod(extent or 0 for extent in extents)
+            None in extents or least <= prod(extent or 0 for extent in extents)
             for extents in self._nests(loop)
         )
 

@@ -46,7 +46,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     """
     shaped = scheduled.shaped
     whole = whole_values(shaped, scheduled.nests)
-    storage = Storage(shaped, sorted(whole))
+    storage = Storage(shaped, sorted(whole), scheduled.machine)
     provenance = Provenance(shaped)
     kernels: list[kernel.Kernel] = []
     plans = Plans(scheduled, provenance)
@@ -65,6 +65,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         shaped.derived,
         shaped.bounds,
         tuple(storage.parted),
+        scheduled.machine,
     )
 
 

@@ -24,7 +24,7 @@ from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops
 from ilang.core.passes.scope import Block, Frame, Scope, Walk, fresh
-from ilang.core.passes.storage import BLOCK_MULTIPLE, converted, start_of
+from ilang.core.passes.storage import converted, start_of
 from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
 from ilang.core.record import replace
 
@@ -99,7 +99,7 @@ class Reductions(Loops, ABC):
             self._count(frame, body, kernel.Change(local, self._accumulated(frame, part)))
 
         assert inside.variable is not None
-        multiple = BLOCK_MULTIPLE if len(loops) == 1 else 1
+        multiple = self.storage.machine.most_sum_lanes() if len(loops) == 1 else 1
         frame.stretches[loops[0]] = kernel.Stretch(inside.variable, blocks, multiple)
         yield from self._inside(frame, inside, loops, step)
         del frame.stretches[loops[0]]

@@ -10,12 +10,13 @@ from __future__ import annotations
 from ilang.core.ir.nest import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
+from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.auto import choose
 from ilang.core.schedule.legal import check_nests
 
 
-def shaped_to_nest(shaped: Shaped) -> Scheduled:
-    """The program with a nest per assignment.
+def shaped_to_nest(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
+    """The program with a nest per assignment, chosen for a machine.
 
     Raises:
         ScheduleError: E0320 to E0322, E0325 to E0327.
@@ -23,7 +24,7 @@ def shaped_to_nest(shaped: Shaped) -> Scheduled:
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
     ]
-    scheduled = Scheduled(shaped, choose(shaped, written))
+    scheduled = Scheduled(shaped, choose(shaped, written, machine), machine)
     check_nests(scheduled)
     return scheduled
 

@@ -10,22 +10,19 @@ from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, Size
+from ilang.core.machine import Machine
 from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import replace
-
-MOST_BLOCKS, BLOCK_WORK = 64, 131072
-"""Blocks of a reduction at most, and the iterations of each at least: enough for a thread to start for."""
-BLOCK_MULTIPLE = 32
-"""Where the innermost loop is in blocks, they start at multiples of this: of the lanes of any reduction."""
 
 
 class Storage:
     """The buffers of a program: inputs and outputs first, temporaries as kernels ask for them; and its extents."""
 
-    def __init__(self, shaped: Shaped, whole: Sequence[int]) -> None:
+    def __init__(self, shaped: Shaped, whole: Sequence[int], machine: Machine) -> None:
         """For one program; the values ``whole`` will be stored whole."""
         self.shaped = shaped
+        self.machine = machine
         self.buffers: list[kernel.Buffer] = []
         self.sizes = list(shaped.sizes)
         self.parted: list[kernel.Part | kernel.Window | kernel.Blocks] = []
@@ -119,7 +116,10 @@ class Storage:
     def blocks(self, loops: Sequence[int], name: str) -> int | None:
         """The size number of the blocks of a reduction over loops of these sizes; None where there is one only."""
         extents = [self.sizes[size].fixed for size in loops]
-        if None not in extents and prod(extent or 0 for extent in extents) < BLOCK_WORK:
+        if (
+            None not in extents
+            and prod(extent or 0 for extent in extents) < self.machine.threads.block_work
+        ):
             return None
         self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
         self.parted.append(kernel.Blocks(len(self.sizes) - 1, tuple(loops)))

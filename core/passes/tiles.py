@@ -19,12 +19,6 @@ from ilang.core.passes.storage import Storage
 from ilang.core.record import record, replace
 from ilang.core.schedule.tile import MOST_TERMS
 
-MOST_ELEMENTS = 1024
-"""Elements of a tile at most: 64 vectors of sixteen floats, more than any machine has registers for."""
-
-MOST_STRANDS = 16
-"""Terms that are summed in one scalar variable before they meet an accumulator: as many loads at a time."""
-
 
 @record
 class Shape:
@@ -61,11 +55,12 @@ def tile_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) ->
     fixed = [storage.sizes[size].fixed for size in sizes]
     first = _core(loops, fixed, reduced, last)
     core, lanes = tuple(loops[first : last + 1]), tuple(loops[last + 1 :])
-    elements = prod(extent or MOST_ELEMENTS + 1 for extent in fixed[last + 1 :])
+    most = storage.machine.tiles.most_elements
+    elements = prod(extent or most + 1 for extent in fixed[last + 1 :])
     between = {nest.order.index(loop) + 1 for loop in lanes[:-1]}
     if any(loop.axis in frame.origin for loop in (*core, *lanes)):
         return None
-    if not lanes or elements > MOST_ELEMENTS or between & set(nest.sites):
+    if not lanes or elements > most or between & set(nest.sites):
         return None
     ragged = [
         x.axis for x in lanes if not storage.divides(node.sizes[x.axis], nest.factors[x.axis])
@@ -124,7 +119,7 @@ def strand_shape(frame: Frame, storage: Storage, loops: list[Loop], dtype: str) 
     first, terms = len(loops), 1
     while first > 0 and loops[first - 1].axis in reduced:
         terms *= storage.sizes[sizes[first - 1]].fixed or MOST_TERMS + 1
-        if terms > MOST_STRANDS:
+        if terms > storage.machine.tiles.unrolled_terms:
             break
         first -= 1
     start = first

@@ -27,33 +27,26 @@ from ilang.core.dtype import BYTES
 from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
+from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.roots import Kernels, readers_of
 from ilang.core.schedule.tile import Access, Factors, Tiling, blocked, tiling, transposed
 
-UNIT_STRIDE = 1.0
-WIDE_STRIDE = 8.0
-"""Cost of stepping along a dimension other than the last: a cache line a step; each further dimension adds one."""
-DEPENDENT_SUM = 0.5
-"""An innermost reduced loop is a chain of dependent additions: between equals an output loop is innermost."""
-MOVED = 4
-"""Bytes of the smallest elements that vectors transpose."""
-WRITE_WEIGHT = 1.25
-"""A strided write costs more than a strided read: the line is read first."""
 
-
-def choose(shaped: Shaped, written: Sequence[Nest | None]) -> tuple[Nest | None, ...]:
+def choose(
+    shaped: Shaped, written: Sequence[Nest | None], machine: Machine
+) -> tuple[Nest | None, ...]:
     """A nest per assignment: the written one, with the compiler's sites where its order is not; else a chosen one.
 
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
     if any(nest is not None for nest in written):
-        alone = _Choice(shaped, [None] * len(written)).run()
+        alone = _Choice(shaped, [None] * len(written), machine).run()
         if all(nest is None or _same(nest, own) for nest, own in zip(written, alone, strict=True)):
             return alone  # a printed choice, written back: what cannot have a schedule is as it was
-    return _Choice(shaped, written).run()
+    return _Choice(shaped, written, machine).run()
 
 
 def _same(written: Nest, chosen: Nest | None) -> bool:
@@ -71,8 +64,9 @@ def _same(written: Nest, chosen: Nest | None) -> bool:
 class _Choice:
     """One run: readers, the accesses each nest will make, and the nests chosen so far."""
 
-    def __init__(self, shaped: Shaped, written: Sequence[Nest | None]) -> None:
+    def __init__(self, shaped: Shaped, written: Sequence[Nest | None], machine: Machine) -> None:
         self.shaped = shaped
+        self.machine = machine
         self.written = written
         self.provenance = Provenance(shaped)
         self.all_reads, self.kept = _all_reads(shaped)
@@ -188,7 +182,7 @@ class _Choice:
             axes = self._order(value, node)
             plain = ((),) * len(axes), tuple(map(Loop, axes))
             across = self._transposed(value, node)
-            chosen = across or blocked(node, self.shaped.sizes, axes) or plain
+            chosen = across or blocked(node, self.shaped.sizes, axes, self.machine) or plain
             nest = Nest(*chosen, (None,) * len(node.reads))
             if across is not None:
                 self.across[value] = (nest.order[-2].axis, nest.order[-1].axis)
@@ -205,11 +199,12 @@ class _Choice:
     def _transposed(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
         """The splits and loops of work that runs along one axis in an operand and along another in the result."""
         reads = [access for access in self.accesses[value] if access != node.target]
+        least = self.machine.memory.transposed_bytes
         copies = isinstance(node.scalar, Operand) and not any(
-            self.inlined[read.value] or BYTES[self.shaped.tensors[read.value].dtype] < MOVED
+            self.inlined[read.value] or BYTES[self.shaped.tensors[read.value].dtype] < least
             for read in node.reads
         )
-        return transposed(node, self.shaped.sizes, reads, copies)
+        return transposed(node, self.shaped.sizes, reads, copies, self.machine)
 
     def _root(self, value: int, nest: Nest) -> None:
         """Note where the loops of a value are that has loops of its own: some may be those of another root."""
@@ -230,7 +225,7 @@ class _Choice:
             return None
         written = any(self.written[read.value] is not None for read in node.reads)
         reads = [access for access in self.accesses[value] if access != node.target]
-        return None if written else tiling(node, self.shaped.sizes, reads)
+        return None if written else tiling(node, self.shaped.sizes, reads, self.machine)
 
     def _tile_of(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
         """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
@@ -396,7 +391,7 @@ class _Choice:
         for node in self.shaped.nodes:
             accesses: dict[Access, float] = {}
             if isinstance(node, Assignment):
-                accesses[node.target] = WRITE_WEIGHT
+                accesses[node.target] = self.machine.strides.written
                 for read in dict.fromkeys(node.reads):
                     for access, weight in self._through(read, all_accesses).items():
                         accesses[access] = accesses.get(access, 0.0) + weight
@@ -411,7 +406,7 @@ class _Choice:
         renamed = mapping(made, read)
         found: dict[Access, float] = {}
         for access, weight in known[read.value].items():
-            if access != made.target or weight != WRITE_WEIGHT:
+            if access != made.target or weight != self.machine.strides.written:
                 moved = tuple(index.renamed(renamed) for index in access)
                 found[moved] = found.get(moved, 0.0) + weight
         return found
@@ -419,11 +414,13 @@ class _Choice:
     def _order(self, value: int, node: Assignment) -> tuple[int, ...]:
         """Rule 4. Ties go to the order of the output, then of the reduced axes."""
         reduced = set(node.reduced_axes())
-        cost = [DEPENDENT_SUM * (axis in reduced) for axis in range(len(node.axes))]
+        strides = self.machine.strides
+        cost = [strides.dependent_sum * (axis in reduced) for axis in range(len(node.axes))]
         for access, weight in self.accesses[value].items():
             for distance, index in enumerate(reversed(access)):
                 for coefficient, axis in index.terms:
-                    step = WIDE_STRIDE + distance if distance else UNIT_STRIDE * abs(coefficient)
+                    along = strides.unit * abs(coefficient)
+                    step = strides.wide + distance if distance else along
                     cost[axis] += weight * step
         return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))
 

@@ -21,20 +21,9 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.nest import Loop
 from ilang.core.ir.shaped import Assignment, Size
+from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 
-ROWS, LANES = 6, 64
-"""Rows and lanes of a tile: 24 vectors of sixteen floats, three quarters of what AVX-512 has registers for. Elsewhere
-the text of a target computes some of the lanes at a time."""
-VECTOR = 16
-"""Lanes that a row of a tile has a multiple of: a line of 64 bytes of f32."""
-WINDOW_ROWS, WINDOW_LANES, WINDOW_BLOCK = 8, 32, 4
-"""Rows and lanes of a tile of windows, 16 vectors, whose rows vectors transpose; and how many windows along the axis
-before the rows are copied together: what they share is copied once, and threads have something to share."""
-STRIP, TERMS = 2048, 8
-"""Accumulators of a strip, 16 KB of f64, and the terms that are summed before they meet one."""
-BLOCK = (32, 64)
-"""Elements of a transposed block, along the operand and along the result: two lines of 64 bytes, and four, of f32."""
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the
 exact one, relative to the sum of sizes."""
@@ -73,13 +62,16 @@ class Tiling:
         return self.outer[-1].axis == self.lanes
 
 
-def tiling(node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access]) -> Tiling | None:
+def tiling(
+    node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access], machine: Machine
+) -> Tiling | None:
     """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
 
     Args:
         node: an assignment.
         sizes: of the program.
         accesses: the indices, over its axes, of all that it reads.
+        machine: what the registers belong to.
     """
     reduced = node.reduced_axes()
     if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
@@ -101,11 +93,11 @@ def tiling(node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access]) 
     if not along or not rows:
         return None
     width = sizes[node.sizes[rows[-1]]].fixed
-    if _slides(accesses, lanes) and (width is None or width >= VECTOR):
-        return _windows(node, sizes, accesses, lanes, rows[-1])
+    if _slides(accesses, lanes) and (width is None or width >= machine.vector_lanes("f32")):
+        return _windows(node, sizes, accesses, lanes, rows[-1], machine)
     if _slides(accesses, rows[-1]):
-        return _windows(node, sizes, accesses, rows[-1], lanes)
-    return _tiling(node, sizes, rows[-1], lanes)
+        return _windows(node, sizes, accesses, rows[-1], lanes, machine)
+    return _tiling(node, sizes, rows[-1], lanes, machine)
 
 
 def _slides(accesses: Iterable[Access], axis: int) -> bool:
@@ -119,6 +111,7 @@ def transposed(
     sizes: Sequence[Size],
     accesses: Iterable[tuple[Affine, ...]],
     copies: bool,
+    machine: Machine,
 ) -> tuple[Factors, tuple[Loop, ...]] | None:
     """Splits and loops of work whose result runs along another axis than something that it reads.
 
@@ -130,6 +123,7 @@ def transposed(
         sizes: of the program.
         accesses: the indices, over its axes, of all that it reads.
         copies: whether it only copies what it reads.
+        machine: what the caches belong to.
     """
     outputs = node.output_axes()
     if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
@@ -143,10 +137,11 @@ def transposed(
         return None
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     rest = [Loop(axis) for axis in outputs if axis not in (other, last)]
-    factors[other] = (BLOCK[0],)
+    along, across = machine.tiles.block
+    factors[other] = (along,)
     if copies:
         return tuple(factors), (*rest, Loop(other), Loop(other, 1), Loop(last))
-    factors[last] = (BLOCK[1],)
+    factors[last] = (across,)
     return tuple(factors), (*rest, Loop(other), Loop(last), Loop(other, 1), Loop(last, 1))
 
 
@@ -156,7 +151,7 @@ def _walks(index: tuple[Affine, ...], axis: int) -> bool:
 
 
 def blocked(
-    node: Assignment, sizes: Sequence[Size], order: Sequence[int]
+    node: Assignment, sizes: Sequence[Size], order: Sequence[int], machine: Machine
 ) -> tuple[Factors, tuple[Loop, ...]] | None:
     """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
 
@@ -171,23 +166,24 @@ def blocked(
     factors: list[tuple[int, ...]] = [()] * len(order)
     last, term = (sizes[node.sizes[axis]].fixed for axis in (order[-1], order[-2]))
     loops = [Loop(axis) for axis in order]
-    if last is None or last > STRIP:
-        factors[order[-1]] = (STRIP,)
+    if last is None or last > machine.tiles.strip:
+        factors[order[-1]] = (machine.tiles.strip,)
         loops = [Loop(order[-1]), *loops[:-1], Loop(order[-1], 1)]
-    if term is None or term > TERMS:
-        factors[order[-2]] = (TERMS,)
+    if term is None or term > machine.tiles.strip_terms:
+        factors[order[-2]] = (machine.tiles.strip_terms,)
         loops.append(Loop(order[-2], 1))
     return tuple(factors), tuple(loops)
 
 
-def _balanced(extent: int | None) -> int:
-    """The rows of a tile: as many in each as there can be."""
-    return -(-extent // -(-extent // ROWS)) if extent else ROWS
+def _balanced(extent: int | None, rows: int) -> int:
+    """The rows of a tile that may have so many: as many in each as there can be."""
+    return -(-extent // -(-extent // rows)) if extent else rows
 
 
-def _narrowed(extent: int | None, lanes: int = LANES) -> int:
-    """The lanes of a tile: no more vectors than a short row has."""
-    return min(lanes, -(-extent // VECTOR) * VECTOR) if extent else lanes
+def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
+    """The lanes of a tile that may have so many: no more vectors than a short row has, each a line of f32."""
+    vector = machine.vector_lanes("f32")
+    return min(lanes, -(-extent // vector) * vector) if extent else lanes
 
 
 def _terms(node: Assignment, sizes: Sequence[Size]) -> list[tuple[int, ...]]:
@@ -202,10 +198,13 @@ def _terms(node: Assignment, sizes: Sequence[Size]) -> list[tuple[int, ...]]:
     return factors
 
 
-def _tiling(node: Assignment, sizes: Sequence[Size], rows: int, lanes: int) -> Tiling:
+def _tiling(
+    node: Assignment, sizes: Sequence[Size], rows: int, lanes: int, machine: Machine
+) -> Tiling:
     factors = _terms(node, sizes)
     height, width = (sizes[node.sizes[axis]].fixed for axis in (rows, lanes))
-    factors[rows], factors[lanes] = (_balanced(height),), (_narrowed(width),)
+    factors[rows] = (_balanced(height, machine.tiles.rows),)
+    factors[lanes] = (_narrowed(width, machine.tiles.lanes, machine),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
     outer = (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows))
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes))
@@ -225,12 +224,19 @@ def _inner(
 
 
 def _windows(
-    node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access], rows: int, lanes: int
+    node: Assignment,
+    sizes: Sequence[Size],
+    accesses: Sequence[Access],
+    rows: int,
+    lanes: int,
+    machine: Machine,
 ) -> Tiling:
     """A tile whose rows move windows of an operand."""
     factors = _terms(node, sizes)
     width = sizes[node.sizes[lanes]].fixed
-    factors[rows], factors[lanes] = (WINDOW_ROWS,), (_narrowed(width, WINDOW_LANES),)
+    tiles = machine.tiles
+    factors[rows] = (tiles.window_rows,)
+    factors[lanes] = (_narrowed(width, tiles.window_lanes, machine),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
     packed, moved = (
         {a for index in accesses for part in index for _, a in part.terms if _has(index, axis)}
@@ -239,7 +245,7 @@ def _windows(
     blocks = [axis for axis in others if axis in moved - packed and _slides(accesses, axis)]
     blocks = [axis for axis in blocks[-1:] if not sizes[node.sizes[axis]].is_few()]
     for axis in blocks:
-        factors[axis] = (WINDOW_BLOCK,)
+        factors[axis] = (tiles.window_block,)
     outside = sorted(
         (axis for axis in others if axis in moved),
         key=lambda axis: (axis not in packed, axis in blocks, others.index(axis)),

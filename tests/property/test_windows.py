@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.core.ir.shaped import Assignment
+from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
 from ilang.core.schedule.tile import tiling
@@ -125,6 +126,6 @@ def test_thin_channels_are_no_lanes() -> None:
         sizes = list(shaped.sizes)
         sizes[node.sizes[axis]] = replace(sizes[node.sizes[axis]], fixed=width)
         reads = [read.index for value in shaped.nodes[:-1] for read in getattr(value, "reads", ())]
-        found = tiling(node, sizes, reads)
+        found = tiling(node, sizes, reads, CPU)
         assert found is not None
         assert found.lanes == node.output_axes()[lanes]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, map_blocks
@@ -23,10 +22,6 @@ from ilang.core.record import replace
 
 MOVED = frozenset({"f32", "f64", "i32", "i64"})
 """Element types whose squares are transposed: what an input of bool has is no bool yet."""
-VECTOR_BYTES = 64
-"""Bytes of the widest vectors."""
-STREAM_FROM = 32 << 20
-"""Bytes of a result from which it is written past the caches."""
 
 
 def kernel_to_transposes(program: Program) -> Program:
@@ -110,8 +105,10 @@ def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Loa
         Trips(inner.size, inner.rest),
         Trips(outer.size, outer.rest),
         load.dtype,
-        fixed is not None and fixed < VECTOR_BYTES // BYTES[load.dtype],
-        STREAM_FROM if program.buffers[store.buffer].role == "output" else 0,
+        fixed is not None and fixed < program.machine.vector_lanes(load.dtype),
+        program.machine.memory.streamed_bytes
+        if program.buffers[store.buffer].role == "output"
+        else 0,
     )
 
 

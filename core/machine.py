@@ -1,0 +1,192 @@
+"""Machines: what schedules, passes and targets may know of the processor that a program is for.
+
+A machine is a value: schedules are chosen for one, kernels name theirs, and every number that belongs to a processor is
+a field here. One machine may be a family of processors: its ``variants`` are the instruction sets, among which the text
+of a target chooses where it is compiled; all that is chosen before holds for each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ilang.core.dtype import BYTES
+from ilang.core.record import record
+
+Kind = Literal["cpu"]
+"""Which passes a machine has (``pipeline.PASSES``)."""
+
+
+@record
+class Variant:
+    """An instruction set: bytes of a vector, and bytes of a tile's elements that registers hold beside operands.
+
+    ``macro`` is what C compilers define for it; "" for the one that is left when no other is there.
+    """
+
+    macro: str
+    vector_bytes: int
+    held_bytes: int
+
+
+@record
+class Tiles:
+    """How contractions, sums into rows and transposed work are cut so that registers and the nearest cache hold them.
+
+    Fields:
+        rows, lanes: of a register tile. A target's text computes some of the lanes at a time where they are too many.
+        window_rows, window_lanes: of a tile whose rows move windows: vectors transpose its rows.
+        window_block: windows along an axis before the rows of which rows are copied together: what they share is copied
+            once, and threads have something to share.
+        most_elements: of a tile that a written schedule asks for.
+        unrolled_terms: terms that are summed in one scalar variable before they meet an accumulator: as many loads at a
+            time.
+        strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
+        block: elements of a transposed block, along the operand and along the result.
+    """
+
+    rows: int
+    lanes: int
+    window_rows: int
+    window_lanes: int
+    window_block: int
+    most_elements: int
+    unrolled_terms: int
+    strip: int
+    strip_terms: int
+    block: tuple[int, int]
+
+
+@record
+class Memory:
+    """Bytes that memory moves at a time.
+
+    Fields:
+        line_bytes: what comes together.
+        page_bytes: how far ahead of what is stored memory is fetched.
+        fetched_bytes: how much is fetched at a time: a compiler makes vectors of loops that do nothing else, and few
+            lines wait at once.
+        fetched_elements: how many elements a loop in lanes fetches at a time.
+        streamed_bytes: results from this size on are written past the caches.
+        transposed_bytes: of the smallest elements that vectors transpose.
+    """
+
+    line_bytes: int
+    page_bytes: int
+    fetched_bytes: int
+    fetched_elements: int
+    streamed_bytes: int
+    transposed_bytes: int
+
+
+@record
+class Threads:
+    """What threads are worth.
+
+    Fields:
+        most: threads of a parallel loop; each has its own part of the scratch storage.
+        scratch_bytes: scratch storage beyond which there is room for one thread only.
+        enough_work: work that is worth several threads, in elements that one thread adds: some microseconds.
+        levels: marked loops around each other at most.
+        least_iterations: a nest that is known to have fewer is not worth a mark.
+        most_blocks: blocks of a reduction at most.
+        block_work: iterations of such a block at least: enough for a thread to start for.
+    """
+
+    most: int
+    scratch_bytes: int
+    enough_work: int
+    levels: int
+    least_iterations: int
+    most_blocks: int
+    block_work: int
+
+
+@record
+class Strides:
+    """What a step of a loop costs, for an access that it moves.
+
+    Fields:
+        unit: along the last dimension, per element.
+        wide: along another dimension: a cache line a step; each further dimension adds one.
+        dependent_sum: an innermost reduced loop is a chain of dependent additions: between equals an output loop is
+            innermost.
+        written: how much more a strided write costs than a strided read: the line is read first.
+    """
+
+    unit: float
+    wide: float
+    dependent_sum: float
+    written: float
+
+
+@record
+class Machine:
+    """A processor, or a family of them.
+
+    ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy.
+    """
+
+    name: str
+    kind: Kind
+    variants: tuple[Variant, ...]
+    sum_lanes: int
+    tiles: Tiles
+    memory: Memory
+    threads: Threads
+    strides: Strides
+
+    def vector_bytes(self) -> int:
+        """Bytes of the widest vectors."""
+        return max(variant.vector_bytes for variant in self.variants)
+
+    def vector_lanes(self, dtype: str) -> int:
+        """Elements of the widest vectors."""
+        return self.vector_bytes() // BYTES[dtype]
+
+    def most_sum_lanes(self) -> int:
+        """Partial results of any reduction at most: twice as many where an operation takes longer than an addition."""
+        return 2 * self.sum_lanes
+
+
+CPU = Machine(
+    name="cpu",
+    kind="cpu",
+    variants=(
+        Variant("__AVX512F__", 64, 1536),
+        Variant("__AVX__", 32, 384),
+        Variant("__aarch64__", 16, 384),
+        Variant("", 16, 192),
+    ),
+    sum_lanes=16,  # keeps four 256-bit adders of doubles busy
+    tiles=Tiles(
+        rows=6,  # 24 vectors of sixteen floats, three quarters of what AVX-512 has registers for
+        lanes=64,
+        window_rows=8,
+        window_lanes=32,
+        window_block=4,
+        most_elements=1024,  # 64 vectors of sixteen floats, more than any processor has registers for
+        unrolled_terms=16,
+        strip=2048,  # 16 KB of f64
+        strip_terms=8,
+        block=(32, 64),  # two lines of 64 bytes, and four, of f32
+    ),
+    memory=Memory(
+        line_bytes=64,
+        page_bytes=4096,
+        fetched_bytes=512,
+        fetched_elements=256,
+        streamed_bytes=32 << 20,
+        transposed_bytes=4,
+    ),
+    threads=Threads(
+        most=64,
+        scratch_bytes=64 << 20,
+        enough_work=65536,
+        levels=3,
+        least_iterations=32768,
+        most_blocks=64,
+        block_work=131072,
+    ),
+    strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
+)
+"""Every processor that C compilers know, at its best with wide vectors: schedules are the same on all of them."""
