@@ -11,7 +11,7 @@ from typing import assert_never
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Late, Left, Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -239,14 +239,15 @@ class _Loops:
                     role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
                     rows = [self._element(load.buffer, load.index) for load in s.ahead]
                     ahead = f" fetching {' and '.join(rows)}" if rows else ""
-                    late = " unless a tile does" if s.late else ""
+                    late = "" if s.late is None else self._late(s.late)
                     yield f"{indent}{self._head(s)}{lanes}{role}{ahead}{late}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
-                    yield f"{indent}if {self._conditions(s.within)}"
+                    word = "if" if s.body else "unless"
+                    yield f"{indent}{word} {self._conditions(s.within)}"
                     yield from self.lines(s.body, indent + "  ")
                     if s.otherwise:
-                        yield f"{indent}else"
+                        yield from [f"{indent}else"] if s.body else []
                         yield from self.lines(s.otherwise, indent + "  ")
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
@@ -259,6 +260,7 @@ class _Loops:
                     name = self.program.buffers[s.buffer].name
                     yield f"{indent}tile {name} = {self._scalar(s.start)}{self._filling(s)}"
                     inside = indent + "  "
+                    yield from (inside + line for line in self._held(s))
                     for loop in s.blocks:
                         yield f"{inside}{self._head(loop)} added in f64"
                         inside += "  "
@@ -292,6 +294,33 @@ class _Loops:
         copy = self._update(self._element(tile.fill.buffer, tile.fill.index), tile.fill.value)
         names = [f"{self.kernel.names[variable]} = 0" for variable in tile.first]
         return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
+
+    def _late(self, late: Late) -> str:
+        """When a tile fills a copy instead of a loop."""
+        words = ["one thread has all"] if late.alone else []
+        words += [self._guards(late.guards)] if late.guards else []
+        return f" unless a tile does{' where ' if words else ''}{' and '.join(words)}"
+
+    def _held(self, tile: Tile) -> Iterator[str]:
+        """How registers hold a tile, how many terms it adds one after the other, and where it goes when it is whole."""
+        held, into = tile.registers, tile.into
+        if held is not None:
+            most = ", ".join(f"{block.rows[0]}x{block.lanes}" for block in held.micro_tiles)
+            fused = ", sums fused" if held.contracts else ""
+            past = ", past the end of rows" if held.past else ""
+            where = f" where {self._guards(held.guards)}" if held.guards else ""
+            yield f"in vectors of {held.lanes}, {most} at a time{fused}{past}{where}"
+        if tile.runs is not None:
+            yield f"in runs of {tile.runs.step} at depth {tile.runs.depth}"
+        if into is not None:
+            words = [self._guards(into.guards)] if into.guards else []
+            words += [self._conditions(into.within)] if into.within else []
+            where = f" where {' and '.join(words)}" if words else ""
+            yield f"into {self._element(into.buffer, into.first)}{where}"
+
+    def _guards(self, guards: Sequence[Left]) -> str:
+        """That so many iterations are left of split dimensions."""
+        return " and ".join(f"{self._rest(guard.rest)} >= {guard.least}" for guard in guards)
 
     def _rest(self, rest: Rest) -> str:
         """The iterations that are left of a split dimension."""

@@ -10,23 +10,20 @@ when that is 0. Nothing is global, nothing is allocated. ``c_entry.STATUS`` list
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from ilang.codegen.targets import c_cut, c_quotient, c_stop, c_terms, c_transpose, cmath
 from ilang.codegen.targets.c_called import called, helper_lines
-from ilang.codegen.targets.c_direct import directs
 from ilang.codegen.targets.c_entry import (
     Entry,
     entry_helpers,
 )
 from ilang.codegen.targets.c_fetch import FETCHED, Fetching
-from ilang.codegen.targets.c_fill import fill_by_tiles
 from ilang.codegen.targets.c_header import declarations, signature
-from ilang.codegen.targets.c_pad import pad_lanes
 from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
 from ilang.codegen.targets.c_registers import REGISTERS
-from ilang.codegen.targets.c_tile import TileText
+from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
@@ -40,7 +37,7 @@ from ilang.codegen.targets.cfamily import (
 )
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES, FLOATS, INTEGERS
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -114,7 +111,7 @@ class _Emission:
     """The implementation of one program."""
 
     def __init__(self, program: Program, stoppable: bool) -> None:
-        self.program = program = pad_lanes(fill_by_tiles(program))
+        self.program = program
         self.name = identifier(program.name)
         self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         steps = steps_of(program)
@@ -127,20 +124,16 @@ class _Emission:
         ]
         self.fetching = Fetching(program)
         self.copies = 1
-        self.tiles: dict[int, TileText] = {}
-        for kernel, functions in zip(program.kernels, self.functions, strict=True):
-            tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
-            placed = directs(program, kernel)
-            for number, tile in enumerate(tiles):
-                name = f"{self.name}_{kernel.name}_tile{number}"
-                have, direct = functions.spelling.variables, placed.get(id(tile))
-                text = TileText(program, kernel, tile, name, variables=have, direct=direct)
-                if text.holds:
-                    self.tiles[id(tile)] = text
+        self.tiles = [
+            TileText(program, kernel, s, functions.spelling)
+            for kernel, functions in zip(program.kernels, self.functions, strict=True)
+            for s in statements_within(kernel.body)
+            if isinstance(s, Tile) and s.registers is not None
+        ]
 
     def vectors(self) -> set[tuple[str, int, str]]:
         """The vector types that tiles use, and the functions on them."""
-        return {helper for text in self.tiles.values() for helper in text.helpers()}
+        return {helper for text in self.tiles for helper in text.helpers()}
 
     def transposed(self) -> list[Transpose]:
         """The copies that transpose."""
@@ -192,7 +185,7 @@ class _Emission:
     def lines(self) -> Iterator[str]:
         if self.tiles:
             yield "#ifdef __GNUC__"
-            for text in self.tiles.values():
+            for text in self.tiles:
                 yield from text.lines()
             yield "#endif"
             yield ""
@@ -218,56 +211,32 @@ class _Emission:
     def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
         """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
         stored = ""
-        late = any(isinstance(s, For) and s.late for s in body)
-        filling = self._filling(body) if late else {}
-        shared = late and any(isinstance(s, For) and s.parallel for s in body)
         for s in body:
-            if isinstance(s, For) and s.late:
-                yield from self._late(s, filling, shared, functions, indent)
+            if isinstance(s, For) and s.late is not None:
+                yield from self._late(s, s.late, functions, indent)
                 continue
             if stored:
                 yield f"{indent}if (!{stored}) {{"
             yield from self._statement(s, functions, indent + INDENT if stored else indent)
             if stored:
                 yield f"{indent}}}"
-            stored = self._stored(s)
+            stored = ""
+            if isinstance(s, Tile) and s.into is not None:
+                stored = stored_name(self.program, s)
 
-    def _filling(self, body: Sequence[Statement]) -> dict[int, TileText]:
-        """The tiles in a block that may fill copies, by the buffer of the copy."""
-        return {
-            s.fill.buffer: text
-            for s in statements_within(body)
-            if isinstance(s, Tile) and s.fill is not None
-            if (text := self.tiles.get(id(s))) is not None
-        }
-
-    def _late(
-        self,
-        loop: For,
-        filling: Mapping[int, TileText],
-        shared: bool,
-        functions: Functions,
-        indent: str,
-    ) -> Iterator[str]:
+    def _late(self, loop: For, late: Late, functions: Functions, indent: str) -> Iterator[str]:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
-        (copy,) = (s.buffer for s in statements_within(loop.body) if isinstance(s, Store))
-        text = filling[copy]
-        words = ["team < 2"] if shared else []
+        name, spelling = late_name(self.program, late.copy), functions.spelling
+        words = ["team < 2"] if late.alone else []
+        words += [f"{spelling.rest(guard.rest)} >= {guard.least}" for guard in late.guards] or ["1"]
         yield "#ifdef __GNUC__"
-        yield f"{indent}const int {text.late_name()} = {' && '.join([*words, text.late()])};"
+        yield f"{indent}const int {name} = {' && '.join(words)};"
         yield "#else"
-        yield f"{indent}const int {text.late_name()} = 0;"
+        yield f"{indent}const int {name} = 0;"
         yield "#endif"
-        yield f"{indent}if (!{text.late_name()}) {{"
+        yield f"{indent}if (!{name}) {{"
         yield from self._statement(loop, functions, indent + INDENT)
         yield f"{indent}}}"
-
-    def _stored(self, s: Statement) -> str:
-        """The name of what says whether the function of a tile has stored it where it belongs; "" where none does."""
-        text = self.tiles.get(id(s))
-        if not isinstance(s, Tile) or text is None or text.direct is None:
-            return ""
-        return text.stored_name()
 
     def _statement(self, s: Statement, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
@@ -310,11 +279,12 @@ class _Emission:
         buffer = self.program.buffers[s.buffer]
         name, elements = identifier(buffer.name), self._elements(s)
         yield f"{indent}{C_TYPES[buffer.dtype]} {name}[{elements}];"
-        text = self.tiles.get(id(s))
-        if text is None:
+        if s.registers is None:
             yield from self._tile_by_element(s, functions, indent)
             return
-        stored, condition = self._stored(s), text.condition()
+        text = TileText(self.program, functions.kernel, s, functions.spelling)
+        stored = text.stored_name() if s.into is not None else ""
+        condition = text.condition()
         yield "#ifdef __GNUC__"
         if stored:
             yield f"{indent}const int {stored} = {text.stored()};"
@@ -342,7 +312,7 @@ class _Emission:
         spelling, buffer = functions.spelling, self.program.buffers[s.buffer]
         name, outer = identifier(buffer.name), indent
         each = f"for (int element = 0; element < {self._elements(s)}; ++element)"
-        runs, start = c_terms.runs_of(self.program, s), spelling.expression(s.start)
+        runs, start = s.runs, spelling.expression(s.start)
         summed = bool(s.blocks) or runs is not None
         if summed:
             yield f"{indent}double sums[{self._elements(s)}];"

@@ -13,30 +13,15 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from ilang.codegen.targets import c_terms
-from ilang.codegen.targets.c_direct import Direct
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.c_registers import HELD, lanes_of
 from ilang.codegen.targets.c_terms import RUNS
 from ilang.codegen.targets.c_vector import ACC, VectorSpelling, vector_type
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, Variables, strides
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
-from ilang.core.ir.kernel import (
-    Define,
-    For,
-    Kernel,
-    Program,
-    Rest,
-    Statement,
-    Store,
-    Tile,
-    statements_within,
-)
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, walk
-
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-SUPPORTED = INFIX.keys() | {"neg", "recip", "square", "max", "min"}
-
+from ilang.core.ir.cpu import Into
+from ilang.core.ir.kernel import For, Kernel, Program, Rest, Store, Tile
+from ilang.core.ir.scalar import Apply, walk
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """What the names of a tile's functions and constants end in."""
@@ -47,205 +32,69 @@ def late_name(program: Program, copy: int) -> str:
     return f"late_{identifier(program.buffers[copy].name)}"
 
 
+def stored_name(program: Program, tile: Tile) -> str:
+    """The name of what says that a tile is stored where it belongs."""
+    return f"stored_{identifier(program.buffers[tile.buffer].name)}"
+
+
 class TileText:
-    """The function of one tile, if its body is one that vectors can hold."""
+    """The functions of one tile that registers hold, and the calls of them."""
 
-    def __init__(
-        self,
-        program: Program,
-        kernel: Kernel,
-        tile: Tile,
-        name: str,
-        *,
-        variables: Variables,
-        direct: Direct | None = None,
-    ) -> None:
-        """For a tile of a kernel; ``variables`` are those of the kernel.
-
-        ``name`` is what the function of the tile is called, ``direct`` where a whole tile goes.
-        """
+    def __init__(self, program: Program, kernel: Kernel, tile: Tile, spelling: Spelling) -> None:
+        """For a tile of a kernel, whose names ``spelling`` has."""
+        assert tile.registers is not None
         self.program = program
-        self.direct = direct
         self.tile = tile
-        self.name = name
-        buffer = program.buffers[tile.buffer]
-        self.dtype = buffer.dtype
-        self.dims = [program.sizes[n].fixed or 0 for n in buffer.dims]
-        self.core, self.loops, self.inner = self._taken_apart()
-        self.lanes = lanes_of(self.dtype, self.dims[-1]) if self.dtype in ("f32", "f64") else 1
-        self.rests = self._rests()
-        self.runs = c_terms.runs_of(program, tile)
-        variable = self.loops[-1].variable if self.loops else -1
-        moved = {variable}.union(
-            loop.variable
-            for loop, rest in zip(self.loops[:-1], self.rests, strict=False)
-            if rest is not None or len(self.dims) == 2
-        )
-        self.plain = Spelling(program, kernel, variables)
-        self.spelling = VectorSpelling(self.plain, tile.buffer, variable, self.lanes, moved)
-        self.holds = (
-            self.lanes > 1
-            and len(self.loops) == len(self.dims)
-            and all(self._is_vector(s) for s in self.inner)
-        )
-
-    def _taken_apart(self) -> tuple[list[For], list[For], tuple[Statement, ...]]:
-        """The loops outside the tile's, the tile's, and what is inside them; no loops where there is more."""
-        chain: list[For] = []
-        body = self.tile.body
-        while len(body) == 1 and isinstance(body[0], For):
-            chain.append(body[0])
-            body = body[0].body
-        count = len(self.dims)
-        if any(loop.lanes > 1 or loop.parallel for loop in chain):
-            return [], [], ()
-        return chain[:-count], chain[-count:], body
-
-    def _rests(self) -> list[Rest | None]:
-        """Where each loop of the tile stops at the end of its dimension."""
-        chain: list[For] = []
-        body = self.tile.edge
-        while len(body) == 1 and isinstance(body[0], For):
-            chain.append(body[0])
-            body = body[0].body
-        return [loop.rest for loop in chain[-len(self.dims) :]]
+        self.registers = tile.registers
+        owner = f"{identifier(program.name)}_{kernel.name}"
+        self.name = f"{owner}_tile{self.registers.number}"
+        self.dtype = program.buffers[tile.buffer].dtype
+        self.dims, self.rests = self.registers.extents, self.registers.rests
+        self.core, self.loops = self.registers.core, self.registers.loops
+        self.lanes, self.runs = self.registers.lanes, tile.runs
+        self.plain = spelling
+        self.spelling = VectorSpelling(spelling, tile, self.registers)
 
     def condition(self) -> str:
-        """When the function may run: there is a row, and no lane reads past the end of memory; "" for always.
-
-        The parts of an axis that is split once start inside it.
-        Rows past the end read the last row again, and lanes past the end read the zeros that a packed copy has there
-        (``c_pad.py``): both are computed, and never used.
-        """
-        words = []
-        for rest, extent in zip(self.rests, self.dims, strict=True):
-            if rest is None:
-                continue
-            if rest is self.rests[-1] and not self._is_padded():
-                words.append(f"{self.plain.rest(rest)} >= {extent}")
-            elif [c for c, _ in rest.start.terms] != [extent] or rest.step != 1:
-                words.append(f"{self.plain.rest(rest)} > 0")
-        return " && ".join(words)
-
-    def read_past(self) -> set[int]:
-        """The buffers that the function reads past the end of their rows: all of them have room for that."""
-        ragged = self.holds and self.rests[-1] is not None
-        return self._along() if ragged and self._is_padded() else set()
-
-    def _is_padded(self) -> bool:
-        """Whether every read along the lanes is of a copy that has room for all of them."""
-        return all(self.program.buffers[number].padded for number in self._along())
-
-    def _along(self) -> set[int]:
-        """The buffers that the lanes read one element after the other."""
-        scalars = [s.value for s in self.inner if isinstance(s, (Define, Store))]
-        loads = (p for scalar in scalars for p in walk(scalar) if isinstance(p, Load))
-        others = [p for p in loads if p.buffer != self.tile.buffer]
-        return {p.buffer for p in others if self.spelling.step(p.index, p.buffer) == 1}
-
-    def _is_vector(self, s: Statement) -> bool:
-        """Whether vectors can do what a statement does."""
-        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
-            return False
-        if isinstance(s, Store) and s.buffer != self.tile.buffer:
-            return False
-        for part in walk(s.value):
-            if isinstance(part, Apply) and (
-                part.primitive not in SUPPORTED or part.dtype != self.dtype
-            ):
-                return False
-            if not isinstance(part, (Apply, Load, Local, Constant)) or part.dtype != self.dtype:
-                return False
-            if isinstance(part, Load) and self.spelling.step(part.index, part.buffer) not in (0, 1):
-                return False
-        return True
+        """When the function may run; "" for always."""
+        return " && ".join(
+            f"{self.plain.rest(guard.rest)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
+            for guard in self.registers.guards
+        )
 
     def helpers(self) -> set[tuple[str, int, str]]:
         """The vector type that the function uses, and its extrema."""
-        found = {(self.dtype, self.lanes, "")}
-        for s in self.inner:
-            assert isinstance(s, (Define, Store))
-            for part in walk(s.value):
-                if isinstance(part, Apply) and part.primitive in ("max", "min"):
-                    found.add((self.dtype, self.lanes, part.primitive))
-        return found
-
-    def _contracts(self) -> bool:
-        """Whether the only sums are those into the tile, so that a product can feed nothing else."""
-        sums = [
-            part
-            for s in self.inner
-            if isinstance(s, (Define, Store))
+        extrema = {
+            (self.dtype, self.lanes, part.primitive)
+            for s in self.registers.body
             for part in walk(s.value)
-            if isinstance(part, Apply) and part.primitive in ("add", "sub")
-        ]
-        stores = [s.value for s in self.inner if isinstance(s, Store)]
-        return sums == stores and all(s.primitive == "add" for s in sums)
-
-    def _uses(self, some: bool) -> tuple[set[int], set[int], set[int]]:
-        """The sizes, the buffers and the loop variables from outside that the function uses, or that of ``some``."""
-        sizes: set[int] = set()
-        buffers: set[int] = set()
-        used: set[int] = set()
-        fill = () if self.tile.fill is None else (self.tile.fill,)
-        for s in (*statements_within(self.tile.body), *fill):
-            if isinstance(s, For):
-                sizes |= {s.size} if s.rest is None else {s.size, s.rest.size}
-                used |= set() if s.rest is None else {v for _, v in s.rest.start.terms}
-            elif isinstance(s, (Define, Store)):
-                for part in walk(s.value):
-                    if isinstance(part, Load) and part.buffer != self.tile.buffer:
-                        buffers.add(part.buffer)
-                        sizes |= strides(self.program.buffers[part.buffer].dims, part.index)
-                        for index in part.index:
-                            used |= {v for _, v in index.terms}
-                            sizes |= {n for _, n in index.sizes}
-        for rest in self.rests[:-1] if some else self.rests:
-            used |= set() if rest is None else {v for _, v in rest.start.terms}
-            sizes |= set() if rest is None else {rest.size}
-        for loop in () if some else self.tile.blocks:
-            sizes |= {loop.size} if loop.rest is None else {loop.size, loop.rest.size}
-            used |= set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
-        own = {loop.variable for loop in (*self.core, *self.loops)}
-        own |= set() if some else {loop.variable for loop in self.tile.blocks}
-        return sizes, buffers, used - own
+            if isinstance(part, Apply) and part.primitive in ("max", "min")
+        }
+        return {(self.dtype, self.lanes, "")} | extrema
 
     def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
         """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""
-        parameters, arguments = [], []
-        sizes, buffers, used = self._uses(some)
-        for n in sorted(n for n in sizes if self.program.sizes[n].fixed is None):
-            parameters.append(f"int64_t {self.spelling.size(n)}")
-            arguments.append(self.spelling.size(n))
-        for number in sorted(buffers):
+        captured = self.registers.part if some else self.registers.whole
+        numbers = [self.spelling.size(n) for n in captured.sizes]
+        words = [(f"int64_t {name}", name) for name in numbers]
+        for number in captured.buffers:
             buffer = self.program.buffers[number]
             filled = self.tile.fill is not None and number == self.tile.fill.buffer
             kind = f"{'' if filled else 'const '}{C_TYPES[buffer.dtype]}"
-            parameters.append(f"{kind} *restrict {identifier(buffer.name)}")
-            arguments.append(identifier(buffer.name))
-        for variable in sorted(used):
-            parameters.append(f"int64_t {self.spelling.variable(variable)}")
-            arguments.append(self.spelling.variable(variable))
-        for number, dtype in self._given():
-            parameters.append(f"{C_TYPES[dtype]} {self.spelling.local(number)}")
-            arguments.append(self.spelling.local(number))
+            name = identifier(buffer.name)
+            words.append((f"{kind} *restrict {name}", name))
+        names = [self.spelling.variable(n) for n in captured.variables]
+        words += [(f"int64_t {name}", name) for name in names]
+        for part in captured.locals:
+            name = self.spelling.local(part.variable)
+            words.append((f"{C_TYPES[part.dtype]} {name}", name))
         if self.tile.fill is not None and not some:
-            parameters.append("int fills")
-            arguments.append("fills")
+            words.append(("int fills", "fills"))
         name = identifier(self.program.buffers[self.tile.buffer].name)
-        parameters.append(f"{C_TYPES[self.dtype]} *restrict {name}")
-        arguments.append(name)
-        if self.direct is not None:
-            parameters.append("int64_t stride")
-            arguments.append("stride")
-        return parameters, arguments
-
-    def _given(self) -> list[tuple[int, str]]:
-        """The scalar variables that are computed outside the tile and used in it, with their types."""
-        own = {s.variable for s in self.inner if isinstance(s, Define)}
-        scalars = (s.value for s in self.inner if isinstance(s, (Define, Store)))
-        locals_ = {p for scalar in scalars for p in walk(scalar) if isinstance(p, Local)}
-        return sorted((p.variable, p.dtype) for p in locals_ if p.variable not in own)
+        words.append((f"{C_TYPES[self.dtype]} *restrict {name}", name))
+        if self.tile.into is not None:
+            words.append(("int64_t stride", "stride"))
+        return [declared for declared, _ in words], [argument for _, argument in words]
 
     def call(self) -> str:
         """The call of the function; a tile that is ``stored`` by it goes where it belongs."""
@@ -253,13 +102,18 @@ class TileText:
         if self.tile.fill is not None:
             words = [self.late_name(), *(f"{self.plain.variable(v)} == 0" for v in self.tile.first)]
             arguments[parameters.index("int fills")] = " && ".join(words)
-        if self.direct is not None:
-            place, stride = self.direct.place(self.plain), self.direct.stride(self.plain)
+        if self.tile.into is not None:
+            stored, into = self.stored_name(), self.tile.into
             arguments[-2:] = [
-                f"{self.stored_name()} ? {place} : {arguments[-2]}",
-                f"{self.stored_name()} ? {stride} : {self.dims[-1]}",
+                f"{stored} ? &{self.plain.element(into.buffer, into.first)} : {arguments[-2]}",
+                f"{stored} ? {self._stride_into(into)} : {self.dims[-1]}",
             ]
         return f"{self.name}({', '.join(arguments)});"
+
+    def _stride_into(self, into: Into) -> str:
+        """How many elements are between rows where a whole tile belongs."""
+        words = [str(into.stride.factor)] if into.stride.factor > 1 else []
+        return " * ".join([*words, *map(self.plain.size, into.stride.sizes)])
 
     def late_name(self) -> str:
         """The name of what says that the tile fills the copy that it reads."""
@@ -268,29 +122,25 @@ class TileText:
 
     def stored_name(self) -> str:
         """The name of what says that the function stores the tile where it belongs."""
-        return f"stored_{identifier(self.program.buffers[self.tile.buffer].name)}"
-
-    def late(self) -> str:
-        """When the tile may fill the copy that it reads, for one thread: all lanes are inside."""
-        return (
-            "1"
-            if self.rests[-1] is None
-            else f"{self.plain.rest(self.rests[-1])} >= {self.dims[-1]}"
-        )
+        return stored_name(self.program, self.tile)
 
     def stored(self) -> str:
         """When the function stores the tile where it belongs."""
-        assert self.direct is not None
-        words = [self.direct.condition(self.plain), self.condition()]
-        return " && ".join(word for word in words if word)
+        into = self.tile.into
+        assert into is not None
+        words = [f"{self.plain.rest(guard.rest)} >= {guard.least}" for guard in into.guards]
+        words += [self.plain.conditions(into.within)] if into.within else []
+        words = words or ["1"]
+        words += [self.condition()] if self.registers.guards else []
+        return " && ".join(words)
 
     def _stride(self) -> str:
         """How many elements are between rows of what the function writes."""
-        return "stride" if self.direct is not None else str(self.dims[-1])
+        return "stride" if self.tile.into is not None else str(self.dims[-1])
 
     def lines(self) -> Iterator[str]:
         """Two functions: some rows and lanes of the tile in registers, and all of it."""
-        if self._contracts():
+        if self.registers.contracts:
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT ON"
             yield "#else"
@@ -304,7 +154,7 @@ class TileText:
             yield from self._whole(filling=True)
         yield from self._all()
         yield from self._either()
-        if self._contracts():
+        if self.registers.contracts:
             yield "#ifdef __clang__"
             yield "#pragma STDC FP_CONTRACT OFF"
             yield "#else"
@@ -313,38 +163,12 @@ class TileText:
         yield ""
 
     def _at_once(self) -> Iterator[str]:
-        """How many rows and lanes are computed at a time: as many as registers hold, and divisors of all.
-
-        Few rows that are left at the end of a dimension are computed by themselves.
-        """
-        for number, (held, vector) in enumerate(HELD):
-            rows, lanes = self._fitting(held, vector)
-            heights = (
-                (rows, -(-2 * rows // 3), -(-rows // 3)) if len(self.dims) == 2 else (rows,) * 3
-            )
-            yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(held)
-            words = zip(("lanes", "most", "some", "few"), (lanes, *heights), strict=True)
+        """How many rows and lanes are computed at a time, as constants."""
+        for number, block in enumerate(self.registers.micro_tiles):
+            yield ("#if HELD >= {0}", "#elif HELD >= {0}", "#else")[number].format(block.held)
+            words = zip(("lanes", "most", "some", "few"), (block.lanes, *block.rows), strict=True)
             yield f"enum {{ {', '.join(f'{self.name}_{word} = {n}' for word, n in words)} }};"
         yield "#endif"
-
-    def _fitting(self, held: int, vector: int) -> tuple[int, int]:
-        """The rows and the lanes of a part of the tile that some bytes hold: the most products per element read.
-
-        One vector of each row at least; a tile of more than two dimensions has all of its rows.
-        """
-        rows, lanes, size = prod(self.dims[:-1]), self.dims[-1], BYTES[self.dtype]
-        unit = min(vector // size, self.lanes)
-        heights = (
-            [n for n in range(1, rows + 1) if rows % n == 0] if len(self.dims) == 2 else [rows]
-        )
-        fits = [
-            (height, n)
-            for height in heights
-            for n in range(unit, lanes + 1, unit)
-            if lanes % n == 0 and height * n * size <= held
-        ]
-        best = max(fits, key=lambda fit: (_products(fit[0], fit[1] // unit), fit), default=None)
-        return best or (rows if len(self.dims) != 2 else 1, unit)
 
     def _some(self) -> Iterator[str]:
         """The function of a part of the tile; how much that is, is constant where it is called."""
@@ -391,7 +215,7 @@ class TileText:
             indent += INDENT
         if self.tile.fill is not None:
             yield from self._filled(self.tile.fill, indent)
-        for loop, extent in zip(self.loops, self.dims, strict=True):
+        for loop, extent, rest in zip(self.loops, self.dims, self.rests, strict=True):
             last = loop is self.loops[-1]
             name = self.plain.variable(loop.variable)
             grouped = not last and len(self.dims) == 2
@@ -405,10 +229,10 @@ class TileText:
             if loop.variable in self.spelling.moved:
                 at = f"first_lane + {name}" if last else name
                 at = f"first_row + {name}" if grouped else at
-                clamped = not last and self.rests[self.loops.index(loop)] is not None
+                clamped = not last and rest is not None
                 at = f"min_i64({at}, last_{name})" if clamped else at
                 yield f"{indent}const int64_t in_{name} = {at};"
-        for s in self.inner:
+        for s in self.registers.body:
             yield indent + self.spelling.statement(s)
         run = len(outer) + len(INDENT) * (self.runs.depth + 1 if self.runs is not None else -1)
         while len(indent) > len(outer):
@@ -503,7 +327,7 @@ class TileText:
         yield f"{INDENT}double sums[{rows * lanes}] __attribute__((aligned(64)));"
         each = f"for (int element = 0; element < {rows * lanes}; ++element)"
         yield f"{INDENT}{kind} *const filled = blocks == 1 ? {name} : given;"
-        if self.direct is not None:
+        if self.tile.into is not None:
             yield f"{INDENT}const int64_t step = blocks == 1 ? stride : {lanes};"
         partial = f"tile_rows < {rows} || tile_lanes < {lanes}"
         yield f"{INDENT}if (blocks < 1 || (blocks > 1 && ({partial})))"
@@ -589,8 +413,3 @@ class TileText:
         yield f"#pragma GCC unroll {self._most_parts()}"
         yield f"{indent}{INDENT}for (int part = 0; part < parts_at_once; ++part) {statement}"
         yield f"{indent}}}"
-
-
-def _products(rows: int, vectors: int) -> float:
-    """Products of a part of a tile per read: what the lanes read comes from farther away than what the rows do."""
-    return rows * vectors / (rows + 2 * vectors)

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ilang.codegen.targets.c_registers import VECTOR_BYTES
 from ilang.codegen.targets.c_vector import vector_type
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Strided, Transpose, Trips
+from ilang.core.machine import CPU
 
 
 def lanes_in(dtype: str) -> int:
     """The lanes of the longest vectors."""
-    return VECTOR_BYTES // BYTES[dtype]
+    return CPU.vector_lanes(dtype)
 
 
 def call(copy: Transpose, spelling: Spelling) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.codegen.targets.cfamily import strides
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
@@ -20,6 +19,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
+from ilang.core.passes.rewriting import strides
 from ilang.core.record import record
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling, affine
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Define, Statement, Store
+from ilang.core.ir.cpu import Registers
+from ilang.core.ir.kernel import Define, Store, Tile
 from ilang.core.ir.scalar import Apply, Load, Local, Scalar, walk
 
 
@@ -45,59 +46,60 @@ ACC = "in_registers"
 """The tile's elements in a tile function."""
 
 
+class InTensor(Spelling):
+    """Where reads of a tile function are in the tensor: a row stays inside its dimension."""
+
+    def __init__(self, plain: Spelling, moved: frozenset[int]) -> None:
+        """Names as ``plain`` has them, but for the variables that count within a part of the tile."""
+        super().__init__(plain.program, plain.kernel, plain.variables)
+        self.moved = moved
+
+    def variable(self, number: int) -> str:
+        """A loop variable."""
+        name = super().variable(number)
+        return f"in_{name}" if number in self.moved else name
+
+
 class VectorSpelling(Spelling):
     """Scalars as C text where one loop variable stands for some lanes of a vector."""
 
-    def __init__(
-        self,
-        plain: Spelling,
-        tile: int,
-        lane_variable: int,
-        lanes: int,
-        moved: set[int],
-    ) -> None:
-        """Names for a kernel, as ``plain`` has them.
+    def __init__(self, plain: Spelling, tile: Tile, registers: Registers) -> None:
+        """Names for a kernel, as ``plain`` has them, in a tile of it that registers hold.
 
-        ``lane_variable`` walks the lanes, ``tile`` is the buffer in registers; variables that are ``moved`` count
-        within a part of the tile, and reads use where that is in the tensor.
+        Variables of loops over rows and lanes count within a part of the tile, where it has parts along them or where a
+        ragged dimension ends them; reads use where that is in the tensor.
         """
         super().__init__(plain.program, plain.kernel, plain.variables)
-        self.moved = moved
-        self.tile = tile
-        self.lane_variable = lane_variable
-        self.lanes = lanes
-        self.vectors: set[int] = set()
-        self.reading = False
+        *rows, lanes = registers.loops
+        matrix = len(registers.extents) == 2
+        self.moved = frozenset(
+            {lanes.variable}.union(
+                loop.variable
+                for loop, rest in zip(rows, registers.rests, strict=False)
+                if rest is not None or matrix
+            )
+        )
+        self.reads = InTensor(plain, self.moved)
+        self.tile = tile.buffer
+        self.lanes = registers.lanes
+        self.along = frozenset(registers.along) | (
+            set() if tile.fill is None else {tile.fill.value}
+        )
+        self.vectors = frozenset(registers.vectors)
 
-    def variable(self, number: int) -> str:
-        """A loop variable; in a read, where it is in the tensor: a row stays inside its dimension."""
-        name = super().variable(number)
-        return f"in_{name}" if self.reading and number in self.moved else name
-
-    def step(self, index: Sequence[Affine], buffer: int) -> int | None:
-        """How far apart two lanes read: 0 or 1 elements; None for anything else."""
-        if buffer == self.tile:
-            return 1
-        steps = [sum(c for c, v in part.terms if v == self.lane_variable) for part in index]
-        if any(steps[:-1]):
-            return None
-        return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
-
-    def statement(self, s: Statement) -> str:
+    def statement(self, s: Define | Store) -> str:
         """A definition or an update of the tile."""
         if isinstance(s, Define):
             kind = C_TYPES[s.dtype]
-            if self.is_vector(s.value):
-                self.vectors.add(s.variable)
+            if s.variable in self.vectors:
                 kind = vector_type(s.dtype, self.lanes)
             return f"const {kind} {self.local(s.variable)} = {self.expression(s.value)};"
-        assert isinstance(s, Store)
         return self.update(self.element(s.buffer, s.index), s.value)
 
     def is_vector(self, scalar: Scalar) -> bool:
         """Whether a scalar has a value per lane."""
         return any(
-            (isinstance(part, Load) and self.step(part.index, part.buffer) == 1)
+            (isinstance(part, Load) and (part.buffer == self.tile or part in self.along))
             or (isinstance(part, Local) and part.variable in self.vectors)
             for part in walk(scalar)
         )
@@ -105,10 +107,7 @@ class VectorSpelling(Spelling):
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer; one of the tile is a vector in registers."""
         if buffer != self.tile:
-            self.reading = True
-            text = super().element(buffer, index)
-            self.reading = False
-            return text
+            return self.reads.element(buffer, index)
         row = ""
         for size, part in zip(self.program.buffers[buffer].dims[:-1], index[:-1], strict=True):
             word = affine(part, self.variable, self.size)
@@ -121,7 +120,7 @@ class VectorSpelling(Spelling):
         """A scalar, or a vector of its lanes."""
         if isinstance(scalar, Load) and scalar.buffer != self.tile:
             text = super().expression(scalar)
-            if self.step(scalar.index, scalar.buffer) == 1:
+            if scalar in self.along:
                 return f"*(const {vector_type(scalar.dtype, self.lanes)}u *)&{text}"
             return text
         if isinstance(scalar, Apply) and scalar.primitive in ("max", "min", "square"):

@@ -91,14 +91,6 @@ def _is_wrapped(change: Change) -> bool:
     return isinstance(old, Local) and old.variable == change.variable
 
 
-def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
-    """The sizes that ``Spelling.position`` multiplies by: none before the first index that is not always 0."""
-    first = next(
-        (d for d, part in enumerate(index) if part.terms or part.offset or part.sizes), len(dims)
-    )
-    return set(dims[first + 1 :])
-
-
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 

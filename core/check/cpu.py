@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
-from ilang.core.ir.kernel import For, Program, Store
-from ilang.core.ir.scalar import Load
+from ilang.core.ir.cpu import Into, Product, Registers, Strided, Transpose, Trips
+from ilang.core.ir.kernel import (
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    blocks_of,
+    statements_within,
+)
+from ilang.core.ir.scalar import Load, walk
 from ilang.core.passes.rewriting import step_of
+from ilang.core.record import replace
 
 Demand = Callable[[bool, str], None]
 """What raises the error of an invariant that does not hold."""
@@ -57,3 +69,91 @@ def _strided(
     steps = [(step_of(part, across.variable), d) for d, part in enumerate(index)]
     dims = program.buffers[buffer].dims
     return Strided(buffer, first, tuple(Product(n, dims[d + 1 :]) for n, d in steps if n))
+
+
+def tiles(program: Program, kernel: Kernel, demand: Demand) -> None:
+    """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
+    inside = list(statements_within(kernel.body))
+    held = [s for s in inside if isinstance(s, Tile)]
+    if not held:
+        return
+    demand(len({s.buffer for s in held}) == len(held), "a tile has a buffer of its own")
+    numbers = [s.registers.number for s in held if s.registers is not None]
+    demand(len(set(numbers)) == len(numbers), "a tile in registers has a number of its own")
+    filled = [s.fill.buffer for s in held if s.fill is not None]
+    late = [s.late.copy for s in inside if isinstance(s, For) and s.late is not None]
+    demand(sorted(filled) == sorted(late), "a copy that a tile fills has a late loop")
+    blocks: list[Sequence[Statement]] = [kernel.body]
+    for s in inside:
+        if isinstance(s, Tile):
+            _tile(program, s, demand)
+        if isinstance(s, (For, If)):
+            blocks += blocks_of(s)
+    for block in blocks:
+        _block(block, demand)
+
+
+def _block(block: Sequence[Statement], demand: Demand) -> None:
+    """What statements of a block say of those after them."""
+    for n, s in enumerate(block):
+        if isinstance(s, For) and s.late is not None:
+            copy = s.late.copy
+            stored = {x.buffer for x in statements_within((s,)) if isinstance(x, Store)}
+            demand(stored == {copy}, "a late loop does nothing but fill its copy")
+            after = (x for x in statements_within(block[n + 1 :]) if isinstance(x, Tile))
+            fills = [x.fill.buffer for x in after if x.fill is not None]
+            demand(copy in fills, "a tile further down fills what a late loop leaves out")
+        if isinstance(s, Tile) and s.into is not None:
+            demand(s.registers is not None, "a tile that is stored at once is in registers")
+            copies = _copies(block[n + 1 : n + 2], s.into)
+            demand(copies, "the statement after a tile stores it where the tile goes at once")
+
+
+def _copies(after: Sequence[Statement], into: Into) -> bool:
+    """Whether a statement does nothing but store in the buffer that a tile goes into."""
+    stored = {s.buffer for s in statements_within(after) if isinstance(s, Store)}
+    return stored == {into.buffer}
+
+
+def _tile(program: Program, tile: Tile, demand: Demand) -> None:
+    """What is said of a tile in registers agrees with its statements."""
+    held = tile.registers
+    if held is None:
+        demand(tile.fill is None, "a tile that fills a copy is in registers")
+        return
+    dims = program.buffers[tile.buffer].dims
+    extents = tuple(program.sizes[n].fixed for n in dims)
+    demand(held.extents == extents, "registers have the extents of their tile")
+    chain: list[For] = []
+    body = tile.body
+    while len(body) == 1 and isinstance(body[0], For):
+        chain.append(replace(body[0], body=()))
+        body = body[0].body
+    demand((*held.core, *held.loops) == tuple(chain), "registers have the loops of their tile")
+    demand(len(held.loops) == len(held.rests) == len(dims), "each dimension of a tile has a loop")
+    demand(held.body == tuple(body), "registers do what their tile does")
+    demand(1 < held.lanes and held.extents[-1] % held.lanes == 0, "lanes divide a row of a tile")
+    for block in held.micro_tiles:
+        demand(held.extents[-1] % block.lanes == 0, "the lanes at a time divide a row of a tile")
+    _reads(program, held, tile.buffer, demand)
+    if tile.fill is not None:
+        demand(not held.guards, "a tile that fills a copy is in registers wherever it is")
+        load = tile.fill.value
+        demand(isinstance(load, Load), "a tile fills a copy with what it loads")
+
+
+def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None:
+    """Lanes read one element after the other, or all the same one; none past the end of memory."""
+    lane = held.loops[-1].variable
+    for s in held.body:
+        demand(isinstance(s, (Define, Store)), "registers define and store")
+        for part in walk(s.value):
+            if isinstance(part, Load) and part.buffer != tile:
+                steps = [step_of(index, lane) for index in part.index]
+                along = part in held.along
+                demand(steps == [0] * (len(steps) - along) + [1] * along, "lanes read along a row")
+    rest = held.rests[-1]
+    guarded = any(guard.rest == rest for guard in held.guards)
+    padded = all(program.buffers[load.buffer].padded for load in held.along)
+    demand(padded or not held.past, "lanes read past the end of padded rows alone")
+    demand(rest is None or held.past or guarded, "lanes end with their row")

@@ -26,7 +26,9 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand,
 def verify(program: Program) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold."""
     for kernel in program.kernels:
-        _Verifier(program, kernel).block(kernel.body)
+        verifier = _Verifier(program, kernel)
+        verifier.block(kernel.body)
+        cpu.tiles(program, kernel, verifier.demand)
 
 
 class _Verifier:
@@ -45,11 +47,11 @@ class _Verifier:
         for s in body:
             match s:
                 case For():
-                    self._demand(s.variable not in self.sizes, "a loop variable is opened once")
+                    self.demand(s.variable not in self.sizes, "a loop variable is opened once")
                     opened = s.stretch is None or s.stretch.block in self.sizes
-                    self._demand(opened, "a block is one of an open loop")
+                    self.demand(opened, "a block is one of an open loop")
                     names = [self.kernel.names[v] for v in self.sizes]
-                    self._demand(
+                    self.demand(
                         self.kernel.names[s.variable] not in names, "names in scope are distinct"
                     )
                     self.sizes[s.variable] = s.size
@@ -63,35 +65,35 @@ class _Verifier:
                     self.block(s.otherwise)
                 case Define():
                     self._scalar(s.value)
-                    self._demand(s.variable not in self.defined, "a variable is defined once")
+                    self.demand(s.variable not in self.defined, "a variable is defined once")
                     self.defined.add(s.variable)
                     defined.append(s.variable)
                 case Change():
                     self._scalar(s.value)
-                    self._demand(
+                    self.demand(
                         s.variable in self.defined, "a variable is defined before it changes"
                     )
                 case Fold():
-                    self._demand(
+                    self.demand(
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
                 case Tile():
                     self._opened(s.blocks, (s.body, s.edge))
                 case Transpose():
                     self.block((s.loops,))
-                    cpu.transpose(self.program, s, self._demand)
+                    cpu.transpose(self.program, s, self.demand)
                 case Store():
                     self._scalar(s.value)
                     self._index(s.buffer, s.index)
                     buffer = self.program.buffers[s.buffer]
-                    self._demand(buffer.role != "input", "inputs are not written")
-                    self._demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
+                    self.demand(buffer.role != "input", "inputs are not written")
+                    self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
         self.defined.difference_update(defined)
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
         """Check blocks inside loops that have no bodies of their own."""
         if loops:
-            self._demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
+            self.demand(loops[0].variable not in self.sizes, "a loop variable is opened once")
             self.sizes[loops[0].variable] = loops[0].size
             self._opened(loops[1:], bodies)
             del self.sizes[loops[0].variable]
@@ -105,7 +107,7 @@ class _Verifier:
                 self._index(scalar.buffer, scalar.index)
             case Local():
                 known = scalar.variable in self.defined
-                self._demand(known, "a variable is defined before it is used")
+                self.demand(known, "a variable is defined before it is used")
             case Convert():
                 self._scalar(scalar.argument)
             case Apply():
@@ -120,20 +122,20 @@ class _Verifier:
             case Constant():
                 pass
             case Operand():
-                self._demand(False, "operands have become loads")
+                self.demand(False, "operands have become loads")
             case _:
                 assert_never(scalar)
 
     def _index(self, buffer: int, index: tuple[Affine, ...]) -> None:
         dims = self.program.buffers[buffer].dims
-        self._demand(len(dims) == len(index), "an index has an entry per dimension")
+        self.demand(len(dims) == len(index), "an index has an entry per dimension")
         for size, part in zip(dims, index, strict=True):
-            self._demand(all(v in self.sizes for _, v in part.terms), "an index uses open loops")
+            self.demand(all(v in self.sizes for _, v in part.terms), "an index uses open loops")
             axis = part.axis()
             walked = axis is None or self.sizes[axis] == size
-            self._demand(walked or self._stays(part, size), "a loop has the extent it walks")
+            self.demand(walked or self._stays(part, size), "a loop has the extent it walks")
             fixed = not part.terms and Within(part, size) not in self.held
-            self._demand(not fixed or self._stays(part, size), "a fixed index is inside")
+            self.demand(not fixed or self._stays(part, size), "a fixed index is inside")
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""
@@ -149,9 +151,10 @@ class _Verifier:
 
     def _conditions(self, within: tuple[Within, ...]) -> None:
         used = (v for condition in within for _, v in condition.index.terms)
-        self._demand(all(v in self.sizes for v in used), "a condition uses open loops")
+        self.demand(all(v in self.sizes for v in used), "a condition uses open loops")
 
-    def _demand(self, holds: bool, invariant: str) -> None:
+    def demand(self, holds: bool, invariant: str) -> None:
+        """Raise an error that names an invariant, unless it holds."""
         if not holds:
             raise InternalError(
                 "E9905", f"kernel {self.kernel.name} of {self.program.name}: {invariant}"

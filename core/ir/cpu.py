@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ilang.core.ir.affine import Affine
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.scalar import Load, Local
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
-    from ilang.core.ir.kernel import For, Rest
+    from ilang.core.ir.kernel import Define, For, Rest, Store
 
 
 @record
@@ -53,3 +54,101 @@ class Transpose:
     dtype: str
     short: bool
     stream_from: int
+
+
+@record
+class MicroTile:
+    """How much of a tile is computed at a time where registers hold ``held`` bytes of it.
+
+    ``lanes`` of each row, and ``rows`` of them: most often the first number; of what is left at the end of a dimension
+    one of the others, which are smaller.
+    """
+
+    held: int
+    lanes: int
+    rows: tuple[int, int, int]
+
+
+@record
+class Left:
+    """That at least so many iterations are left of a split dimension."""
+
+    rest: Rest
+    least: int
+
+
+@record
+class Captured:
+    """What the function of a tile uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
+
+    sizes: tuple[int, ...]
+    buffers: tuple[int, ...]
+    variables: tuple[int, ...]
+    locals: tuple[Local, ...]
+
+
+@record
+class Registers:
+    """How a tile is held in vector registers; ``number`` is its place among the tiles of its kernel.
+
+    ``loops`` are those over its ``extents``, the last of them in vectors of ``lanes`` lanes or as many as a divisor of
+    that which the machine has; ``core`` the loops outside, all of them without bodies. ``body`` is what an iteration
+    does: it reads the loads ``along`` lane by lane, and all others once for all lanes; ``vectors`` are its variables
+    that have a value per lane. ``rests`` has, for each loop, where it stops at the end of a ragged dimension. Rows past
+    that read the last row again, and lanes past it what a padded copy has there (``past``): both are computed, never
+    used. Where one of the ``guards`` does not hold, the tile is computed element by element instead. A part of a matrix
+    is one of the ``micro_tiles``; a tile of more dimensions has all of its rows in each. Where it ``contracts``,
+    products feed nothing but its sums, which may then round once. ``part`` is what some rows and lanes capture,
+    ``whole`` all of it.
+    """
+
+    number: int
+    extents: tuple[int, ...]
+    lanes: int
+    core: tuple[For, ...]
+    loops: tuple[For, ...]
+    body: tuple[Define | Store, ...]
+    along: tuple[Load, ...]
+    vectors: tuple[int, ...]
+    rests: tuple[Rest | None, ...]
+    guards: tuple[Left, ...]
+    past: bool
+    micro_tiles: tuple[MicroTile, ...]
+    contracts: bool
+    part: Captured
+    whole: Captured
+
+
+@record
+class Runs:
+    """The terms of a tile in runs: so many loops of the core stand around the one that is taken ``step`` at a time."""
+
+    depth: int
+    step: int
+
+
+@record
+class Into:
+    """Where a whole tile is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
+
+    It is whole where its rows are inside (``guards``) and all that is ``within`` holds; elsewhere the statement after
+    the tile copies it there.
+    """
+
+    buffer: int
+    first: tuple[Affine, ...]
+    stride: Product
+    guards: tuple[Left, ...]
+    within: tuple[Within, ...]
+
+
+@record
+class Late:
+    """That a tile further down in the block fills the ``copy`` instead, where whole vectors of lanes are left.
+
+    ``alone`` where that has to be one thread's tile: threads may share the block.
+    """
+
+    copy: int
+    guards: tuple[Left, ...]
+    alone: bool

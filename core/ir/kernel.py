@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Into, Late, Registers, Runs, Transpose
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Size
 from ilang.core.machine import CPU, Machine
@@ -75,7 +75,7 @@ class For:
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "".
     Of a loop with a ``stretch``, the iterations of one block run, each with its own number. ``ahead`` are elements that
     the loop should fetch into the cache while it runs; they may be past the end of their buffer. A ``late`` loop only
-    fills a copy that a ``Tile`` further down in the same block may fill instead.
+    fills a copy that a ``Tile`` further down in the same block fills instead, where that can.
     """
 
     variable: int
@@ -87,7 +87,7 @@ class For:
     role: str = ""
     stretch: Stretch | None = None
     ahead: tuple[Load, ...] = ()
-    late: bool = False
+    late: Late | None = None
 
 
 @record
@@ -146,7 +146,9 @@ class Tile:
     dimension, for where one of them would leave the tensor; it is right everywhere. The loops ``blocks``, outermost
     first and without bodies, stand around both: each iteration starts anew, and the elements are the sums, in f64, of
     what the iterations give. With ``fill``, a copy that the tile reads may be empty at the iteration in which the
-    variables ``first`` are 0: each element is then stored there before it is read.
+    variables ``first`` are 0: each element is then stored there before it is read. ``registers`` say how vectors hold
+    the elements, where they can; ``runs`` how many terms are added one after the other; ``into`` where the tile goes at
+    once, so that the statement after it, which copies it there, is left out.
     """
 
     buffer: int
@@ -156,6 +158,9 @@ class Tile:
     blocks: tuple[For, ...] = ()
     fill: Store | None = None
     first: tuple[int, ...] = ()
+    registers: Registers | None = None
+    runs: Runs | None = None
+    into: Into | None = None
 
 
 Statement = For | If | Define | Change | Store | Fold | Tile | Transpose

@@ -35,6 +35,14 @@ def parts_of(s: Statement) -> Iterator[Scalar]:
         yield from walk(s.start)
 
 
+def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
+    """The sizes that the position of an element rests on: none before the first index that is not always 0."""
+    first = next(
+        (d for d, part in enumerate(index) if part.terms or part.offset or part.sizes), len(dims)
+    )
+    return set(dims[first + 1 :])
+
+
 def accesses(body: Sequence[Statement]) -> Iterator[Access]:
     """Every element that a block reads or writes."""
     for s in statements_within(body):

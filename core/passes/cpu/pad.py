@@ -10,7 +10,7 @@ Example, of 100 columns in strips of 64:
                    for i: tile t of c[k,j'] }
 
 A tile in registers computes all lanes of its vectors, also those past the end of a ragged dimension, where the buffer
-that they are read from has room for them (``TileText.condition``). Nothing uses those lanes, but numbers that are left
+that they are read from has room for them (``Registers.past``). Nothing uses those lanes, but numbers that are left
 there from before may be subnormal, and many processors take a hundred times as long for arithmetic on these. Of a row
 that ends early, the half is cleared that it ends in: tiles do not read the other one where it has no elements.
 """
@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_tile import TileText
-from ilang.codegen.targets.cfamily import Variables, variables_of
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
@@ -37,11 +35,22 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
+from ilang.core.passes.cpu.tiles import guarded, with_tiles
 from ilang.core.passes.rewriting import parts_of
 from ilang.core.record import record, replace
 
-Around = tuple[tuple[For | If, bool], ...]
-"""The statements around another one, outermost first, and of each whether that is in what is done otherwise."""
+
+@record
+class _Around:
+    """A statement around another one: its place in its block, and whether the other is in what is done otherwise."""
+
+    s: For | If
+    place: int
+    otherwise: bool
+
+
+Path = tuple[_Around, ...]
+"""The statements around another one, outermost first."""
 
 
 @record
@@ -51,9 +60,9 @@ class _Filling:
     ``first`` is the outermost of the statements that do not read the buffer, ``lanes`` the loop along its rows.
     """
 
-    outside: Around
-    first: For | If
-    inside: Around
+    outside: Path
+    first: _Around
+    inside: Path
     store: Store
     lanes: For
 
@@ -63,7 +72,7 @@ MOST_LANES = 16
 at most."""
 
 
-def pad_lanes(program: Program) -> Program:
+def kernel_to_padded(program: Program) -> Program:
     """The program with zeros in all lanes that a tile reads and nothing else writes.
 
     A buffer that cannot be cleared at one place is ``padded`` no more: tiles that read it along their lanes are in
@@ -73,21 +82,34 @@ def pad_lanes(program: Program) -> Program:
     program = _with_halves(program)
     for kernel in program.kernels:
         body = kernel.body
-        for number in sorted(_read_past(program, kernel)):
+        for number in sorted(_read_past(kernel)):
             cleared = _cleared(program, body, number)
             if cleared is None:
                 buffers[number] = replace(buffers[number], padded=False)
             body = cleared or body
         kernels.append(kernel if body is kernel.body else replace(kernel, body=body))
-    return replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
+    padded = replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
+    return padded if padded.buffers == program.buffers else _guarded(padded)
 
 
-def _read_past(program: Program, kernel: Kernel) -> set[int]:
+def _read_past(kernel: Kernel) -> set[int]:
     """The buffers that tiles of a kernel read past the end of what is in them."""
-    tiles = [s for s in statements_within(kernel.body) if isinstance(s, Tile)]
-    known = variables_of(kernel) if tiles else Variables()
-    texts = (TileText(program, kernel, tile, "", variables=known) for tile in tiles)
-    return {number for text in texts for number in text.read_past()}
+    tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+    held = (tile.registers for tile in tiles if tile.registers is not None)
+    return {load.buffer for each in held if each.past for load in each.along}
+
+
+def _guarded(program: Program) -> Program:
+    """The program whose tiles know which buffers are padded no more."""
+    kernels = []
+    for kernel in program.kernels:
+        tiles = {
+            s.buffer: replace(s, registers=guarded(program, s.registers))
+            for s in statements_within(kernel.body)
+            if isinstance(s, Tile) and s.registers is not None
+        }
+        kernels.append(replace(kernel, body=with_tiles(kernel.body, tiles)))
+    return replace(program, kernels=tuple(kernels))
 
 
 def _cleared(
@@ -96,45 +118,46 @@ def _cleared(
     """The statements of a kernel, a buffer cleared before it is filled; None where it is filled at several places."""
     fillings = [_filling(program, store, around) for store, around in _stores(body, buffer, ())]
     clearing: list[Statement] = []
-    first: Statement | None = None
+    first: _Filling | None = None
     for filling in fillings:
-        if filling is None or _outer(filling) != _outer(fillings[0]):
+        if filling is None:
             return None
-        first = first or filling.first
+        first = first or filling
+        if _block(filling) != _block(first):
+            return None
         nest = _clearing(program, filling)
         clearing += [] if nest is None else [nest]
-    return body if first is None or not clearing else _before(body, first, clearing)
+    if first is None or not clearing:
+        return body
+    return _before(body, (*first.outside, first.first), clearing)
 
 
-def _stores(
-    body: Sequence[Statement], buffer: int, around: Around
-) -> Iterator[tuple[Store, Around]]:
+def _stores(body: Sequence[Statement], buffer: int, around: Path) -> Iterator[tuple[Store, Path]]:
     """The stores in a buffer, and what is around each."""
-    for s in body:
+    for place, s in enumerate(body):
         if isinstance(s, Store) and s.buffer == buffer:
             yield s, around
-        elif isinstance(s, For):
-            yield from _stores(s.body, buffer, (*around, (s, False)))
-        elif isinstance(s, Transpose):
-            yield from _stores((s.loops,), buffer, around)
+        elif isinstance(s, (For, Transpose)):
+            loop = s if isinstance(s, For) else s.loops
+            yield from _stores(loop.body, buffer, (*around, _Around(loop, place, False)))
         elif isinstance(s, If):
-            yield from _stores(s.body, buffer, (*around, (s, False)))
-            yield from _stores(s.otherwise, buffer, (*around, (s, True)))
+            yield from _stores(s.body, buffer, (*around, _Around(s, place, False)))
+            yield from _stores(s.otherwise, buffer, (*around, _Around(s, place, True)))
 
 
-def _filling(program: Program, store: Store, around: Around) -> _Filling | None:
+def _filling(program: Program, store: Store, around: Path) -> _Filling | None:
     """Where a store fills a buffer; None where its rows have no loop of their own there.
 
     A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
     """
-    n = next((n for n, (s, _) in enumerate(around) if not _reads(s, store.buffer)), len(around))
+    n = next((n for n, at in enumerate(around) if not _reads(at.s, store.buffer)), len(around))
     size = program.buffers[store.buffer].dims[-1]
-    for s, _ in around[n:]:
-        if isinstance(s, For) and store.index[-1] == walks(s.variable) and s.size == size:
-            rests = (loop for loop, _ in around[n:] if isinstance(loop, For))
+    rests = [at.s for at in around[n:] if isinstance(at.s, For)]
+    for s in rests:
+        if store.index[-1] == walks(s.variable) and s.size == size:
             depends = any(_mentions(loop, s.variable) for loop in rests)
             simple = s.stretch is None and not depends
-            return _Filling(around[:n], around[n][0], around[n:], store, s) if simple else None
+            return _Filling(around[:n], around[n], around[n:], store, s) if simple else None
     return None
 
 
@@ -144,9 +167,9 @@ def _reads(s: Statement, buffer: int) -> bool:
     return any(isinstance(part, Load) and part.buffer == buffer for part in inside)
 
 
-def _outer(filling: _Filling | None) -> list[tuple[int, bool]]:
+def _block(filling: _Filling) -> list[tuple[int, bool]]:
     """What tells the block apart that a filling stands in."""
-    return [] if filling is None else [(id(s), otherwise) for s, otherwise in filling.outside]
+    return [(at.place, at.otherwise) for at in filling.outside]
 
 
 def _clearing(program: Program, filling: _Filling) -> Statement | None:
@@ -155,7 +178,7 @@ def _clearing(program: Program, filling: _Filling) -> Statement | None:
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
     """
     lanes = filling.lanes
-    loops = [(s, otherwise) for s, otherwise in filling.inside if s is not lanes]
+    loops = [(at.s, at.otherwise) for at in filling.inside if at.s is not lanes]
     within = [s for s, _ in loops if isinstance(s, If) and _mentions(s, lanes.variable)]
     if lanes.rest is None and not within:
         return None
@@ -235,18 +258,16 @@ def _mentions(s: For | If, variable: int) -> bool:
 
 
 def _before(
-    body: Sequence[Statement], first: Statement, clearing: Sequence[Statement]
+    body: Sequence[Statement], path: Path, clearing: Sequence[Statement]
 ) -> tuple[Statement, ...]:
-    """A block with other statements before one of its own, at whatever depth that is."""
-    out: list[Statement] = []
-    for s in body:
-        if s is first or (isinstance(s, Transpose) and s.loops is first):
-            out += [*clearing, s]
-        elif isinstance(s, For):
-            out.append(replace(s, body=_before(s.body, first, clearing)))
-        elif isinstance(s, If):
-            parts = (_before(part, first, clearing) for part in (s.body, s.otherwise))
-            out.append(If(s.within, *parts))
-        else:
-            out.append(s)
-    return tuple(out)
+    """A block with other statements before the one that a path leads to."""
+    at, *deeper = path
+    before, s, after = body[: at.place], body[at.place], body[at.place + 1 :]
+    if not deeper:
+        return (*before, *clearing, s, *after)
+    if isinstance(s, For):
+        return (*before, replace(s, body=_before(s.body, tuple(deeper), clearing)), *after)
+    assert isinstance(s, If), "nothing stands between the loops of a copy in squares"
+    part = _before(s.otherwise if at.otherwise else s.body, tuple(deeper), clearing)
+    changed = replace(s, otherwise=part) if at.otherwise else replace(s, body=part)
+    return (*before, changed, *after)

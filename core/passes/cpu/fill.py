@@ -1,8 +1,8 @@
 """Let the first tile that reads a packed copy fill it: what it reads is in registers anyway.
 
 Example:
-    in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same where threads share tiles, or lanes are missing;
-          for i: tile t of in1[6i+i',k] * c[k,j']           else the tile of i = 0 reads in0 and writes c
+    in:   for k: for j': c[k,j'] = in0[k,64j+j']      out:  the same loop, late: left out where all lanes are inside;
+          for i: tile t of in1[6i+i',k] * c[k,j']           the tile of i = 0 then reads in0 and writes c
 
 A tile reads whole rows of lanes, the same ones in all iterations of the loops between it and the copy; where the index
 of the copy has none of their variables, the first of those iterations reads all that the others do.
@@ -11,19 +11,30 @@ of the copy has none of their variables, the first of those iterations reads all
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.c_tile import TileText
-from ilang.codegen.targets.cfamily import variables_of
 from ilang.core.ir.affine import walks
-from ilang.core.ir.kernel import For, If, Kernel, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.cpu import Late, Left
+from ilang.core.ir.kernel import (
+    Block,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    map_blocks,
+    statements_within,
+)
 from ilang.core.ir.scalar import Load
+from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
 from ilang.core.passes.rewriting import parts_of, step_of, walked_index
 from ilang.core.record import replace
 
 
-def fill_by_tiles(program: Program) -> Program:
-    """The program with tiles that fill copies."""
+def kernel_to_fills(program: Program) -> Program:
+    """The program with tiles that fill the copies that they read."""
     kernels = tuple(_Filling(program, kernel).run() for kernel in program.kernels)
     return replace(program, kernels=kernels)
 
@@ -37,15 +48,15 @@ class _Filling:
         stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
         self.written = Counter(s.buffer for s in stores)
         self.read = Counter(load.buffer for load in _loads(kernel.body))
-        self.variables = variables_of(kernel)
 
     def run(self) -> Kernel:
         """The kernel, its copies marked that a tile may fill."""
         return replace(self.kernel, body=self._block(self.kernel.body, frozenset()))
 
-    def _block(self, body: Sequence[Statement], opened: frozenset[int]) -> tuple[Statement, ...]:
-        filled: dict[int, Tile] = {}  # by the identity of the tile as it was
-        late: set[int] = set()
+    def _block(self, body: Block, opened: frozenset[int]) -> tuple[Statement, ...]:
+        filled: dict[int, Tile] = {}  # by the buffer of the tile
+        late: dict[int, Late] = {}  # by the place of the loop in the block
+        alone = any(isinstance(s, For) and s.parallel for s in body)
         readers: Readers | None = None
         for n, s in enumerate(body):
             copied = _copied(s)
@@ -53,35 +64,34 @@ class _Filling:
                 continue
             readers = _tile_readers(body) if readers is None else readers
             for at, loops, tile in readers.get(copied.buffer, ()):
-                made = None
-                if n < at and id(tile) not in filled:
-                    made = self._filled(copied, loops, tile, opened)
-                if made is not None:
-                    filled[id(tile)] = made
-                    late.add(n)
+                if at <= n or tile.buffer in filled:
+                    continue
+                filling = self._filled(copied, loops, tile, opened)
+                if filling is not None:
+                    filled[tile.buffer] = filling
+                    late[n] = Late(copied.buffer, _whole_lanes(tile), alone)
                     break
-        out = [_with_tiles(s, filled) if filled else s for s in body]
-        for n in late:
-            out[n] = replace(out[n], late=True)
+        out = list(with_tiles(body, filled))
+        for n, told in late.items():
+            out[n] = replace(out[n], late=told)
         for n, s in enumerate(out):
             if isinstance(s, For):
                 out[n] = replace(s, body=self._block(s.body, opened | {s.variable}))
             elif isinstance(s, If):
-                parts = (self._block(part, opened) for part in (s.body, s.otherwise))
-                out[n] = If(s.within, *parts)
+                out[n] = map_blocks(s, lambda block: self._block(block, opened))
         return tuple(out)
 
     def _filled(
         self, copied: Store, loops: Sequence[For], tile: Tile, opened: frozenset[int]
     ) -> Tile | None:
         """A tile inside loops that fills a copy, if that is possible."""
-        text = TileText(self.program, self.kernel, tile, "", variables=self.variables)
-        if not text.holds or text.condition():
+        if tile.registers is None or tile.registers.guards:
             return None
         fill = self._fill(copied, tile, opened)
         if fill is None:
             return None
-        return replace(tile, fill=fill, first=tuple(x.variable for x in loops))
+        tile = replace(tile, fill=fill, first=tuple(x.variable for x in loops))
+        return captured(self.program, tile)
 
     def _fill(self, copied: Store, tile: Tile, opened: frozenset[int]) -> Store | None:
         """What a tile stores in a copy while it reads the source of it."""
@@ -95,7 +105,7 @@ class _Filling:
             return None
         if self.written[copied.buffer] != 1 or source.buffer in self.written:
             return None
-        chain = _chain(tile)
+        chain, _ = chain_of(tile.body)
         count = len(self.program.buffers[tile.buffer].dims)
         lanes = chain[-1].variable
         index = next(_loads(tile.body, copied)).index
@@ -129,7 +139,7 @@ Readers = dict[int, list[tuple[int, tuple[For, ...], Tile]]]
 
 def _tile_readers(body: Sequence[Statement]) -> Readers:
     """The tiles inside plain loops of a block, and nothing but loops."""
-    found: Readers = {}
+    readers: Readers = {}
     for n, s in enumerate(body):
         here: dict[int, tuple[int, tuple[For, ...], Tile]] = {}
         stack: list[tuple[Statement, tuple[For, ...]]] = [(s, ())]
@@ -141,29 +151,15 @@ def _tile_readers(body: Sequence[Statement]) -> Readers:
             elif isinstance(inner, For) and inner.stretch is None and inner.lanes == 1:
                 stack += [(below, (*around, inner)) for below in reversed(inner.body)]
         for buffer, reader in here.items():
-            found.setdefault(buffer, []).append(reader)
-    return found
+            readers.setdefault(buffer, []).append(reader)
+    return readers
 
 
-def _with_tiles(s: Statement, filled: Mapping[int, Tile]) -> Statement:
-    """A statement with other tiles in its loops."""
-    if isinstance(s, Tile):
-        return filled.get(id(s), s)
-    if not isinstance(s, For):
-        return s
-    body = tuple(_with_tiles(inner, filled) for inner in s.body)
-    same = all(old is new for old, new in zip(s.body, body, strict=True))
-    return s if same else replace(s, body=body)
-
-
-def _chain(tile: Tile) -> list[For]:
-    """The loops of a tile, outermost first."""
-    chain: list[For] = []
-    body = tile.body
-    while len(body) == 1 and isinstance(body[0], For):
-        chain.append(body[0])
-        body = body[0].body
-    return chain
+def _whole_lanes(tile: Tile) -> tuple[Left, ...]:
+    """That all lanes of a tile are inside."""
+    assert tile.registers is not None
+    rest, lanes = tile.registers.rests[-1], tile.registers.extents[-1]
+    return () if rest is None else (Left(rest, lanes),)
 
 
 def _loads(body: Sequence[Statement], copied: Store | None = None) -> Iterator[Load]:

@@ -1,0 +1,81 @@
+"""Store whole tiles where they belong: what a result takes as it is, is not copied there.
+
+Example:
+    in:   tile t[6,64] = ...;  for i' < 6: for j' < 64: out[6i+i',64j+j'] = t[i',j']
+    out:  the same, but t goes into out[6i,64j], rows n_j apart, where all of its rows and lanes are inside; the loops
+          after it, which copy it, are then left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.cpu import Into, Left, Product
+from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, map_blocks
+from ilang.core.ir.scalar import Load
+from ilang.core.passes.rewriting import accesses, step_of, walked_index
+from ilang.core.record import replace
+
+
+def kernel_to_direct(program: Program) -> Program:
+    """The program whose tiles know where they go."""
+    kernels = tuple(
+        replace(kernel, body=_block(program, kernel.body)) for kernel in program.kernels
+    )
+    return replace(program, kernels=kernels)
+
+
+def _block(program: Program, body: Sequence[Statement]) -> tuple[Statement, ...]:
+    out: list[Statement] = []
+    for n, s in enumerate(body):
+        if isinstance(s, Tile) and s.registers is not None and n + 1 < len(body):
+            out.append(replace(s, into=_into(program, s, body[n + 1])))
+        elif isinstance(s, (For, If)):
+            out.append(map_blocks(s, lambda block: _block(program, block)))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
+    """Where a tile goes by the statement after it, if that copies it row by row and does nothing else."""
+    within: tuple[Within, ...] = ()
+    if isinstance(after, If):
+        if len(after.body) != 1:
+            return None
+        within, after = after.within, after.body[0]
+    dims = program.buffers[tile.buffer].dims
+    if len(dims) != 2 or not isinstance(after, For) or len(after.body) != 1:
+        return None
+    rows, lanes = after, after.body[0]
+    if not isinstance(lanes, For) or len(lanes.body) != 1 or lanes.rest is not None:
+        return None
+    store = lanes.body[0]
+    copied = Load(
+        tile.buffer,
+        (walks(rows.variable), walks(lanes.variable)),
+        program.buffers[tile.buffer].dtype,
+    )
+    if not isinstance(store, Store) or store.value != copied or store.buffer in _read(tile):
+        return None
+    if (rows.size, lanes.size) != dims or any(x.stretch is not None for x in (rows, lanes)):
+        return None
+    along = [step_of(part, lanes.variable) for part in store.index]
+    across = [step_of(part, rows.variable) for part in store.index]
+    moved = [d for d, step in enumerate(across) if step]
+    if along[-1:] != [1] or any(along[:-1]) or len(moved) != 1 or across[moved[0]] < 1:
+        return None
+    first = {x.variable: Affine(()) for x in (rows, lanes)}
+    height = program.sizes[rows.size].fixed
+    if height is None or moved[0] == len(store.index) - 1:
+        return None
+    index = tuple(walked_index(part, first) for part in store.index)
+    stride = Product(across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :])
+    guards = () if rows.rest is None else (Left(rows.rest, height),)
+    return Into(store.buffer, index, stride, guards, within)
+
+
+def _read(tile: Tile) -> set[int]:
+    """The buffers that a tile is made of."""
+    return {buffer for buffer, _ in accesses((tile,))}

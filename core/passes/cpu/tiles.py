@@ -1,0 +1,317 @@
+"""Say how vector registers hold a tile: which loops are rows and lanes, what an iteration does, how much at a time.
+
+Example:
+    in:   tile t[6,64] = 0; for k: for i': for j': t[i',j'] += in0[6i+i',k] * c[k,j']
+    out:  the same, with registers: 16 lanes or fewer along c[k,j'], core k, loops i' and j', guarded by nothing where c
+          is padded; 6 rows of 64 lanes where registers hold 1536 bytes of them, fewer where they hold less
+
+A tile whose iterations do what vectors cannot do has no registers: it is computed element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ilang.core.dtype import BYTES, FLOATS
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.cpu import Captured, Left, MicroTile, Registers, Runs
+from ilang.core.ir.kernel import (
+    Block,
+    Define,
+    For,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    map_statements,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
+from ilang.core.machine import Machine
+from ilang.core.passes.rewriting import strides
+from ilang.core.record import replace
+
+SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})
+"""Primitives that vectors compute."""
+RUN = 128
+"""Terms of f32 that are added one after the other: 2^-17 of the sum of sizes at most.
+
+A sum of n terms, one after the other, is off by up to n/2 units in the last place of the largest partial sum. A tile
+takes up to ``core.schedule.tile.MOST_TERMS``; in runs, whose sums are added to each other, what it gives stays within
+1e-5 of the exact sum, relative to the sum of sizes.
+"""
+
+
+def kernel_to_tiles(program: Program) -> Program:
+    """The program whose tiles say how registers hold them."""
+    kernels = []
+    for kernel in program.kernels:
+        tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+        described = {
+            tile.buffer: _described(program, tile, number) for number, tile in enumerate(tiles)
+        }
+        kernels.append(replace(kernel, body=with_tiles(kernel.body, described)))
+    return replace(program, kernels=tuple(kernels))
+
+
+def with_tiles(body: Block, tiles: dict[int, Tile]) -> Block:
+    """A block with other tiles in place of those for the same buffers."""
+    if not tiles:
+        return body
+    return map_statements(body, lambda s: tiles.get(s.buffer, s) if isinstance(s, Tile) else s)
+
+
+def _described(program: Program, tile: Tile, number: int) -> Tile:
+    tile = replace(tile, runs=_runs(program, tile))
+    registers = _registers(program, tile, number)
+    return tile if registers is None else captured(program, replace(tile, registers=registers))
+
+
+def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
+    """How vectors hold a tile; None where they cannot."""
+    buffer = program.buffers[tile.buffer]
+    extents = tuple(program.sizes[n].fixed or 0 for n in buffer.dims)
+    count = len(extents)
+    chain, body = chain_of(tile.body)
+    lanes = _lanes(program.machine, buffer.dtype, extents[-1])
+    if lanes < 2 or len(chain) < count or any(x.lanes > 1 or x.parallel for x in chain):
+        return None
+    reading = _Reading(tile.buffer, buffer.dtype, chain[-1].variable)
+    inner = tuple(s for s in body if isinstance(s, (Define, Store)) and reading.takes(s))
+    if len(inner) < len(body):
+        return None
+    edge, _ = chain_of(tile.edge)
+    nothing = Captured((), (), (), ())
+    registers = Registers(
+        number,
+        extents,
+        lanes,
+        tuple(replace(loop, body=()) for loop in chain[:-count]),
+        tuple(replace(loop, body=()) for loop in chain[-count:]),
+        inner,
+        tuple(dict.fromkeys(reading.along)),
+        tuple(reading.vectors),
+        tuple(loop.rest for loop in edge[-count:]),
+        (),
+        False,
+        tuple(_micro_tiles(program.machine, extents, lanes, BYTES[buffer.dtype])),
+        _contracts(inner),
+        nothing,
+        nothing,
+    )
+    return guarded(program, registers)
+
+
+def chain_of(body: Sequence[Statement]) -> tuple[list[For], Sequence[Statement]]:
+    """Loops with nothing else between them, outermost first, and what is inside."""
+    chain: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For):
+        chain.append(body[0])
+        body = body[0].body
+    return chain, body
+
+
+def _lanes(machine: Machine, dtype: str, extent: int) -> int:
+    """The lanes of the vectors that a loop of this extent divides into; 1 where it does not."""
+    lanes = machine.vector_lanes(dtype) if dtype in FLOATS else 1
+    while lanes > 1 and extent % lanes:
+        lanes //= 2
+    return lanes
+
+
+class _Reading:
+    """The statements of an iteration of a tile: what they read lane by lane, and which variables have lanes."""
+
+    def __init__(self, tile: int, dtype: str, lane: int) -> None:
+        self.tile = tile
+        self.dtype = dtype
+        self.lane = lane
+        self.along: list[Load] = []
+        self.vectors: list[int] = []
+
+    def takes(self, s: Define | Store) -> bool:
+        """Whether vectors can do what the next statement does."""
+        if (isinstance(s, Define) and s.mutable) or (
+            isinstance(s, Store) and s.buffer != self.tile
+        ):
+            return False
+        has_lanes = False
+        for part in walk(s.value):
+            if not isinstance(part, (Apply, Load, Local, Constant)) or part.dtype != self.dtype:
+                return False
+            if isinstance(part, Apply) and part.primitive not in SUPPORTED:
+                return False
+            if isinstance(part, Load) and part.buffer != self.tile:
+                step = _lane_step(part.index, self.lane)
+                if step is None:
+                    return False
+                self.along += [part] if step else []
+                has_lanes = has_lanes or step == 1
+            has_lanes = has_lanes or self._has_lanes(part)
+        if isinstance(s, Define) and has_lanes:
+            self.vectors.append(s.variable)
+        return True
+
+    def _has_lanes(self, part: Scalar) -> bool:
+        """Whether a leaf that is not read from memory has a value per lane."""
+        if isinstance(part, Load):
+            return part.buffer == self.tile
+        return isinstance(part, Local) and part.variable in self.vectors
+
+
+def _lane_step(index: Sequence[Affine], lane: int) -> int | None:
+    """How far apart two lanes read: 0 or 1 elements; None for anything else."""
+    steps = [sum(c for c, v in part.terms if v == lane) for part in index]
+    if any(steps[:-1]):
+        return None
+    last = steps[-1] if steps else 0
+    return last if last in (0, 1) else None
+
+
+def _contracts(body: Sequence[Define | Store]) -> bool:
+    """Whether the only sums are those into the tile, so that a product can feed nothing else."""
+    sums = [
+        part
+        for s in body
+        for part in walk(s.value)
+        if isinstance(part, Apply) and part.primitive in ("add", "sub")
+    ]
+    stores = [s.value for s in body if isinstance(s, Store)]
+    return sums == stores and all(s.primitive == "add" for s in sums)
+
+
+def guarded(program: Program, registers: Registers) -> Registers:
+    """The registers with what has to hold, given which buffers are padded.
+
+    There is a row, and no lane reads past the end of memory. The parts of an axis that is split once start inside it.
+    """
+    padded = all(program.buffers[load.buffer].padded for load in registers.along)
+    guards = []
+    last = len(registers.extents) - 1
+    for d, (rest, extent) in enumerate(zip(registers.rests, registers.extents, strict=True)):
+        if rest is None:
+            continue
+        if d == last and not padded:
+            guards.append(Left(rest, extent))
+        elif [c for c, _ in rest.start.terms] != [extent] or rest.step != 1:
+            guards.append(Left(rest, 1))
+    past = padded and registers.rests[-1] is not None
+    return replace(registers, guards=tuple(guards), past=past)
+
+
+# -- how much at a time ------------------------------------------------------------------------------------------------
+
+
+def _micro_tiles(
+    machine: Machine, extents: tuple[int, ...], lanes: int, size: int
+) -> Iterator[MicroTile]:
+    """How many rows and lanes are computed at a time: as many as registers hold, and divisors of all.
+
+    Few rows that are left at the end of a dimension are computed by themselves.
+    """
+    vectors: dict[int, int] = {}
+    for variant in machine.variants:
+        widest = max(variant.vector_bytes, vectors.get(variant.held_bytes, 0))
+        vectors[variant.held_bytes] = widest
+    for held, vector in vectors.items():
+        rows, wide = _fitting(extents, min(vector // size, lanes), held // size)
+        matrix = len(extents) == 2
+        heights = (rows, -(-2 * rows // 3), -(-rows // 3)) if matrix else (rows,) * 3
+        yield MicroTile(held, wide, heights)
+
+
+def _fitting(extents: tuple[int, ...], unit: int, held: int) -> tuple[int, int]:
+    """The rows and the lanes of which some elements are held: the most products per element read.
+
+    One vector of ``unit`` lanes of each row at least; a tile of more than two dimensions has all of its rows.
+    """
+    rows, lanes = prod(extents[:-1]), extents[-1]
+    matrix = len(extents) == 2
+    heights = [n for n in range(1, rows + 1) if rows % n == 0] if matrix else [rows]
+    fits = [
+        (height, n)
+        for height in heights
+        for n in range(unit, lanes + 1, unit)
+        if lanes % n == 0 and height * n <= held
+    ]
+    best = max(fits, key=lambda fit: (_products(fit[0], fit[1] // unit), fit), default=None)
+    return best or (1 if matrix else rows, unit)
+
+
+def _products(rows: int, vectors: int) -> float:
+    """Products of a part of a tile per read: what the lanes read comes from farther away than what the rows do."""
+    return rows * vectors / (rows + 2 * vectors)
+
+
+def _runs(program: Program, tile: Tile) -> Runs | None:
+    """How the terms of a tile come in runs; None where they are few, or no sums of f32."""
+    inside = list(statements_within(tile.edge))
+    stores = [s for s in inside if isinstance(s, Store) and s.buffer == tile.buffer]
+    added = [s for s in stores if isinstance(s.value, Apply) and s.value.primitive == "add"]
+    if program.buffers[tile.buffer].dtype != "f32" or not added:
+        return None
+    elements = {variable for part in added[0].index for _, variable in part.terms}
+    core = {s.variable: s for s in inside if isinstance(s, For) and s.variable not in elements}
+    terms = prod(program.sizes[loop.size].fixed or 1 for loop in core.values())
+    if terms <= RUN:
+        return None
+    depth = -1
+    for loop in chain_of(tile.edge)[0]:
+        if loop.variable not in core or terms <= RUN:
+            break
+        terms //= program.sizes[loop.size].fixed or 1
+        depth += 1
+    return None if depth < 0 else Runs(depth, max(1, RUN // terms))
+
+
+# -- what it is given --------------------------------------------------------------------------------------------------
+
+
+def captured(program: Program, tile: Tile) -> Tile:
+    """A tile that knows what its functions use from around it."""
+    assert tile.registers is not None
+    part, whole = _captured(program, tile, False), _captured(program, tile, True)
+    return replace(tile, registers=replace(tile.registers, part=part, whole=whole))
+
+
+def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
+    """What the function of some rows and lanes uses, or that of the ``whole`` tile, blocks and all."""
+    registers = tile.registers
+    assert registers is not None
+    sizes: set[int] = set()
+    buffers: set[int] = set()
+    variables: set[int] = set()
+    fill = () if tile.fill is None else (tile.fill,)
+    loads = {
+        part
+        for s in (*registers.body, *fill)
+        for part in walk(s.value)
+        if isinstance(part, Load) and part.buffer != tile.buffer
+    }
+    for load in loads:
+        buffers.add(load.buffer)
+        sizes |= strides(program.buffers[load.buffer].dims, load.index)
+        variables |= {v for part in load.index for _, v in part.terms}
+        sizes |= {n for part in load.index for _, n in part.sizes}
+    blocks = tile.blocks if whole else ()
+    loops = (*registers.core, *registers.loops, *blocks)
+    rests = (*(x.rest for x in loops), *registers.rests[: None if whole else -1])
+    sizes |= {loop.size for loop in loops} | {rest.size for rest in rests if rest is not None}
+    variables |= {v for rest in rests if rest is not None for _, v in rest.start.terms}
+    variables -= {loop.variable for loop in loops}
+    return Captured(
+        tuple(sorted(n for n in sizes if program.sizes[n].fixed is None)),
+        tuple(sorted(buffers)),
+        tuple(sorted(variables)),
+        tuple(_locals(registers.body)),
+    )
+
+
+def _locals(body: Sequence[Define | Store]) -> list[Local]:
+    """The scalar variables that are computed outside a tile and used in it."""
+    own = {s.variable for s in body if isinstance(s, Define)}
+    used = {part for s in body for part in walk(s.value) if isinstance(part, Local)}
+    return sorted(
+        (part for part in used if part.variable not in own), key=lambda p: (p.variable, p.dtype)
+    )

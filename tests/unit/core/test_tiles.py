@@ -1,0 +1,198 @@
+"""Tiles in registers, the copies that they fill, the zeros past their rows, and where they are stored: as data."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ilang.core.check import kernel as check
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.cpu import Left, Product
+from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
+from ilang.core.ir.scalar import Constant, Load
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.record import replace
+
+MATMUL = "ik*kj~ijk >> +ijk~ij"
+
+
+def lowered(text: str, **known: object) -> Program:
+    return lower(infer(graph_of(text_component(text), "program"), **known))  # type: ignore[arg-type]
+
+
+def inside(program: Program) -> list[Statement]:
+    return [s for kernel in program.kernels for s in statements_within(kernel.body)]
+
+
+def tiles(program: Program) -> list[Tile]:
+    return [s for s in inside(program) if isinstance(s, Tile)]
+
+
+def late_loops(program: Program) -> list[For]:
+    return [s for s in inside(program) if isinstance(s, For) and s.late is not None]
+
+
+def test_a_product_is_held_in_registers() -> None:
+    program = lowered(MATMUL)
+    (tile,) = tiles(program)
+    held = tile.registers
+    assert held is not None
+    assert (held.extents, held.lanes) == ((6, 64), 16)
+    assert [(block.rows[0], block.lanes) for block in held.micro_tiles] == [
+        (6, 64),
+        (6, 16),
+        (6, 8),
+    ]
+    assert [program.buffers[load.buffer].name for load in held.along] == ["in1_copy"]
+    assert len(held.core) == 1
+    assert len(held.vectors) == 1
+    assert held.contracts
+    assert held.past, "the rows of the copy have room for all lanes"
+    assert not held.guards, "parts of an axis that is split once start inside it"
+    assert tile.runs is not None
+    assert tile.runs.step == 128
+
+
+def test_doubles_have_half_the_lanes_and_no_runs() -> None:
+    (tile,) = tiles(lowered(MATMUL, dtypes=("f64", "f64")))
+    assert tile.registers is not None
+    assert tile.registers.lanes == 8
+    assert tile.runs is None
+
+
+def test_a_maximum_does_not_contract() -> None:
+    parts = "i:6,j:64,k:512"
+    product, maximum = f"ik*kj~ijk | {parts} | j 1 i k k' i' j'", f">ijk~ij | {parts}"
+    (tile,) = tiles(lowered(f"{product} >> {maximum} | j i k k' i' j' 0"))
+    assert tile.registers is not None
+    assert not tile.registers.contracts
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+def test_integers_are_not_held(dtype: str) -> None:
+    assert all(tile.registers is None for tile in tiles(lowered(MATMUL, dtypes=(dtype, dtype))))
+
+
+def test_what_a_function_of_a_tile_captures() -> None:
+    program = lowered(MATMUL)
+    (tile,) = tiles(program)
+    assert tile.registers is not None
+    part, whole = tile.registers.part, tile.registers.whole
+    names = {program.buffers[number].name for number in whole.buffers}
+    assert names == {"in0", "in1", "in1_copy"}, "in1 is read while the copy is filled"
+    assert {block.variable for block in tile.blocks} == set(part.variables) - set(whole.variables)
+    assert set(part.sizes) < set(whole.sizes), "the end of the lanes is known outside a part"
+
+
+def test_the_first_tile_fills_the_copy() -> None:
+    program = lowered(MATMUL)
+    (tile,), (loop,) = tiles(program), late_loops(program)
+    assert tile.fill is not None
+    assert isinstance(tile.fill.value, Load)
+    assert program.buffers[tile.fill.value.buffer].name == "in1"
+    assert loop.late is not None
+    assert loop.late.copy == tile.fill.buffer
+    assert loop.late.alone, "threads may share the rows"
+    assert [guard.least for guard in loop.late.guards] == [64]
+    assert len(tile.first) == 1
+
+
+def test_a_copy_in_squares_is_not_filled_by_a_tile() -> None:
+    program = lowered("ik*jk~ijk >> +ijk~ij")
+    assert not late_loops(program)
+    assert all(tile.fill is None for tile in tiles(program))
+
+
+def zeros(program: Program) -> list[Store]:
+    stores = (s for s in inside(program) if isinstance(s, Store))
+    return [s for s in stores if s.value == Constant(0, "f32") and not _is_tile(program, s)]
+
+
+def _is_tile(program: Program, store: Store) -> bool:
+    return program.buffers[store.buffer].role == "tile"
+
+
+def test_rows_that_end_early_are_cleared_before() -> None:
+    program = lowered(MATMUL)
+    assert len(zeros(program)) == 2, "one for each half of a row"
+    assert {program.buffers[s.buffer].name for s in zeros(program)} == {"in1_copy"}
+    (kernel,) = program.kernels
+    (strip,) = (s for s in kernel.body if isinstance(s, For))
+    assert isinstance(strip.body[0], If)
+    assert not zeros(lowered(MATMUL, shapes=((60, 40), (40, 128))))
+
+
+def test_a_copy_in_squares_is_cleared_before_it() -> None:
+    program = lowered("ik*jk~ijk >> +ijk~ij")
+    assert len(zeros(program)) == 2
+
+
+def test_a_whole_tile_is_stored_where_it_belongs() -> None:
+    program = lowered(MATMUL)
+    (tile,) = tiles(program)
+    into = tile.into
+    assert into is not None
+    assert program.buffers[into.buffer].role == "output"
+    assert into.stride == Product(1, program.buffers[into.buffer].dims[1:])
+    assert [guard.least for guard in into.guards] == [6]
+    assert len(into.within) == 1
+
+
+def test_a_tile_that_is_read_by_more_than_a_copy_is_not() -> None:
+    assert all(tile.into is None for tile in tiles(lowered("ik*kj~ijk >> +ijk~ij >> -ij~ij")))
+
+
+def with_tile(program: Program, change: Callable[[Tile], Tile]) -> Program:
+    """The program with another tile."""
+
+    def block(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return tuple(
+            change(s)
+            if isinstance(s, Tile)
+            else replace(s, body=block(s.body))
+            if isinstance(s, For)
+            else s
+            for s in body
+        )
+
+    kernels = tuple(replace(kernel, body=block(kernel.body)) for kernel in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+def registers(**change: object) -> Callable[[Tile], Tile]:
+    return lambda tile: replace(tile, registers=replace(tile.registers, **change))
+
+
+@pytest.mark.parametrize(
+    ("change", "invariant"),
+    [
+        (registers(extents=(6, 32)), "registers have the extents of their tile"),
+        (registers(core=()), "registers have the loops of their tile"),
+        (registers(body=()), "registers do what their tile does"),
+        (registers(lanes=24), "lanes divide a row of a tile"),
+        (registers(along=()), "lanes read along a row"),
+        (registers(past=False), "lanes end with their row"),
+        (lambda tile: replace(tile, fill=None), "a copy that a tile fills has a late loop"),
+        (lambda tile: replace(tile, registers=None), "a tile that fills a copy is in registers"),
+        (
+            lambda tile: replace(tile, into=replace(tile.into, buffer=0)),
+            "the statement after a tile stores it",
+        ),
+    ],
+)
+def test_a_tile_that_is_said_to_be_another_is_refused(
+    change: Callable[[Tile], Tile], invariant: str
+) -> None:
+    with pytest.raises(InternalError, match=invariant):
+        check.verify(with_tile(lowered(MATMUL), change))
+
+
+def test_a_tile_that_fills_is_in_registers_wherever_it_is() -> None:
+    (tile,) = tiles(lowered(MATMUL))
+    assert tile.registers is not None
+    rest = tile.registers.rests[0]
+    assert rest is not None
+    assert rest.start != Affine(())
+    wrong = registers(guards=(Left(rest, 1),))
+    with pytest.raises(InternalError, match="wherever it is"):
+        check.verify(with_tile(lowered(MATMUL), wrong))
