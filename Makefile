@@ -9,7 +9,7 @@
 #   make matrix          every type, conversion, operator and axis, optimised for several processors
 #   make fuzz-schedules N=10000   random schedules: each refused by a rule, or right
 #   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
-#   make growth          how shape inference grows with the size of a program
+#   make growth          how the work grows with the size of a program, stage by stage
 #   make bench           time our programs beside NumPy and whatever else .venv has (ARGS='--help' lists options)
 #   make bench-page      the same, and rewrite the tables of docs/benchmarks.md
 #   make clean           remove what was made, .venv included

@@ -37,6 +37,7 @@ __all__ = [
     "graph_text",
     "infer",
     "infer_rows",
+    "infer_sizes",
     "landings",
     "loops_text",
     "lower",
@@ -142,6 +143,13 @@ def infer(
     shaped = graph_to_shaped(graph, dtypes, ranks, shapes, few)
     verify(shaped)
     return shaped
+
+
+def infer_sizes(graph: Graph, ranks: Sequence[int | None]) -> Shaped:
+    """The extents of everything, whatever the element types are: those of the result mean nothing."""
+    from ilang.core.passes.untyped import WIDEST, untyped
+
+    return infer(untyped(graph), [WIDEST] * len(graph.inputs), ranks)
 
 
 def infer_rows(graph: Graph) -> Inferred:

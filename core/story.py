@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ilang.core.ir.graph import Claim
-from ilang.core.ir.shaped import Assignment, Counted, Derivation, Rows, Shaped
+from ilang.core.ir.shaped import Assignment, Bound, Counted, Derivation, Rows, Shaped
 from ilang.core.listing import number_text, size_text
 from ilang.core.ops import OPS
 from ilang.core.record import record
@@ -35,8 +35,9 @@ def tell(shaped: Shaped, claims: Sequence[Claim] = (), given: bool = False) -> t
     """
     written = _written(shaped, claims)
     rows = [StoryRow(f"row {each.variable}", _counted(each)) for each in shaped.counted]
+    facts = _Facts(shaped)
     rows += [
-        StoryRow(f"axis {size.name}", _axis(shaped, n, written.get(n), given))
+        StoryRow(f"axis {size.name}", _axis(shaped, n, written.get(n), given, facts))
         for n, size in enumerate(shaped.sizes)
     ]
     for each in shaped.rows:
@@ -72,17 +73,30 @@ def _place(span: Span, number: int) -> str:
     return f"written as {number}, {line}column {span.column()}"
 
 
-def _axis(shaped: Shaped, number: int, written: str | None, given: bool) -> str:
+class _Facts:
+    """What is known of the sizes of a program, by size: looked through once."""
+
+    def __init__(self, shaped: Shaped) -> None:
+        self.inputs = [shaped.tensors[value].name for value in shaped.inputs]
+        self.guessed = frozenset(shaped.guessed)
+        self.derived: dict[int, list[Derivation]] = {}
+        self.bounds: dict[int, list[Bound]] = {}
+        for each in shaped.derived:
+            self.derived.setdefault(each.size, []).append(each)
+        for bound in shaped.bounds:
+            self.bounds.setdefault(bound.size, []).append(bound)
+
+
+def _axis(shaped: Shaped, number: int, written: str | None, given: bool, facts: _Facts) -> str:
     """What fixes an extent: dimensions, the text, ``--shape``, or a rule."""
     size = shaped.sizes[number]
-    names = [shaped.tensors[value].name for value in shaped.inputs]
-    places = [f"dimension {place.dim} of {names[place.number]}" for place in size.places]
-    derived = [d for d in shaped.derived if d.size == number]
+    places = [f"dimension {place.dim} of {facts.inputs[place.number]}" for place in size.places]
+    derived = facts.derived.get(number, [])
     reasons = []
     if places:
         one = "one extent: " if len(places) > 1 else ""
         reasons.append(one + ", ".join(places))
-    if number in shaped.guessed:
+    if number in facts.guessed:
         reasons.append(f"nothing gives it: the least it can be, {size.fixed}")
     elif written:
         reasons.append(written)
@@ -91,7 +105,7 @@ def _axis(shaped: Shaped, number: int, written: str | None, given: bool) -> str:
     elif size.fixed is not None and not derived:
         reasons.append(f"written as {size.fixed} in a definition")
     reasons += [_derived(shaped, d) for d in derived]
-    bounds = [b for b in shaped.bounds if b.size == number]
+    bounds = facts.bounds.get(number, ())
     reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
     return "; ".join(reasons)
 

@@ -248,11 +248,42 @@ def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def check_shape_count(graph: Graph, count: int) -> None:
-    """Raise DataError (E0701) unless there is a shape per input."""
+def checked_dtypes(graph: Graph, dtypes: Sequence[object]) -> tuple[str | None, ...]:
+    """The element types of the inputs by name; None stays open.
+
+    Raises:
+        DataError: E0701 (not one per input), E0703 (not an element type).
+    """
+    listed = [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else dtypes
+    check_shape_count(graph, len(listed), "element type")
+    return tuple(
+        None if dtype is None else _dtype(graph.input_name(n), dtype)
+        for n, dtype in enumerate(listed)
+    )
+
+
+def _dtype(name: str, dtype: Any) -> str:
+    """The name of an element type: the name itself, or what NumPy takes for a type."""
+    if isinstance(dtype, str) and dtype in NUMPY_TYPES:
+        return dtype
+    try:
+        known = SUPPORTED.get(np.dtype(dtype).newbyteorder("="))
+    except (TypeError, ValueError):
+        known = None
+    if known is None:
+        raise DataError(
+            "E0703",
+            f"the element type {dtype!r} of {name} is not supported",
+            help=f"element types are {', '.join(NUMPY_TYPES)}, or NumPy's {LISTED}",
+        )
+    return known
+
+
+def check_shape_count(graph: Graph, count: int, what: str = "shape") -> None:
+    """Raise DataError (E0701) unless there is a shape, or ``what`` is named, per input."""
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     if count != len(names):
-        given = counted(count, "shape")
+        given = counted(count, what)
         raise DataError(
             "E0701",
             f"the program takes {counted(len(names), 'array')}, and {given} {'is' if count == 1 else 'are'} given",

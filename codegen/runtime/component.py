@@ -188,34 +188,64 @@ class Component:
             known = self._specializations.setdefault(key, Specialization(shaped))
         return known
 
+    def _sizes(self, graph: Graph, ranks: tuple[int, ...]) -> Shaped:
+        """The program inferred for these ranks, and no element types."""
+        from ilang.codegen.runtime.specialization import Specialization
+
+        key = (None, ranks)
+        if key not in self._specializations:
+            shaped = pipeline.infer_sizes(graph, ranks)
+            self._specializations[key] = Specialization(shaped)
+        return self._specializations[key].shaped
+
     def takes(self) -> int:
         """How many inputs there are."""
         return self._wires.inputs
 
-    def shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    def shapes(
+        self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
+    ) -> tuple[tuple[int, ...], ...]:
         """The shapes of the outputs for inputs of these shapes.
 
+        Args:
+            shapes: one per input.
+            dtypes: the element types of the inputs, such as "i32" or numpy.int32; those are then checked as a call
+                checks them. Without them nothing is asked of types: shapes do not depend on them.
+
         Raises:
-            Error: E05, or E0701 and E0715 (not one shape per input).
+            Error: E05, or E0701, E0703 and E0715 (not one shape, and one type if any, per input), or E06 with types.
         """
         from ilang.codegen.runtime import arguments
 
         graph = self._wired()
         arguments.check_shape_count(graph, len(shapes))
         checked = arguments.checked_shapes(shapes)
-        dtypes = (None,) * len(checked)
-        shaped = self._specialization(graph, dtypes, tuple(len(shape) for shape in checked)).shaped
+        ranks = tuple(len(shape) for shape in checked)
+        if dtypes is None:
+            shaped = self._sizes(graph, ranks)
+        else:
+            known = arguments.checked_dtypes(graph, dtypes)
+            shaped = self._specialization(graph, known, ranks).shaped
         extents = pipeline.fit(shaped, checked)
         return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
 
-    def source(self, target: str = "c", *shapes: tuple[int, ...]) -> str:
-        """The program as C text; with shapes, one per input, the extents are fixed in it."""
-        check_target(target)
-        return source_of(self._shaped(shapes), target)
+    def source(
+        self,
+        target: str = "c",
+        *shapes: tuple[int, ...],
+        dtypes: Sequence[object] | None = None,
+    ) -> str:
+        """The program as C text; with shapes, one per input, the extents are fixed in it.
 
-    def loops(self, *shapes: tuple[int, ...]) -> str:
-        """The loop nests as text; with shapes, one per input, the extents are numbers."""
-        return pipeline.loops_text(pipeline.lower(self._shaped(shapes)))
+        ``dtypes`` are the element types of the inputs, such as "i32" or numpy.int32; else they are those that the
+        program writes, and f32.
+        """
+        check_target(target)
+        return source_of(self._shaped(shapes, dtypes), target)
+
+    def loops(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> str:
+        """The loop nests as text; with shapes, one per input, the extents are numbers; ``dtypes`` as for ``source``."""
+        return pipeline.loops_text(pipeline.lower(self._shaped(shapes, dtypes)))
 
     def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
         """What ``i explain`` tells, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
@@ -262,15 +292,18 @@ class Component:
         text = print_tree(self._tree) if self._module is None else self._module.source.text
         return write_project([graph], Path(folder), text, graph.name, shapes)
 
-    def _shaped(self, shapes: Sequence[tuple[int, ...]]) -> Shaped:
-        """Inferred with f32 where nothing is written, and with these shapes, if any."""
+    def _shaped(
+        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
+    ) -> Shaped:
+        """Inferred with these types, or f32 where nothing is written, and with these shapes, if any."""
         from ilang.codegen.runtime import arguments
 
         graph = self._wired()
+        given = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
         if not shapes and graph.inputs:
-            return pipeline.infer(graph)
+            return pipeline.infer(graph, given)
         arguments.check_shape_count(graph, len(shapes))
-        return pipeline.infer(graph, shapes=arguments.checked_shapes(shapes))
+        return pipeline.infer(graph, given, shapes=arguments.checked_shapes(shapes))
 
     def grad(self) -> Component:
         """The gradient component; not in this version."""

@@ -1,6 +1,7 @@
-"""How the row inference grows with a program: ``python tests/property/growth.py`` (or ``make growth``).
+"""How the work grows with a program: ``python tests/property/growth.py`` (or ``make growth``).
 
-Prints the work (constraints looked at), seconds and memory for doubling numbers of operations.
+Prints the work of the row inference (constraints looked at), seconds and memory for doubling numbers of operations; and
+seconds of every stage for doubling sizes of each family of programs in ``large.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ilang import tensor  # noqa: E402 - found through the line above
+from tests.property.large import FAMILIES, STAGES  # noqa: E402 - as above
 
 
 def layers(count: int) -> tensor.Tensor:
@@ -46,7 +48,36 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, default=10000, help="the largest program")
-    most = parser.parse_args().operations
+    parser.add_argument("--steps", type=int, default=2000, help="the largest program of a family")
+    parser.add_argument("--family", default="", help="one family of programs only")
+    asked = parser.parse_args()
+    if not asked.family:
+        print_rows(asked.operations)
+    print_families(asked.steps, asked.family)
+
+
+def print_families(most: int, name: str) -> None:
+    """Seconds of every stage, and how often the seconds of half the size all of them take."""
+    print("\nfamily           steps  " + "  ".join(f"{stage:>7}" for stage in STAGES) + "    times")
+    for family in FAMILIES:
+        before = 0.0
+        for steps in (
+            (most // 8, most // 4, most // 2, most) if name in ("", family.__name__) else ()
+        ):
+            value: object = family(steps)
+            seconds = []
+            for work in STAGES.values():
+                start = time.process_time()
+                value = work(value)
+                seconds.append(time.process_time() - start)
+            times = f"{sum(seconds) / before:>7.1f}" if before else ""
+            before = sum(seconds)
+            shown = "  ".join(f"{second:>7.2f}" for second in seconds)
+            print(f"{family.__name__:<14}  {steps:>6}  {shown}  {times}", flush=True)
+
+
+def print_rows(most: int) -> None:
+    """The work of the row inference."""
     print("program     operations    steps  steps/op  seconds  peak MiB")
     for build in (layers, normalized):
         for count in (most // 4, most // 2, most):

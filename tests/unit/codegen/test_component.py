@@ -770,3 +770,51 @@ def test_what_fits_is_combined() -> None:
     assert repr(~(i("ij~ij") & i("+ij~i")) >> i("i*ij~ij"))
     assert repr(einsum("...i; ij => ...j") >> i("i~i"))
     assert repr(i("f32") >> i("ij~i") >> i("f64") >> i("i~i"))
+
+
+def test_shapes_do_not_depend_on_element_types() -> None:
+    f = i("(i32 | f32) >> ij*ij~ij")  # refused with any arrays: an integer beside a float
+    assert f.shapes((2, 3), (2, 3)) == ((2, 3),)
+    assert i("i32 >> i+i~i").shapes((4,), (4,)) == ((4,),)
+    assert (i("2.5") >> "i64").shapes() == ((),)
+    assert i("ij>>ij~ij >> ij/ij~ij").shapes((2, 3), (2, 3), (2, 3)) == ((2, 3),)
+
+
+def test_shapes_with_element_types_are_checked_like_a_call() -> None:
+    f = i("ik*kj~ijk >> +ijk~ij")
+    for dtypes in (("i32", "i64"), (np.int32, np.dtype(np.int64)), ["int32", ">i8"], (None, "f64")):
+        assert f.shapes((2, 3), (3, 4), dtypes=dtypes) == ((2, 4),)
+    with pytest.raises(Error) as caught:
+        f.shapes((2, 3), (3, 4), dtypes=("i32", "f32"))
+    assert caught.value.code == "E0601"
+
+
+def test_texts_for_element_types() -> None:
+    f = i("ij+ij~ij")
+    assert "int32_t *restrict in0" in f.source("c", dtypes=("i32", "i32"))
+    assert "float *restrict in0" in f.source("c")
+    text = f.source("c", (2, 3), (2, 3), dtypes=(np.float64, "f64"))
+    assert "double *restrict in0" in text
+    assert "n_i" not in text
+    assert "f64(" in i("+ij~i").loops((2, 3), dtypes=("f32",))
+    assert "f64(" not in i("+ij~i").loops((2, 3), dtypes=("f64",))
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "code"),
+    [
+        (("f32",), "E0701"),
+        ("f32", "E0701"),
+        (("f32", "f16"), "E0703"),
+        (("f32", np.complex64), "E0703"),
+        (("f32", 3), "E0703"),
+        (("f32", object()), "E0703"),
+        (3, "E0701"),
+    ],
+)
+def test_bad_element_types(dtypes: Any, code: str) -> None:
+    f = i("ij+ij~ij")
+    for call in (f.shapes, f.loops, lambda *s, dtypes: f.source("c", *s, dtypes=dtypes)):
+        with pytest.raises(Error) as caught:
+            call((2, 3), (2, 3), dtypes=dtypes)
+        assert caught.value.code == code

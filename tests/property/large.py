@@ -1,0 +1,167 @@
+"""Programs of any size, one family for each way in which programs get large, and how much work they are.
+
+``make growth`` prints how the time of each stage grows with them; ``test_growth.py`` counts instructions, not seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from ilang.codegen.targets import c
+from ilang.core import pipeline
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
+from ilang.core.notation.module import parse_module
+from ilang.core.source import Source
+
+
+def chain(count: int) -> str:
+    return _main(" >> ".join(["-i~i"] * count))
+
+
+def sharing(count: int) -> str:
+    """Every step reads the one before twice: 2^count paths."""
+    return _main("I >> " + " >> ".join(["(I & I) >> i+i~i"] * count))
+
+
+def parallel(count: int) -> str:
+    """As many inputs, outputs and kernels."""
+    return _main(" | ".join(["-i~i"] * count))
+
+
+def outputs(count: int) -> str:
+    """One input, read by all."""
+    return _main(" & ".join(["-i~i"] * count))
+
+
+def inputs(count: int) -> str:
+    """One sum of all."""
+    return _main("i+i~i" + " >> i+i~i" * (count - 1))
+
+
+def kept(count: int) -> str:
+    """A chain whose every step is an output."""
+    return _main("-i~i" + " >> (I & -i~i)" * count)
+
+
+def normalised(count: int) -> str:
+    """Rows, again and again: all in the block of one loop."""
+    return _main(" >> ".join(["(I & +ij~i) >> ij/i~ij"] * count))
+
+
+def sums(count: int) -> str:
+    """As many reductions of inputs of their own."""
+    return _main(" | ".join(["+ij~i"] * count))
+
+
+def contractions(count: int) -> str:
+    return _main(" >> ".join(["ik*kj~ijk >> +ijk~ij"] * count))
+
+
+def tiles(count: int) -> str:
+    """Contractions of the same inputs, in one kernel."""
+    return _main(" & ".join(["(ik*kj~ijk >> +ijk~ij)"] * count))
+
+
+def tail(count: int) -> str:
+    """Pointwise work on a contraction."""
+    return _main("ik*kj~ijk >> +ijk~ij" + " >> -ij~ij" * count)
+
+
+def einsums(count: int) -> str:
+    return _main(" >> ".join(['einsum("ij;jk=>ik")'] * count))
+
+
+def layers(count: int) -> str:
+    """Contractions and softmax."""
+    return (
+        "m = ik*kj~ijk >> +ijk~ij\n"
+        "s = (I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij\n"
+        + _main(" >> ".join(["m >> s"] * count))
+    )
+
+
+def ladder(count: int) -> str:
+    """Definitions inside definitions, each with an output more."""
+    lines = [f"a{n} = ^ij~ij >> (+ij~i & a{n - 1})\n" for n in range(1, count)]
+    return "a0 = +ij~i\n" + "".join(lines) + _main(f"a{count - 1}")
+
+
+def doubled(count: int) -> str:
+    """Definitions that double themselves; ``count`` expressions, rounded to a power of two."""
+    names = count.bit_length() - 1
+    lines = [f"a{n} = a{n - 1} >> a{n - 1}\n" for n in range(1, names + 1)]
+    return "a0 = -i~i\n" + "".join(lines) + _main(f"a{names}")
+
+
+FAMILIES: tuple[Callable[[int], str], ...] = (
+    chain,
+    sharing,
+    parallel,
+    outputs,
+    inputs,
+    kept,
+    normalised,
+    sums,
+    contractions,
+    tiles,
+    tail,
+    einsums,
+    layers,
+    ladder,
+    doubled,
+)
+"""Each takes a size and gives the text of a file whose definition ``main`` has that many steps."""
+
+
+def _main(body: str) -> str:
+    return f"main = {body}\n"
+
+
+def graph_of(text: str) -> Graph:
+    """The graph of ``main`` in the text of a file."""
+    return pipeline.module_graph(parse_module(Source("large.i", text)), "main")
+
+
+STAGES: dict[str, Callable[[Any], Any]] = {
+    "graph": graph_of,
+    "shapes": pipeline.infer,
+    "loops": pipeline.lower,
+    "c": c.emit,
+}
+"""What is done with a program, each to what the one before gave."""
+
+
+def everything(text: str) -> str:
+    """All that a program goes through, from text to C, and the page that explains it."""
+    graph = graph_of(text)
+    shaped: Shaped = pipeline.infer(graph)
+    program: Program = pipeline.lower(shaped)
+    pipeline.explain(graph, verbose=True)
+    return c.emit(program)
+
+
+def steps(work: Callable[[], object]) -> int:
+    """The instructions of Python that some work takes: the same number each time."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        if event == "opcode":
+            count += 1
+        elif event == "call":
+            frame.f_trace_lines = False
+            frame.f_trace_opcodes = True
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

@@ -1,0 +1,45 @@
+"""The work of a program grows with its size, and no faster: counted in instructions, which no clock moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from ilang.core.diagnostic import Error
+from tests.property.large import FAMILIES, everything, graph_of, steps
+
+LARGE, SHARE = 10_000, 0.1
+"""In a program of so many steps each may cost, as measured on small ones, at most this part more than in a small one.
+
+A list of all nodes of a program that is made again for every node costs more."""
+SIZES = {
+    "doubled": (16, 32, 64),
+    **dict.fromkeys(("layers", "contractions", "tiles", "einsums"), (3, 6, 9)),
+}
+"""Where a step is much work, or sizes are powers of two; names have as many digits in all three programs."""
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_work_grows_with_the_size(family: Callable[[int], str]) -> None:
+    sizes = SIZES.get(family.__name__, (10, 20, 30))
+    everything(family(sizes[-1]))  # what is made at the first use is made
+    one, two, three = (steps(partial(everything, family(size))) for size in sizes)
+    each = (two - one) / (sizes[1] - sizes[0])
+    more = ((three - two) / (sizes[2] - sizes[1]) - each) / (sizes[2] - sizes[0])
+    assert more * LARGE < SHARE * each, f"{one}, {two}, {three} instructions for {sizes} steps"
+
+
+def test_definitions_are_counted_before_any_is_written_out() -> None:
+    text = (
+        "a0 = -i~i\n" + "".join(f"a{n + 1} = a{n} >> a{n}\n" for n in range(200)) + "main = a200\n"
+    )
+
+    def refused() -> None:
+        with pytest.raises(Error) as caught:
+            graph_of(text)
+        assert caught.value.code == "E0250"
+        assert "more than 10^60 expressions" in caught.value.message
+
+    assert steps(refused) < 1_000_000
