@@ -145,7 +145,7 @@ class _Lowering(Running):
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
-        self.storage.computed[frame.value] += 1
+        self.storage.count(frame.value)
         order, node = frame.nest.order, frame.node
         own = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()

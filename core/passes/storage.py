@@ -6,14 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
+from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
+from ilang.core.ir.nest import unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import replace
+
+MOST_AGAIN = 1_000
+"""Computations of values that are computed elsewhere, past one for each value, which a tile may compute at its edge too.
+
+A digit at each of two reads doubles what is staged, and in a chain it does so at each step."""
 
 
 class Storage:
@@ -38,6 +45,7 @@ class Storage:
         self.parts: dict[tuple[int, int], int] = {}
         self.constants: dict[int, int] = {}
         self.computed: Counter[int] = Counter()
+        self.again = 0
         self.successor = {
             node.base: value
             for value, node in enumerate(shaped.nodes)
@@ -45,6 +53,28 @@ class Storage:
         }
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
+
+    def count(self, value: int) -> None:
+        """Note that a value is computed once more, somewhere.
+
+        Raises:
+            MeaningError: E0251 (the digits of schedules have too much computed again).
+        """
+        self.computed[value] += 1
+        self.again += self.computed[value] > 1
+        limit = MOST_AGAIN + len(self.shaped.nodes)
+        if self.again <= limit:
+            return
+        most, times = max(self.computed.items(), key=lambda each: (each[1], -each[0]))
+        node = self.shaped.nodes[most]
+        assert isinstance(node, Assignment)
+        raise MeaningError(
+            "E0251",
+            f"schedules have expressions computed again more than {limit:,} times, "
+            f"{unscheduled(node)} alone {times:,} times",
+            node.span,
+            "leave out a digit of an input that is read in several ways: it is then computed once, whole",
+        )
 
     def whole(self, value: int) -> int:
         """The buffer that holds all of a value; one that takes another's place has its buffer."""

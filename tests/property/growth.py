@@ -1,7 +1,7 @@
 """How the work grows with a program: ``python tests/property/growth.py`` (or ``make growth``).
 
-Prints the work of the row inference (constraints looked at), seconds and memory for doubling numbers of operations; and
-seconds of every stage for doubling sizes of each family of programs in ``large.py``.
+Prints the work of the row inference (constraints looked at), seconds and memory for doubling numbers of operations;
+then seconds of every stage for doubling sizes of each family of programs in ``large.py``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from ilang.core import pipeline
 from ilang.core.diagnostic import Error
 from tests.property.large import FAMILIES, everything, graph_of, steps
 
@@ -43,3 +44,17 @@ def test_definitions_are_counted_before_any_is_written_out() -> None:
         assert "more than 10^60 expressions" in caught.value.message
 
     assert steps(refused) < 1_000_000
+
+
+def test_digits_that_double_the_work_at_every_step_are_refused() -> None:
+    text = "-i~i" + " >> (I & I) >> (2i)+(2i+1)~i || i 0 1" * 40
+    shaped = pipeline.infer(graph_of(f"main = {text}\n"))
+
+    def refused() -> None:
+        with pytest.raises(Error) as caught:
+            pipeline.lower(shaped)
+        assert caught.value.code == "E0251"
+        assert "-i~i alone" in caught.value.message
+
+    refused()
+    assert steps(refused) < 20_000_000
