@@ -85,11 +85,15 @@ def _help(word: str, rest: list[str]) -> int:
 
 def _run(name: str, tokens: list[str]) -> int:
     """Run one command; only its module is imported."""
+    import gc
     from importlib import import_module
 
     from ilang.icli.options import read
     from ilang.icli.screen import Screen
 
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # programs are millions of records and no cycles: half the time of large ones
     command: Command = import_module(COMMANDS[name][0]).COMMAND
     screen = Screen(tokens)
     request = read(command, tokens[1:])

@@ -62,8 +62,9 @@ def signature(program: Program) -> str:
     """The declaration of the program's function, without the semicolon."""
     name = identifier(program.name)
     words = [f"const {name}_sizes *sizes"]
+    outputs = frozenset(program.outputs)
     for number in (*program.inputs, *program.outputs):
         buffer = program.buffers[number]
-        const = "" if number in program.outputs else "const "
+        const = "" if number in outputs else "const "
         words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
     return wrapped(f"int {name}(", [*words, "void *work"], ")")

@@ -19,6 +19,7 @@ def verify(shaped: Shaped) -> None:
         len({size.name for size in shaped.sizes}) == len(shaped.sizes), "size names are distinct", 0
     )
     _bases(shaped)
+    outputs = frozenset(shaped.outputs)
     for value, node in enumerate(shaped.nodes):
         _demand(
             all(0 <= s < len(shaped.sizes) for s in shaped.tensors[value].dims),
@@ -28,7 +29,7 @@ def verify(shaped: Shaped) -> None:
         if isinstance(node, Assignment):
             _assignment(shaped, value, node)
         else:
-            _demand(value not in shaped.outputs, "an input is no output", value)
+            _demand(value not in outputs, "an input is no output", value)
 
 
 def _bases(shaped: Shaped) -> None:

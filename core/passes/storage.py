@@ -18,7 +18,7 @@ from ilang.core.ops import OPS
 from ilang.core.record import replace
 
 MOST_AGAIN = 1_000
-"""Computations of values that are computed elsewhere, past one for each value, which a tile may compute at its edge too.
+"""Computations of values that are computed elsewhere, past one for each value, for tiles compute their edges apart.
 
 A digit at each of two reads doubles what is staged, and in a chain it does so at each step."""
 
