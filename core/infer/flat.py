@@ -90,13 +90,13 @@ class _Flat(Solved):
                 yield RowsOf(each, axes, len(batch), len(inner))
 
     def counted(self) -> tuple[Counted, ...]:
-        found = self.found
+        found, assumed = self.found, frozenset(self.found.assumed)
         return tuple(
             Counted(
                 variable_says(variable[1]),
                 length,
                 found.reasons[variable],
-                variable in found.assumed,
+                variable in assumed,
                 self.graph.nodes[variable[0]].span,
             )
             for variable, length in found.lengths.items()
