@@ -102,6 +102,29 @@ def _three(fields: Sequence[str], complete: Complete) -> Init:
     return __init__
 
 
+def _four(fields: Sequence[str], complete: Complete) -> Init:
+    first, second, third, fourth = fields
+
+    def __init__(  # noqa: N807
+        self: Any,
+        a: Any = _UNSET,
+        b: Any = _UNSET,
+        c: Any = _UNSET,
+        d: Any = _UNSET,
+        /,
+        **named: Any,
+    ) -> None:
+        if named or d is _UNSET:
+            a, b, c, d = complete(_given(a, b, c, d), named)
+        values = self.__dict__
+        values[first] = a
+        values[second] = b
+        values[third] = c
+        values[fourth] = d
+
+    return __init__
+
+
 def _any(fields: Sequence[str], complete: Complete) -> Init:
     count = len(fields)
 
@@ -113,7 +136,7 @@ def _any(fields: Sequence[str], complete: Complete) -> Init:
     return __init__
 
 
-_SHORT = {1: _one, 2: _two, 3: _three}
+_SHORT = {1: _one, 2: _two, 3: _three, 4: _four}
 
 
 def _given(*args: object) -> tuple[object, ...]:

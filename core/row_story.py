@@ -23,13 +23,24 @@ from collections.abc import Iterator, Sequence
 from ilang.core.explanation import ProjectionRow
 from ilang.core.infer.conflicts import axes, row_text
 from ilang.core.infer.dims import Log
-from ilang.core.infer.operations import Inferred, Shape
+from ilang.core.infer.operations import Inferred
 from ilang.core.infer.projections import Projection, project, sizes_of
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.rows import KINDS, Dim, Known, Origin, Row, Sum, Var
+from ilang.core.ir.rows import (
+    KINDS,
+    Dim,
+    Known,
+    Origin,
+    Row,
+    Shape,
+    Sum,
+    Var,
+    extent_of,
+    known_axes,
+)
 from ilang.core.listing import affine_text, aligned, number_text
 from ilang.core.names import Names
 from ilang.core.ops import OPS
@@ -164,6 +175,7 @@ class _Telling:
         self.log = log
         self.value = {n: row for _, n, row, _ in log.entries if isinstance(row, Row)}
         self.flat: dict[int, tuple[Dim, ...]] = {}
+        self.sizes = inferred.numbered()
         names = Names()
         nodes = inferred.graph.nodes
         self.names = [names.fresh(n.name) if isinstance(n, Terminal) else "" for n in nodes]
@@ -246,8 +258,7 @@ class _Telling:
     def _tensor(self, value: int) -> TensorRows:
         node = self.inferred.graph.nodes[value]
         batch, inner, output = (
-            tuple(axis.size for axis in row.axes() if isinstance(axis, Known))
-            for row in self.inferred.shapes[value]
+            tuple(map(extent_of, known_axes(row))) for row in self.inferred.shapes[value]
         )
         made = node.kind if isinstance(node, Terminal) else _text(node)
         return TensorRows(self.names[value], made, batch, inner, output)
@@ -294,7 +305,7 @@ class _Telling:
     def _projections(self, value: int) -> Iterator[Walk]:
         node = self.inferred.graph.nodes[value]
         assert isinstance(node, Operation)
-        found = project(self.inferred, value)
+        found = project(self.inferred, value, self.sizes)
         for projection in found:
             yield self._told(value, node, projection, len(found) > 1)
 

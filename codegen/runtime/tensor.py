@@ -17,7 +17,7 @@ from ilang.core.build.tensor import Expression, Leaf, Shape, graph_of, made_of, 
 from ilang.core.diagnostic import DataError
 from ilang.core.infer.projections import Projection, project, sizes_of
 from ilang.core.ir.operation import Compose, Demand, Logic, Pointwise, Terminal
-from ilang.core.ir.rows import Known
+from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.row_story import TensorStory
 
@@ -141,7 +141,7 @@ def solve(
         fits: pairs of a tensor and an operand that must fit it, as if it were assigned from that.
 
     Raises:
-        ShapeError: E0510 to E0532.
+        ShapeError: E0501 to E0532, E0574.
     """
     return Program(tensors, tuple(demands), fits)
 
@@ -177,9 +177,7 @@ class Program:
     def shape(self, tensor: Tensor) -> Shape:
         """The rows of a tensor."""
         rows = self._inferred.shapes[self._value(tensor)]
-        batch, inner, output = (
-            tuple(axis.size for axis in row.axes() if isinstance(axis, Known)) for row in rows
-        )
+        batch, inner, output = (tuple(map(extent_of, known_axes(row))) for row in rows)
         return Shape(batch, inner, output)
 
     def labels(self, tensor: Tensor) -> tuple[str | None, ...]:
@@ -196,7 +194,7 @@ class Program:
 
     def projections(self, tensor: Tensor) -> list[Projection]:
         """The loops of the operation that computes a tensor, and its indices (``core/infer/projections.py``)."""
-        return project(self._inferred, self._value(tensor))
+        return project(self._inferred, self._value(tensor), self._inferred.numbered())
 
     def story(self, limit: int | None = 200) -> TensorStory:
         """What the inference found and why: rows, what fixed them stage by stage, projections; ``str`` gives lines.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import assert_never
 
-from ilang.codegen.targets import c_cut, c_quotient, c_stop, c_terms, c_transpose, cmath
+from ilang.codegen.targets import c_cut, c_quotient, c_scalar, c_stop, c_terms, c_transpose, cmath
 from ilang.codegen.targets.c_called import called, helper_lines
 from ilang.codegen.targets.c_entry import (
     Entry,
@@ -31,7 +32,6 @@ from ilang.codegen.targets.cfamily import (
     HELPERS,
     INDENT,
     LEFT_SMALL,
-    OTHER_LANE,
     Spelling,
     comment,
 )
@@ -51,7 +51,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Convert, Local, walk
+from ilang.core.ir.scalar import Apply, Convert, walk
 from ilang.core.passes.intervals import cut, is_guarded
 
 INCLUDES = (
@@ -252,27 +252,14 @@ class _Emission:
                         yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, functions, indent + INDENT)
                 yield f"{indent}}}"
-            case Define() if s.lanes > 1:
-                name, lanes = (
-                    spelling.name(s.variable),
-                    f"for (int lane = 0; lane < {s.lanes}; ++lane)",
-                )
-                yield f"{indent}{spelling.kind(s)} {name}[{s.lanes}];"
-                yield f"{indent}{lanes} {name}[lane] = {spelling.value(s.value)};"
-            case Fold():
-                yield from _fold(s, spelling, indent)
-            case Define():
-                const = "" if s.mutable else "const "
-                name = spelling.local(s.variable)
-                yield f"{indent}{const}{spelling.kind(s)} {name} = {spelling.value(s.value)};"
-            case Change():
-                yield indent + spelling.update(spelling.local(s.variable), s.value)
+            case Define() | Change() | Store() | Fold():
+                yield from c_scalar.lines(s, spelling, indent)
             case Tile():
                 yield from self._tile(s, functions, indent)
             case Transpose():
                 yield indent + c_transpose.call(s, spelling)
-            case Store():
-                yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
+            case _:
+                assert_never(s)
 
     def _tile(self, s: Tile, functions: Functions, indent: str) -> Iterator[str]:
         """A tile in registers where the compiler has vectors and every loop is whole, else element by element."""
@@ -468,9 +455,7 @@ class _Emission:
         yield f"{outer}for (int64_t {name}_block = {first}; {name}_block < {last}; {name}_block += {lanes}) {{"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
-        spelling.lane = "lane"
-        for inner in loop.body:
-            yield from self._statement(inner, functions, inside)
+        yield from _in_lane(loop, spelling, inside)
         yield f"{deeper}}}"
         yield f"{outer}}}"
         if loop.ahead:
@@ -479,32 +464,16 @@ class _Emission:
         yield LEFT_SMALL
         yield f"{indent}for (int lane = 0; lane < {size} - {whole}; ++lane) {{"
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
-        for inner in loop.body:
-            yield from self._statement(inner, functions, deeper)
-        spelling.lane = "0"
+        yield from _in_lane(loop, spelling, deeper)
         yield f"{indent}}}"
 
 
-def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
-    """Combine lanes pairwise: half of them take the other half, until one is left.
-
-    Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.
-    Of the larger or the smaller of two, a loop is faster.
-    """
-    mine, other = Local(s.variable, s.dtype), Local(OTHER_LANE, s.dtype)
-    combined = Apply(s.primitive, (mine, other), s.dtype)
-    halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
-    looped = s.primitive in HELPERS
-    if looped:
-        yield f"{indent}for (int half = {halves[0]}; half > 0; half /= 2) {{"
-    spelling.lane = "lane"
-    for half in ["half"] if looped else halves:
-        spelling.other = f"{spelling.name(s.variable)}[lane + {half}]"
-        update = spelling.update(spelling.local(s.variable), combined)
-        yield f"{indent}{INDENT * looped}for (int lane = 0; lane < {half}; ++lane) {update}"
-    spelling.lane = "0"
-    if looped:
-        yield f"{indent}}}"
+def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
+    """What an iteration of a loop in lanes does, in the lane of its number."""
+    lane = spelling.in_lane("lane")
+    for s in loop.body:
+        assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"
+        yield from c_scalar.lines(s, lane, indent)
 
 
 MOST_COPIES = 256

@@ -95,19 +95,28 @@ class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
     def __init__(
-        self, program: Program, kernel: Kernel | None, variables: Variables | None = None
+        self,
+        program: Program,
+        kernel: Kernel | None,
+        variables: Variables | None = None,
+        lane: str = "0",
+        other: str = "",
     ) -> None:
         """Names for a kernel, or for the program's own function (``kernel`` None).
 
-        ``variables`` are those of the kernel, where somebody knows them already.
+        ``variables`` are those of the kernel, where somebody knows them already. ``lane`` is the one that a variable
+        with lanes means: lane 0 once they are folded; ``other`` is the text of the lane that it is folded with.
         """
         self.program = program
         self.kernel = kernel
         self.variables = variables or variables_of(kernel)
         self.laned, self.wrapping = self.variables.laned, self.variables.wrapping
-        self.lane = "0"
-        """The lane that a laned variable means here: lane 0 once its lanes are folded."""
-        self.other = ""
+        self.lane = lane
+        self.other = other
+
+    def in_lane(self, lane: str, other: str = "") -> Spelling:
+        """The same names in a lane."""
+        return Spelling(self.program, self.kernel, self.variables, lane, other)
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""

@@ -54,6 +54,8 @@ class _Verifier:
                     self.demand(
                         self.kernel.names[s.variable] not in names, "names in scope are distinct"
                     )
+                    simple = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
+                    self.demand(s.lanes == 1 or simple, "a loop in lanes has nothing inside it")
                     self.sizes[s.variable] = s.size
                     self.block(s.body)
                     del self.sizes[s.variable]

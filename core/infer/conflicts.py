@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
-from ilang.core.ir.rows import Known, Origin, Row
+from ilang.core.ir.rows import Dim, Known, Origin, Row, extent_of
+from ilang.core.record import record
 
 
 def refusal(
@@ -16,18 +17,30 @@ def refusal(
     return ShapeError(code, message, labels[0].span if labels else None, help_line, labels)
 
 
-def sizes_differ(one: Known, other: Known, origin: Origin, relation: str) -> ShapeError:
+@record
+class Relation:
+    """How two axes meet: what messages say, and the code of a refusal."""
+
+    says: str
+    code: str
+
+
+EQUALS = Relation("makes them equal", "E0505")
+FITS = Relation("compares them, and neither stretches", "E0510")
+
+
+def sizes_differ(one: Known, other: Known, origin: Origin, relation: Relation) -> ShapeError:
     """Two known sizes that must agree and do not."""
     message = (
         f"{one.origin.says} is {one.size} and {other.origin.says} is {other.size}, "
-        f"but {origin.says} {relation}"
+        f"but {origin.says} {relation.says}"
     )
     places = [(one.origin, f"{one.size} here"), (other.origin, f"{other.size} here")]
     places.append((origin, "meets both here"))
     help_line = "give both the same size; only a literal, a kept unit axis or a guessed axis of size 1 stretches"
     if 1 in (one.size, other.size):
         help_line = "a size of 1 that is written does not stretch: leave the axis out, or keep it with an index 0"
-    return refusal("E0510", message, places, help_line)
+    return refusal(relation.code, message, places, help_line)
 
 
 def labels_differ(one: tuple[str, Origin], other: tuple[str, Origin], origin: Origin) -> ShapeError:
@@ -51,9 +64,10 @@ def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -
         "and here the rows have the same axes"
     )
     help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
-    if not min(counts) and "against that" in origin.rows:
+    if not min(counts) and origin.reads is not None:
         help_line = "a row that is left out has no axes: write its axes, or `...` for any number"
-    return refusal("E0512", message, [(origin, "here")], help_line)
+    code = {None: "E0512", "leaf": "E0503", "result": "E0501"}[origin.reads]
+    return refusal(code, message, [(origin, "here")], help_line)
 
 
 def too_many(result: str, operand: str, counts: tuple[int, int], origin: Origin) -> ShapeError:
@@ -87,7 +101,9 @@ def out_of_range(known: Known, size: int, origin: Origin) -> ShapeError:
     """A fixed index past the end of its axis."""
     message = f"{origin.says} reads index {size - 1}, but {known.origin.says} has size {known.size}"
     places = [(origin, f"index {size - 1} here"), (known.origin, f"size {known.size} here")]
-    return refusal("E0516", message, places, f"indices of this axis are 0 to {known.size - 1}")
+    return refusal(
+        "E0574", message, places, f"indices of this axis are 0 to {extent_of(known) - 1}"
+    )
 
 
 def not_whole(
@@ -156,6 +172,22 @@ def never_given(name: str, origin: Origin) -> ShapeError:
     return refusal("E0521", message, [(origin, "here")], help_line)
 
 
+def uncounted(known: Known, origin: Origin) -> ShapeError:
+    """A number of elements that depends on a run-time size."""
+    message = f"{origin.says}, but the size of {known.origin.says} is known at run time only"
+    help_line = "give the sizes of what counts its elements"
+    return refusal("E0519", message, [(origin, "here"), (known.origin, "at run time")], help_line)
+
+
+def ranks_differ(counts: tuple[int, int], origin: Origin) -> ShapeError:
+    """A value that is read by another number of dimensions than it has."""
+    message = f"{origin.says}: a value of rank {counts[1]} is read with rank {counts[0]}"
+    help_line = (
+        "write one index per axis: the batch axes first, then the output axes, then the input axes"
+    )
+    return refusal("E0501", message, [(origin, "here")], help_line)
+
+
 def axes(count: int) -> str:
     """A number of axes in words."""
     return f"{count or 'no'} ax{'is' if count == 1 else 'es'}"
@@ -163,7 +195,11 @@ def axes(count: int) -> str:
 
 def row_text(row: Row) -> str:
     """A row as a user would write it: ``[3, .., 5]``, unknown axes as ``?``."""
-    words = [str(axis.size) if isinstance(axis, Known) else "?" for axis in row.leading]
+    words = list(map(_size_text, row.leading))
     words += [".."] if row.variable is not None else []
-    words += [str(axis.size) if isinstance(axis, Known) else "?" for axis in row.trailing]
+    words += map(_size_text, row.trailing)
     return f"[{', '.join(words)}]"
+
+
+def _size_text(axis: Dim) -> str:
+    return str(axis.size) if isinstance(axis, Known) and isinstance(axis.size, int) else "?"

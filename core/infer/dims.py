@@ -3,20 +3,17 @@
 Known of a variable: its value once it has one; else its cap (the one size that results ask of it; two different ones
 make it the stretchable 1), its neighbours (results below it, operands above it), the index it is read at, and the
 constraints that wait for it.
-
-Sizes that were written down stand in cells: axes that are made equal share one. A cell holds the unit of its axes, and
-whether it may stretch. What is drawn from a cell must hold whatever else becomes known of it, else the answer would
-depend on the order of the constraints. So nothing follows from a cell that stretches so far, beyond its size: a cell
-that turns out rigid wakes every comparison that had relied on its stretching, and an axis above one of size 1 is of
-size 1 and stretches until something makes it rigid. Units that differ are looked at when an axis is closed.
+The cells in which decided axes stand are in ``cells.py``.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ilang.core.infer import conflicts
+from ilang.core.infer.cells import Cells
+from ilang.core.infer.runtime import Derived, Reach, RunTime
 from ilang.core.ir.rows import (
     AtLeast,
     Constraint,
@@ -27,15 +24,15 @@ from ilang.core.ir.rows import (
     Filled,
     Known,
     Origin,
+    Positions,
     Row,
     Sum,
+    Symbol,
     Var,
     weighted,
 )
 
-EQUALS = "makes them equal"
 _NONE: Mapping[int, Origin] = {}
-FITS = "compares them, and neither stretches"
 
 
 class Log:
@@ -47,12 +44,13 @@ class Log:
         self.entries: list[tuple[int, int, Dim | Row, Origin]] = []
 
 
-class Dims:
+class Dims(Cells):
     """The dimension variables of one run of the solver."""
 
     def __init__(self, count: int, queue: deque[Constraint], log: Log | None = None) -> None:
         """``count`` unknown variables; constraints that come up are added to ``queue``."""
-        self.queue = queue
+        self.waiting: dict[int, list[Constraint]] = {}
+        super().__init__(queue, self.waiting)
         self.log = log
         self.value: list[Dim | None] = []
         self.vars: list[Var] = []
@@ -62,18 +60,8 @@ class Dims:
         self.results: dict[int, dict[int, Origin]] = {}
         self.fed: set[int] = set()  # those that some operand bounds, or did
         self.index: dict[int, AtLeast] = {}
-        self.waiting: dict[int, list[Constraint]] = {}
         self.names: dict[int, str] = {}
-        self._cell_of: dict[int, int] = {}
-        self._kept: list[Known] = []  # an id stays one object's as long as the object lives
-        self._cells: list[int] = []
-        self._kin: list[int] = []
-        self._labels: list[tuple[str, Origin] | None] = []
-        self._rigid: list[bool] = []
-        self._asleep: list[list[DimBelow]] = []
-        self._free: list[bool] = []  # whether an axis that may stretch by its nature is in the cell
-        self._computed: list[int] = []
-        self.has_units = False
+        self.run_time = RunTime()
         for _ in range(count):
             self.fresh()
 
@@ -84,13 +72,29 @@ class Dims:
         self.vars.append(var)
         return var
 
+    def give(self, axes: Iterable[Known]) -> None:
+        """Let axes of run-time size stand for the variables that their sizes name."""
+        for known in axes:
+            assert isinstance(known.size, Symbol)
+            self.value[known.size.number] = known
+
     # -- what is known -----------------------------------------------------------------------------------------------
 
     def resolve(self, dim: Dim) -> Dim:
         """A dimension with every value put in."""
         if isinstance(dim, Known):
-            return dim
-        return self._found(dim) if isinstance(dim, Var) else self._expanded(dim)
+            return dim if dim.size.__class__ is int else self._speaker(dim)
+        return self._found(dim) if isinstance(dim, Var) else self._settled(dim)
+
+    def _settled(self, total: Sum) -> Dim:
+        """A sum with every value put in; one of run-time sizes alone is a run-time size."""
+        found = self._expanded(total)
+        if isinstance(found, Sum) and all(self.value[v] is not None for _, v in found.terms):
+            axes = [(c, self._put_in(variable)) for c, variable in found.terms]
+            parts = tuple([(c, axis) for c, axis in axes if isinstance(axis, Known)])
+            origin = _source([part.origin for _, part in parts])
+            return self.derive(Derived(parts, found.offset, 1, False, None, origin))
+        return found
 
     def _expanded(self, total: Sum) -> Dim:
         """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
@@ -112,23 +116,42 @@ class Dims:
         return [v for v in ends if isinstance(held := self.value[v], Sum) and self._is_bound(held)]
 
     def _is_bound(self, total: Sum) -> bool:
-        return any(self.value[variable] is not None for _, variable in total.terms)
+        return any(
+            not self._is_symbol(variable, value)
+            for _, variable in total.terms
+            if (value := self.value[variable]) is not None
+        )
+
+    def _is_symbol(self, variable: int, value: Dim) -> bool:
+        """Whether a variable stands for a run-time size, and nothing stands for it."""
+        if not isinstance(value, Known) or isinstance(value.size, int):
+            return False
+        return self._speaker(value).size == Symbol(variable)
 
     def _substituted(self, total: Sum) -> Dim:
         """A sum with the values of its variables put in, one level deep."""
         if not self._is_bound(total):
             return total
-        parts = [(c, self._followed(Var(variable))) for c, variable in total.terms]
+        parts = [(c, self._put_in(variable)) for c, variable in total.terms]
         known = [part.origin for _, part in parts if isinstance(part, Known)]
         found = weighted(parts, total.offset, _source(known))
-        return self.computed(found.size, found.origin) if isinstance(found, Known) else found
+        if isinstance(found, Known):
+            assert isinstance(found.size, int)
+            return self.computed(found.size, found.origin)
+        return self._put_in(found.number) if isinstance(found, Var) else found
+
+    def _put_in(self, variable: int) -> Dim:
+        found = self._followed(Var(variable))
+        return self.resolve(found) if isinstance(found, Known) else found
 
     def _found(self, var: Var) -> Dim:
         """The value of a variable, or the variable that stands for it."""
         found = self._followed(var)
+        if isinstance(found, Known):
+            return found if found.size.__class__ is int else self._speaker(found)
         if not isinstance(found, Sum):
             return found
-        whole = self._expanded(found)
+        whole = self._settled(found)
         if whole is not found:
             self.value[self._end(var.number)] = whole
         return whole
@@ -175,81 +198,18 @@ class Dims:
         held = self._unit(self._cell(found))
         return None if held is None else held[0]
 
-    def _unit(self, cell: int) -> tuple[str, Origin] | None:
-        """The unit of a cell and who gave it."""
-        return self._labels[_top(self._kin, cell)]
+    # -- run-time sizes ----------------------------------------------------------------------------------------------
 
-    # -- cells -------------------------------------------------------------------------------------------------------
-
-    def _cell(self, known: Known) -> int:
-        number = self._cell_of.get(id(known))
-        if number is None:
-            number = len(self._cells)
-            self._cell_of[id(known)] = number
-            self._kept.append(known)
-            self._cells.append(number)
-            self._kin.append(number)
-            self._labels.append(None if known.label is None else (known.label, known.origin))
-            self.has_units = self.has_units or known.label is not None
-            self._rigid.append(not known.stretch)
-            self._free.append(known.stretch)
-            self._asleep.append([])
-        return _top(self._cells, number)
-
-    def stretches(self, known: Known) -> bool:
-        """Whether an axis, as far as is known, is the stretchable 1."""
-        return not self._rigid[self._cell(known)]
-
-    def _related(self, one: int, other: int, origin: Origin) -> None:
-        """Two cells have one unit: one without a unit adopts the other's, now or later."""
-        a, b = sorted((_top(self._kin, one), _top(self._kin, other)))
-        left, right = self._labels[a], self._labels[b]
-        if left is not None and right is not None and left[0] != right[0]:
-            raise conflicts.labels_differ(left, right, origin)
-        self._kin[b] = a
-        self._labels[a] = left or right
-
-    def _merge(self, one: Known, other: Known, origin: Origin) -> None:
-        """Two known axes become one."""
-        a, b = sorted((self._cell(one), self._cell(other)))
-        if a == b:
-            return
-        self._related(a, b, origin)
-        rigid = self._rigid[a] or self._rigid[b]
-        self._cells[b] = a
-        self._asleep[a] += self._asleep[b]
-        self._rigid[a] = rigid
-        self._free[a] = self._free[a] or self._free[b]
-        if rigid:
-            self._wake(a)
-
-    def computed(self, size: int, origin: Origin) -> Known:
-        """An axis whose size is computed.
-
-        A 1 is as rigid as a written one, unless it is one with an axis that stretches: which of the two, ``harden``
-        decides when everything that follows is drawn.
-        """
-        known = Known(size, size == 1, None, origin)
-        if known.stretch:
-            cell = self._cell(known)
-            self._free[cell] = False
-            self._computed.append(cell)
+    def derive(self, derived: Derived) -> Known:
+        """The axis of a size that follows from run-time sizes: a new one, or what had followed from the same."""
+        if derived.is_plain():
+            return derived.parts[0][1]
+        known = self.run_time.find(derived)
+        if known is None:
+            var = self.fresh()
+            known = self.value[var.number] = Known(Symbol(var.number), False, None, derived.origin)
+            self.run_time.note(known, derived)
         return known
-
-    def harden(self) -> bool:
-        """Make computed axes of size 1 rigid; whether that made any."""
-        cells = [cell for c in self._computed if not self._rigid[cell := _top(self._cells, c)]]
-        self._computed = []
-        found = [cell for cell in cells if not self._free[cell]]
-        for cell in found:
-            self._rigid[cell] = True
-            self._wake(cell)
-        return bool(found)
-
-    def _wake(self, cell: int) -> None:
-        """Look again at what had relied on the stretching of a cell."""
-        self.queue.extend(self._asleep[cell])
-        self._asleep[cell] = []
 
     # -- constraints -------------------------------------------------------------------------------------------------
 
@@ -257,8 +217,8 @@ class Dims:
         """Solve an equation as far as it goes."""
         one, other = self.resolve(left), self.resolve(right)
         if isinstance(one, Known) and isinstance(other, Known):
-            if one.size != other.size:
-                raise conflicts.sizes_differ(one, other, origin, EQUALS)
+            if one.size != other.size and isinstance(one.size, int) and isinstance(other.size, int):
+                raise conflicts.sizes_differ(one, other, origin, conflicts.EQUALS)
             self._merge(one, other, origin)
         elif isinstance(one, Var) and isinstance(other, Var):
             if one.number < other.number:
@@ -283,6 +243,10 @@ class Dims:
         terms, offset = (
             (((1, rest.number),), 0) if isinstance(rest, Var) else (rest.terms, rest.offset)
         )
+        opened = [variable for _, variable in terms if self.value[variable] is None]
+        if len(opened) < min(len(terms), 2):
+            self._at_run_time(terms, offset, opened, c)
+            return
         if len(terms) == 1:
             source = next((side for side in (one, other) if isinstance(side, Known)), None)
             self._solve(terms[0], offset, origin, source)
@@ -299,6 +263,47 @@ class Dims:
                 return
         self.wait(c, terms)
 
+    def _at_run_time(
+        self, terms: tuple[tuple[int, int], ...], offset: int, opened: Sequence[int], c: DimEqual
+    ) -> None:
+        """An equation of run-time sizes and one open variable at most, which follows; else it is a check."""
+        chosen = opened[0] if opened else min(terms, key=lambda term: (abs(term[0]), -term[1]))[1]
+        own = next(k for k, variable in terms if variable == chosen)
+        sign = -1 if 0 < own else 1
+        rest = [(sign * k, self._put_in(variable)) for k, variable in terms if variable != chosen]
+        if not rest:
+            self._solve((own, chosen), offset, c.origin, None)
+            return
+        parts = tuple([(k, part) for k, part in rest if isinstance(part, Known)])
+        made = Derived(parts, sign * offset, abs(own), 1 < abs(own), None, c.origin)
+        held = self._put_in(chosen)
+        if not isinstance(held, Known):
+            self.bind(chosen, self.derive(made), c.origin)
+        elif made.is_plain():
+            self.equal(held, parts[0][1], c.origin)
+        else:
+            self.run_time.note(held, made)
+
+    def positions(self, c: Positions) -> None:
+        """The positions of a window, once the dimension that it walks is decided."""
+        axes = [(1, self.resolve(c.walked))]
+        axes += [(-step, self.resolve(window)) for step, window in c.windows]
+        offset = 2 * c.pad + sum(step for step, _ in c.windows) - 1 + c.stride
+        total = weighted(axes, offset, c.origin)
+        parts = tuple([(k, axis) for k, axis in axes if isinstance(axis, Known)])
+        if len(parts) < len(axes):
+            terms = total.terms if isinstance(total, Sum) else ()
+            self.wait(c, ((1, total.number),) if isinstance(total, Var) else terms)
+        elif isinstance(total, Known) and isinstance(total.size, int):
+            size = total.size // c.stride
+            least = int(any(window.size != 1 for _, window in parts[1:]))
+            if size < least:
+                raise conflicts.too_short(self.says(c.dim), (size, least), c.origin)
+            self.equal(c.dim, self.computed(size, c.origin), c.origin)
+        else:
+            made = Derived(parts, offset, c.stride, False, c.pad, c.origin)
+            self.equal(c.dim, self.derive(made), c.origin)
+
     def _solve(
         self, term: tuple[int, int], offset: int, origin: Origin, source: Known | None
     ) -> None:
@@ -312,7 +317,11 @@ class Dims:
         if size < 0:
             raise conflicts.too_short(name, (size, 0), origin, source)
         says = Origin(f"{name}, from {origin.says},", origin.span)
-        self.bind(variable, self.computed(size, says), origin)
+        found = self.computed(size, says)
+        if self.value[variable] is None:
+            self.bind(variable, found, origin)
+        else:
+            self.equal(self.vars[variable], found, origin)
 
     def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
         """Look at a constraint again when any of these variables is bound."""
@@ -359,7 +368,10 @@ class Dims:
 
     def _below_rigid(self, result: Known, operand: Known, origin: Origin) -> None:
         if result.size != operand.size:
-            raise conflicts.sizes_differ(result, operand, origin, FITS)
+            if isinstance(result.size, int) and isinstance(operand.size, int):
+                raise conflicts.sizes_differ(result, operand, origin, conflicts.FITS)
+            self._merge(result, operand, origin)
+            return
         cell = self._cell(result)
         self._related(cell, self._cell(operand), origin)
         if not self._rigid[cell]:
@@ -408,7 +420,7 @@ class Dims:
             if held is None:
                 self.cap[here] = cap
                 todo.extend(map(self.root, self.operands.get(here, _NONE)))
-            elif held.size != cap.size:
+            elif self.resolve(held) is not cap and held.size != cap.size:
                 self.unit(here, cap.origin, origin)
 
     def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
@@ -448,9 +460,11 @@ class Dims:
     def at_least(self, c: AtLeast) -> None:
         """An index is read: the axis has that many elements."""
         match self.resolve(c.dim):
-            case Known() as known:
-                if known.size < c.size:
+            case Known(size=int(size)) as known:
+                if size < c.size:
                     raise conflicts.out_of_range(known, c.size, c.origin)
+            case Known() as known:
+                self.run_time.reaches.append(Reach(known, c.size - 1, None, c.origin))
             case Var() as var:
                 held = self.index.get(var.number)
                 if held is None or held.size < c.size:
@@ -461,9 +475,11 @@ class Dims:
     def filled(self, c: Filled) -> None:
         """A part of an affine axis is not empty."""
         match self.resolve(c.dim):
+            case Known(size=int(size)) as known:
+                if size < 1:
+                    raise conflicts.too_short(known.origin.says, (size, 1), c.origin)
             case Known() as known:
-                if known.size < 1:
-                    raise conflicts.too_short(known.origin.says, (known.size, 1), c.origin)
+                self.run_time.reaches.append(Reach(known, 0, c.name, c.origin))
             case Var() as var:
                 self.wait(c, ((1, var.number),))
             case Sum() as total:
@@ -505,11 +521,3 @@ def _source(sources: list[Origin]) -> Origin:
     if len(sources) == 1:
         return Origin(f"what {sources[0].says} gives", sources[0].span)
     return Origin(f"what {sources[0].says} and {sources[1].says} give", sources[0].span)
-
-
-def _top(parents: list[int], number: int) -> int:
-    """The member that stands for a set of a union-find forest."""
-    while parents[number] != number:
-        parents[number] = parents[parents[number]]
-        number = parents[number]
-    return number

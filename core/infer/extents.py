@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Variable
 from ilang.core.infer.equations import Pending, Specification, bounds_of, shape_letters
+from ilang.core.infer.indices import Opened, opened_axes
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.affine import Affine, Within, inside
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Read
@@ -177,61 +178,20 @@ class Extents:
 
     def _derive(self, value: int, node: Assignment) -> list[Derivation]:
         """The extents that the affine indices of an assignment determine; members stand where sizes will."""
-        known = {index.axis() for read in node.reads for index in read.index}
-        known |= {number for number, axis in enumerate(node.axes) if axis.extent is not None}
-        pending = [
-            (read, dim, index)
-            for read in node.reads
-            for dim, index in enumerate(read.index)
-            if index.terms and not index.is_whole()
-        ]
-        leaving = {read for read, _, _ in pending}
-        found: list[Derivation] = []
-        stays: dict[tuple[Read, int], bool] = {}
-        while pending:
-            ready = [entry for entry in pending if len(_open(entry[2], known)) < 2]
-            if not ready:
-                raise _two_open(
-                    node, pending[0][0].spans[pending[0][1]], _open(pending[0][2], known)
-                )
-            for read, dim, index in ready:
-                opened = _open(index, known)
-                if opened:
-                    found.append(self._derivation(value, node, read, dim, index, opened[0]))
-                    known.add(opened[0])
-                stays[read, dim] = bool(opened) and index.offset >= 0
-            pending = [entry for entry in pending if (entry[0], entry[1]) not in stays]
-        self.inside |= {
-            (value, read)
-            for read in leaving
-            if all(ok for (r, _), ok in stays.items() if r == read)
-        }
-        return found
+        found, inside = opened_axes(node)
+        self.inside |= {(value, read) for read in inside}
+        return [self._derivation(value, opened) for opened in found]
 
-    def _derivation(
-        self, value: int, node: Assignment, read: Read, dim: int, index: Affine, opened: int
-    ) -> Derivation:
+    def _derivation(self, value: int, opened: Opened) -> Derivation:
         """The extent of the one open axis of an index."""
-        span = read.spans[dim]
-        stride = next(c for c, axis in index.terms if axis == opened)
-        backwards = next((axis for c, axis in index.terms if c < 0), None)
-        if backwards is not None:
-            raise ShapeError(
-                "E0571",
-                f"nothing fixes the extent of axis {node.axes[opened].name}, and this index walks "
-                f"axis {node.axes[backwards].name} backwards",
-                span,
-                f"write the extent: `{node.axes[opened].name}:8`",
-            )
-        windows = tuple(
-            (c, self.axis_bases[value] + axis) for c, axis in index.terms if axis != opened
-        )
-        base = self.bases[read.value] + dim
+        first = self.axis_bases[value]
+        windows = tuple((c, first + axis) for c, axis in opened.windows)
+        base = self.bases[opened.read.value] + opened.dim
         # (base + 2 * pad - sum of step * (window - 1) - 1) / stride, and 1
-        offset = -2 * index.offset + sum(step for step, _ in windows) - 1 + stride
+        offset = 2 * opened.pad() + sum(step for step, _ in windows) - 1 + opened.stride
         terms = ((1, base), *((-step, member) for step, member in windows))
-        size = self.axis_bases[value] + opened
-        return Derivation(size, terms, offset, stride, False, 0, -index.offset, span)
+        size, span = first + opened.axis, opened.read.spans[opened.dim]
+        return Derivation(size, terms, offset, opened.stride, False, 0, opened.pad(), span)
 
     def _numbered(self, derived: Derivation) -> Derivation:
         """A derivation over size numbers."""
@@ -349,17 +309,6 @@ class Extents:
 def _letters(node: Assignment, index: Sequence[Affine]) -> list[str]:
     """The letters of each index."""
     return ["".join(node.axes[axis].name for _, axis in part.terms) for part in index]
-
-
-def _open(index: Affine, known: set[int | None]) -> list[int]:
-    """The axes of an index whose extent is not known yet."""
-    return [axis for _, axis in index.terms if axis not in known]
-
-
-def _two_open(node: Assignment, span: Span, opened: list[int]) -> ShapeError:
-    names = [node.axes[axis].name for axis in opened]
-    message = f"nothing fixes the extents of axes {' and '.join(names)} in this index"
-    return ShapeError("E0570", message, span, f"write one of them: `{names[-1]}:3`")
 
 
 def _fix(numbers: dict[int, _Written], group: int, written: _Written) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.counting import axis_says, variable_says
 from ilang.core.infer.extents import Extents
 from ilang.core.infer.projections import Loop, Measure, Projection, Specified
-from ilang.core.infer.ranks import infer_ranks
+from ilang.core.infer.ranks import infer_ranks, undetermined
 from ilang.core.infer.solved import RowsOf, Solved
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.affine import Within
 from ilang.core.ir.graph import Graph, Read
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import MEMORY_ORDER
@@ -38,7 +37,9 @@ class _Flat(Solved):
         self.graph = graph
         self.found = infer_ranks(graph, ranks)
         if None in self.found.of:
-            raise _undetermined(graph, self.found.of)
+            ranks = self.found.of
+            open_inputs = [n for n, value in enumerate(graph.inputs) if ranks[value] is None]
+            raise undetermined(graph, next(iter(open_inputs), 0))
         self.ranks = [rank for rank in self.found.of if rank is not None]
         self.extents = Extents(graph, self.ranks, self.found.lengths)
 
@@ -113,18 +114,14 @@ class _RunTime(Measure):
     def label(self, name: str) -> int:
         return self.extents.of_label(self.value, name)
 
+    def extent(self, size: int) -> int | None:
+        return self.extents.sizes[size].fixed
+
     def loop(self, name: str, size: int) -> Loop | None:
-        return Loop(name, self.extents.sizes[size].fixed, size)
+        return Loop(name, self.extent(size), size)
 
-    def shift(self, size: int) -> Affine:
-        fixed = self.extents.sizes[size].fixed
-        return Affine((), fixed) if fixed is not None else Affine((), sizes=((1, size),))
-
-    def half(self, dilation: int, size: int, span: Span) -> Affine:
-        fixed = self.extents.sizes[size].fixed
-        if fixed is not None:
-            return Affine((), (dilation * (fixed - 1) + 1) // 2)
-        return self.shift(self.extents.half(dilation, size, span))
+    def half_size(self, dilation: int, size: int, span: Span) -> int:
+        return self.extents.half(dilation, size, span)
 
 
 def _rows(dims: Sequence[int], rows: Sequence[Sequence[object]]) -> list[list[int]]:
@@ -135,15 +132,3 @@ def _rows(dims: Sequence[int], rows: Sequence[Sequence[object]]) -> list[list[in
         found[kind] = list(dims[first : first + len(rows[kind])])
         first += len(rows[kind])
     return [found[kind] for kind in range(len(rows))]
-
-
-def _undetermined(program: Graph, ranks: Sequence[int | None]) -> ShapeError:
-    number = next((n for n, value in enumerate(program.inputs) if ranks[value] is None), 0)
-    name = program.input_name(number)
-    span = program.nodes[program.inputs[number]].span
-    return ShapeError(
-        "E0508",
-        f"nothing says what rank {name} has",
-        span,
-        f"give its shape (--shape), its dimensions in a definition ({name}[n,m]), or an expression that reads it",
-    )

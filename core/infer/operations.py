@@ -14,13 +14,28 @@ C is the result, A and B the operands; ⊑ an inequality (the operand may be rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Literal, assert_never
 
 from ilang.core.diagnostic import ShapeError
+from ilang.core.infer.arrays import Arrays
 from ilang.core.infer.dims import Log
+from ilang.core.infer.indices import opened_axes
+from ilang.core.infer.rowvars import EMPTY
+from ilang.core.infer.runtime import RunTime
+from ilang.core.infer.sizes import Sizes
 from ilang.core.infer.solver import Solution, solve
 from ilang.core.ir import spec as notation
-from ilang.core.ir.graph import Graph
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.graph import (
+    Assignment,
+    Claim,
+    Elementwise,
+    Graph,
+    Input,
+    Node,
+    Read,
+    operands,
+)
 from ilang.core.ir.operation import (
     Compose,
     Demand,
@@ -39,6 +54,7 @@ from ilang.core.ir.operation import (
 )
 from ilang.core.ir.rows import (
     KINDS,
+    MEMORY_ORDER,
     AtLeast,
     Constraint,
     Determined,
@@ -48,18 +64,22 @@ from ilang.core.ir.rows import (
     Known,
     Leaf,
     Origin,
+    Positions,
     Product,
     Row,
     RowBelow,
     RowEqual,
+    Shape,
+    Stored,
+    Symbol,
     Var,
     closed,
+    known_axes,
     opened,
     weighted,
     window,
 )
 
-Shape = tuple[Row, Row, Row]
 BATCH, INPUT, OUTPUT = range(3)
 
 
@@ -75,31 +95,81 @@ class Labels:
 class Inferred:
     """The rows of every value of a graph, and the sizes of the labels of every specification."""
 
-    def __init__(self, graph: Graph, log: Log | None = None) -> None:
-        """Solve a graph; ``log`` takes down what fixes each variable, and then ``open`` has the rows before that.
+    def __init__(
+        self,
+        graph: Graph,
+        log: Log | None = None,
+        ranks: Sequence[int | None] | None = None,
+    ) -> None:
+        """Solve a graph.
+
+        Args:
+            graph: in which leaves with rows stand beside inputs that are arrays.
+            log: takes down what fixes each variable; then ``open`` has the rows before that.
+            ranks: the ranks of the arrays, one per input, None for one that is not there.
+                Their extents come at run time.
 
         Raises:
-            ShapeError: E0510 to E0532.
+            ShapeError: E0501 to E0532, E0570 to E0574.
         """
         self.graph = graph
-        found = _Collecting(graph)
-        self._solution = solve(found.dims, found.rows, found.constraints, found.names, log)
+        found = _Collecting(graph, Arrays(graph, ranks))
+        self._solution = solve(
+            found.dims, found.rows, found.constraints, found.names, log, found.arrays.given
+        )
         self.open = found.shapes if log is not None else []
         self.names = found.names
+        self._found = found
         self._labels = found.labels
-        self.shapes: list[Shape] = []
-        for shape in found.shapes:
-            batch, inner, output = (self._solution.row(row) for row in shape)
-            self.shapes.append((batch, inner, output))
+        self.shapes: list[Shape] = list(map(self._solved, found.shapes))
+        self._views = {key: self._solved(shape) for key, shape in found.views.items()}
+        self.words: dict[int, str] = {}
+        for var, word in found.words.items():
+            size = self._solution.known(Var(var)).size
+            if isinstance(size, Symbol):
+                self.words.setdefault(size.number, word)
+
+    def _solved(self, shape: Shape) -> Shape:
+        batch, inner, output = (self._solution.row(row) for row in shape)
+        return batch, inner, output
+
+    def axes(self, value: int) -> list[Known]:
+        """The axes of a value in memory order."""
+        shape = self.shapes[value]
+        return [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
+
+    def walked(self, value: int) -> list[Known]:
+        """The axes of an assignment."""
+        return list(map(self._solution.known, self._found.walked[value]))
+
+    def stays(self, value: int, read: Read) -> bool:
+        """Whether a read of an assignment with affine indices never leaves its dimensions."""
+        return read in self._found.inside.get(value, ())
+
+    def viewed(self, value: int, operand: int) -> Shape:
+        """The rows of an operand as the specification of an operation sees them; the result comes last."""
+        node = self.graph.nodes[value]
+        assert isinstance(node, Operation)
+        values = (*node.operands, value)
+        return self._views.get((value, operand)) or self.shapes[values[operand]]
+
+    def label(self, node: int, label: str) -> Known:
+        """The axis that a label of the specification of a node is."""
+        return self._solution.known(self._labels[node].dims[label])
+
+    def numbered(self) -> Sizes:
+        """The size numbers of its axes, none of which is asked for yet."""
+        return Sizes(self.words, self.graph.nodes[0].span)
+
+    @property
+    def run_time(self) -> RunTime:
+        """What follows from run-time sizes, and what they must satisfy."""
+        return self._solution.run_time
 
     @property
     def steps(self) -> int:
         """How many constraints the solver looked at: the work, in a number that no machine changes."""
         return self._solution.steps
-
-    def size(self, node: int, label: str) -> int:
-        """The size of an axis label of the specification of a node."""
-        return self._solution.size(self._labels[node].dims[label])
 
     def labels_of(self, node: int) -> list[tuple[str, int]]:
         """The axis labels of the specification of a node, each with its dimension variable."""
@@ -134,28 +204,45 @@ def _product(solution: Solution, row: int) -> int:
 class _Collecting:
     """The constraints of one graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, arrays: Arrays) -> None:
         self.graph = graph
-        self.dims = 0
+        self.arrays = arrays
+        self.dims = len(arrays.given)
         self.rows = 0
         self.constraints: list[Constraint] = []
         self.names: dict[int, str] = {}
+        self.words: dict[int, str] = {}
         self.shapes: list[Shape] = []
         self.labels: dict[int, Labels] = {}
         self.latest: dict[str, Labels] = {}
+        self.views: dict[tuple[int, int], Shape] = {}
+        self.walked: dict[int, list[Var]] = {}
+        self.inside: dict[int, set[Read]] = {}
+        self.claimed: dict[tuple[int, str], Var] = {}
         self.used, self.bound = _uses(graph)
         for value, node in enumerate(graph.nodes):
-            match node:
-                case Terminal():
-                    self.shapes.append(self._terminal(value, node))
-                case Operation():
-                    shape = (self._open(), self._open(), self._open())
-                    self.shapes.append(shape)
-                    self._operation(value, node, shape)
-                case _:
-                    raise AssertionError(f"not of a tensor expression: {node}")
+            self._node(value, node)
+        for claim in graph.claims:
+            self._claim(claim)
         for demand in graph.demands:
             self._demand(demand)
+
+    def _node(self, value: int, node: Node) -> None:
+        match node:
+            case Terminal():
+                self.shapes.append(self._terminal(value, node))
+            case Operation():
+                shape = (self._open(), self._open(), self._open())
+                self.shapes.append(shape)
+                self._operation(value, node, shape)
+            case Input():
+                self.shapes.append((EMPTY, EMPTY, closed(self.arrays.axes[value])))
+            case Elementwise():
+                self.shapes.append(self.shapes[node.value])
+            case Assignment():
+                self.shapes.append((EMPTY, EMPTY, closed(self._assignment(value, node))))
+            case _:
+                assert_never(node)
 
     def _fresh(self, name: str | None = None) -> Var:
         self.dims += 1
@@ -177,7 +264,7 @@ class _Collecting:
         required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             if axes is None:
-                origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "")
+                origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "", None)
                 self.constraints.append(Leaf(row, required, kind == OUTPUT, origin))
         if value not in self.used and node.rows[OUTPUT] is None and node.count is None:
             guess = Known(1, True, None, Origin(f"the output of {node.name}", node.span))
@@ -189,10 +276,65 @@ class _Collecting:
             self.constraints.append(Product(tuple(rows), (total,), origin))
         return rows[0], rows[1], rows[2]
 
+    # -- index expressions -------------------------------------------------------------------------------------------
+
+    def _assignment(self, value: int, node: Assignment) -> list[Dim]:
+        """Relate the axes of an assignment to what it reads; the dimensions of its result."""
+        says = f"`{node.text}`"
+        axes = self.walked[value] = [self._fresh(f"axis {a.name} of {says}") for a in node.axes]
+        for var, axis in zip(axes, node.axes, strict=True):
+            self.words[var.number] = axis.name
+            if axis.extent is not None:
+                written = Origin(f"axis {axis.name}", axis.span)
+                known = Known(axis.extent, False, None, written)
+                self.constraints.append(DimEqual(var, known, Origin(says, axis.span)))
+        opened, self.inside[value] = opened_axes(node)
+        for read in node.reads:
+            walked = [self._walked(axes, index) for index in read.index]
+            self._stored(self.shapes[read.value], walked, Origin(says, read.span))
+            for dim, index, span in zip(walked, read.index, read.spans, strict=True):
+                if not index.terms:
+                    self.constraints.append(AtLeast(dim, index.offset + 1, Origin(says, span)))
+            for each in opened:
+                if each.read is read:
+                    windows = tuple((step, axes[axis]) for step, axis in each.windows)
+                    here = Origin(
+                        f"`{read.spans[each.dim].text()}` in {says}", read.spans[each.dim]
+                    )
+                    c = (walked[each.dim], windows, each.stride, each.pad(), here)
+                    self.constraints.append(Positions(axes[each.axis], *c))
+        return [self._walked(axes, index) for index in node.target]
+
+    def _walked(self, axes: Sequence[Var], index: Affine) -> Dim:
+        """The dimension that an index walks: that of its axis, or a new one."""
+        axis = index.axis()
+        return self._fresh() if axis is None else axes[axis]
+
+    def _stored(self, shape: Shape, axes: Sequence[Dim], origin: Origin) -> None:
+        """The axes of a tensor, in the order in which they are stored."""
+        rows = tuple(shape[kind] for kind in MEMORY_ORDER)
+        self.constraints.append(Stored((closed(axes),), rows, origin))
+
+    def _claim(self, claim: Claim) -> None:
+        """What a definition writes of the dimensions of a value."""
+        dims: list[Dim] = []
+        for written in claim.dims or ():
+            if isinstance(written, int):
+                dims.append(Known(written, False, None, Origin(f"{claim.name}", claim.span)))
+                continue
+            key = (claim.scope, written)
+            if key not in self.claimed:
+                self.claimed[key] = self._fresh(f"dimension {written} of {claim.name}")
+                self.words[self.claimed[key].number] = written
+            dims.append(self.claimed[key])
+        if claim.dims is not None:
+            origin = Origin(f"the definition of {claim.name}", claim.span)
+            self._stored(self.shapes[claim.value], dims, origin)
+
     # -- operations --------------------------------------------------------------------------------------------------
 
     def _operation(self, value: int, node: Operation, shape: Shape) -> None:
-        origin = Origin(f"`{node.text}`", node.span, "")
+        origin = Origin(f"`{node.text}`", node.span, "", None)
         operands = [self.shapes[operand] for operand in node.operands]
         match node.logic:
             case Pointwise():
@@ -226,11 +368,11 @@ class _Collecting:
     def _names(self, node: Operation) -> list[str]:
         """What messages call the operands of an operation."""
         nodes = [self.graph.nodes[operand] for operand in node.operands]
-        return [n.name if isinstance(n, Terminal) else _brief(n) for n in nodes]
+        return list(map(_brief, nodes))
 
     def _compose(self, c: Shape, a: Shape, b: Shape, names: list[str], origin: Origin) -> None:
         rows = f"the input row of {names[0]} against the output row of {names[1]}"
-        self._below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows))
+        self._below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, None))
         self._below(c[BATCH], a[BATCH], origin)
         self._below(c[BATCH], b[BATCH], origin)
         self._below(c[INPUT], b[INPUT], origin)
@@ -279,14 +421,47 @@ class _Collecting:
     ) -> None:
         labels = self.labels[value] = Labels()
         divided = ", names divided by commas," if spec.named else ""
-        for shape, tensor, name in zip(spec.shapes(), shapes, names, strict=True):
+        for number, (shape, tensor, name) in enumerate(
+            zip(spec.shapes(), shapes, names, strict=True)
+        ):
             says = f"`{shape.span.text().strip()}` in {origin.says}"
+            if number < len(spec.operands) and self._is_flat(value, number):
+                self._viewed(value, number, shape, Origin(says, shape.span))
+                continue
+            meets = self._meets(value, number)
             for kind, row, its in zip(KINDS, shape.rows, tensor, strict=True):
                 rows = f"its {kind} row{divided} against that of {name}"
-                here = Origin(says, shape.span, rows)
+                here = Origin(says, shape.span, rows, meets)
                 self._equal(self._row(labels, row, origin), its, here)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels
+
+    def _meets(self, value: int, number: int) -> Literal["leaf", "result"]:
+        """What a shape of the specification of an operation meets: a leaf, or a value that is computed."""
+        node = self.graph.nodes[value]
+        assert isinstance(node, Operation)
+        read = (*node.operands, value)[number]
+        return "leaf" if isinstance(self.graph.nodes[read], Terminal | Input) else "result"
+
+    def _is_flat(self, value: int, number: int) -> bool:
+        """Whether an operand is an array: its dimensions are not divided into rows."""
+        node = self.graph.nodes[value]
+        assert isinstance(node, Operation)
+        return node.operands[number] in self.arrays.flat
+
+    def _viewed(self, value: int, number: int, shape: notation.ShapeSpec, origin: Origin) -> None:
+        """A specification that reads an array: its rows are divided anew, one after the other."""
+        node = self.graph.nodes[value]
+        assert isinstance(node, Operation)
+        text = Origin(f"`{node.text}`", node.span, "", None)
+        labels = self.labels[value]
+        batch, inner, output = (self._row(labels, row, text) for row in shape.rows)
+        view = self.views[value, number] = (batch, inner, output)
+        sides = [
+            tuple(each[kind] for kind in MEMORY_ORDER)
+            for each in (view, self.shapes[node.operands[number]])
+        ]
+        self.constraints.append(Stored(sides[0], sides[1], origin))
 
     def _row(self, labels: Labels, row: notation.SpecRow, origin: Origin) -> Row:
         leading = tuple(self._axis(labels, axis, origin) for axis in row.leading)
@@ -302,6 +477,7 @@ class _Collecting:
     def _label(self, labels: Labels, name: str, origin: Origin) -> Var:
         if name not in labels.dims:
             labels.dims[name] = self._fresh(f"axis {name} of {origin.says}")
+            self.words[labels.dims[name].number] = name
         return labels.dims[name]
 
     def _axis(self, labels: Labels, axis: notation.Axis, origin: Origin) -> Dim:
@@ -328,7 +504,7 @@ class _Collecting:
         if axis.kernel is None:
             return window(axis.stride, over, 1, None, here)
         kernel = self._label(labels, axis.kernel, origin)
-        self.constraints += [Filled(over, here), Filled(kernel, here)]
+        self.constraints += [Filled(over, axis.over, here), Filled(kernel, axis.kernel, here)]
         self.constraints.append(Determined(kernel, axis.kernel, here))
         return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, here)
 
@@ -389,10 +565,15 @@ class _Collecting:
 
 def _brief(node: object) -> str:
     """What messages call a value."""
-    if isinstance(node, Terminal):
-        return node.name
-    assert isinstance(node, Operation)
-    return f"`{node.text}`" if len(node.text) <= _BRIEF else "a result"
+    match node:
+        case Terminal():
+            return node.name
+        case Input():
+            return node.name or "an input"
+        case Operation() | Assignment() | Elementwise():
+            return f"`{node.text}`" if len(node.text) <= _BRIEF else "a result"
+        case _:
+            raise AssertionError(node)
 
 
 _BRIEF = 40
@@ -404,10 +585,10 @@ def _uses(graph: Graph) -> tuple[set[int], set[int]]:
     used: set[int] = set()
     bound: set[int] = set()
     for node in graph.nodes:
-        if isinstance(node, Operation):
-            used.update(node.operands)
-            if not isinstance(node.logic, Pointwise):
-                bound.update(node.operands)
+        used.update(operands(node))
+        repeated = isinstance(node, Operation) and isinstance(node.logic, Pointwise)
+        if not repeated and not isinstance(node, Elementwise):
+            bound.update(operands(node))
     for demand in graph.demands:
         if isinstance(demand, Fits):
             used |= {demand.result, demand.operand}

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
-from ilang.core.infer.operations import BATCH, INPUT, OUTPUT, Inferred, Shape
+from ilang.core.infer.operations import BATCH, INPUT, OUTPUT, Inferred
+from ilang.core.infer.sizes import Sizes
 from ilang.core.ir import spec as notation
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.operation import (
@@ -28,7 +29,7 @@ from ilang.core.ir.operation import (
     Stack,
     Transpose,
 )
-from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row
+from ilang.core.ir.rows import KINDS, MEMORY_ORDER, Known, Row, Shape, extent_of, known_axes
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -101,28 +102,26 @@ class Projection:
 
 
 def sizes_of(shape: Shape) -> tuple[int, ...]:
-    """The extents of a tensor in memory order."""
-    return tuple(
-        axis.size for kind in MEMORY_ORDER for axis in shape[kind].axes() if isinstance(axis, Known)
-    )
+    """The extents of a tensor in memory order, where all of them are numbers."""
+    return tuple(extent_of(axis) for kind in MEMORY_ORDER for axis in known_axes(shape[kind]))
 
 
-def project(inferred: Inferred, value: int) -> list[Projection]:
-    """The projections of the operation that computes ``value``."""
+def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
+    """The projections of the operation that computes ``value``; its loops have numbers of ``sizes``."""
     node = inferred.graph.nodes[value]
     assert isinstance(node, Operation)
     shape = inferred.shapes[value]
     operands = [inferred.shapes[operand] for operand in node.operands]
     match node.logic:
         case Pointwise():
-            maker = _Maker()
+            maker = _Maker(sizes)
             target = maker.whole(shape)
             reads = [_stored([maker.aligned(target[k], x[k]) for k in range(3)]) for x in operands]
             return [maker.done(_stored(target), reads)]
         case Compose():
-            return [_compose(shape, operands[0], operands[1])]
+            return [_compose(shape, operands[0], operands[1], sizes)]
         case Transpose():
-            maker = _Maker()
+            maker = _Maker(sizes)
             target = maker.whole(shape)
             batch, inner, output = operands[0]
             rows = [
@@ -132,18 +131,21 @@ def project(inferred: Inferred, value: int) -> list[Projection]:
             ]
             return [maker.done(_stored(target), [_stored(rows)])]
         case Slice():
-            maker = _Maker()
+            maker = _Maker(sizes)
             target = maker.whole(shape)
             rows = list(target)
             rows[BATCH] = [Affine((), node.logic.position), *target[BATCH]]
             return [maker.done(_stored(target), [_stored(rows)])]
         case Einsum():
-            sizes = [_sizes(each) for each in (*operands, shape)]
-            return list(Specified(node.logic.spec, sizes, _Solved(inferred, value)).run())
+            shapes = [
+                [[sizes.of(axis) for axis in known_axes(row)] for row in inferred.viewed(value, n)]
+                for n in range(len(operands) + 1)
+            ]
+            return list(Specified(node.logic.spec, shapes, _Solved(inferred, value, sizes)).run())
         case Stack():
-            return [_stacked(node.logic, operands[n], n) for n in range(len(operands))]
+            return [_stacked(node.logic, operands[n], n, sizes) for n in range(len(operands))]
         case Interleave():
-            return [_interleaved(operands[n], n) for n in range(2)]
+            return [_interleaved(operands[n], n, sizes) for n in range(2)]
         case _:
             assert_never(node.logic)
 
@@ -153,8 +155,8 @@ def _stored(rows: Sequence[Sequence[Affine]]) -> Index:
     return tuple(index for kind in MEMORY_ORDER for index in rows[kind])
 
 
-def _compose(c: Shape, a: Shape, b: Shape) -> Projection:
-    maker = _Maker()
+def _compose(c: Shape, a: Shape, b: Shape, sizes: Sizes) -> Projection:
+    maker = _Maker(sizes)
     target = maker.whole(c)
     summed = maker.row(a[INPUT], "k")
     left = [
@@ -170,16 +172,16 @@ def _compose(c: Shape, a: Shape, b: Shape) -> Projection:
     return maker.done(_stored(target), [_stored(left), _stored(right)])
 
 
-def _stacked(logic: Stack, operand: Shape, number: int) -> Projection:
-    maker = _Maker()
+def _stacked(logic: Stack, operand: Shape, number: int, sizes: Sizes) -> Projection:
+    maker = _Maker(sizes)
     rows = maker.whole(operand)
     target = list(rows)
     target[logic.kind] = [Affine((), number), *rows[logic.kind]]
     return maker.done(_stored(target), [_stored(rows)], number=number)
 
 
-def _interleaved(operand: Shape, number: int) -> Projection:
-    maker = _Maker()
+def _interleaved(operand: Shape, number: int, sizes: Sizes) -> Projection:
+    maker = _Maker(sizes)
     rows = maker.whole(operand)
     target = list(rows)
     *before, last = rows[OUTPUT]
@@ -190,21 +192,22 @@ def _interleaved(operand: Shape, number: int) -> Projection:
 class _Maker:
     """The loops of one projection under construction."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         self.loops: list[Loop] = []
         self.names = Names()
+        self.sizes = sizes
 
-    def loop(self, name: str, extent: int) -> Affine:
+    def loop(self, name: str, axis: Known) -> Affine:
         """The index that walks a new loop; that of an axis of size 1 is 0."""
-        if extent == 1:
+        if axis.size == 1:
             return Affine(())
-        self.loops.append(Loop(self.names.fresh(name), extent))
+        size = self.sizes.of(axis)
+        self.loops.append(Loop(self.names.fresh(name), self.sizes.fixed(size), size))
         return Affine(((1, len(self.loops) - 1),))
 
     def row(self, row: Row, name: str) -> list[Affine]:
         """A loop per axis of a solved row."""
-        axes = [axis for axis in row.axes() if isinstance(axis, Known)]
-        return [self.loop(f"{name}{n}", axis.size) for n, axis in enumerate(axes)]
+        return [self.loop(f"{name}{n}", axis) for n, axis in enumerate(known_axes(row))]
 
     def whole(self, shape: Shape) -> list[list[Affine]]:
         """A loop per axis of a tensor."""
@@ -228,50 +231,57 @@ class _Maker:
 
 
 class Measure(ABC):
-    """What the sizes of a specification are: known numbers here, run-time sizes in ``passes/graph_to_shaped.py``.
-
-    A size is an integer, and what it means is the measure's own affair.
-    """
+    """What the size numbers of a specification mean."""
 
     @abstractmethod
     def label(self, name: str) -> int:
         """The size of a label."""
 
     @abstractmethod
+    def extent(self, size: int) -> int | None:
+        """The extent of a size, or None where it comes at run time."""
+
+    @abstractmethod
     def loop(self, name: str, size: int) -> Loop | None:
         """A loop over a size; None where there is one iteration, whose index is 0."""
 
     @abstractmethod
+    def half_size(self, dilation: int, size: int, span: Span) -> int:
+        """The size that is half of what a window of that many steps spans, rounded down, where it comes at run time."""
+
     def shift(self, size: int) -> Affine:
         """The constant index that is a size."""
+        extent = self.extent(size)
+        return Affine((), sizes=((1, size),)) if extent is None else Affine((), extent)
 
-    @abstractmethod
     def half(self, dilation: int, size: int, span: Span) -> Affine:
-        """The constant index that is half of what a window of that many steps spans, rounded down."""
+        """The constant index that is half of what a window spans."""
+        extent = self.extent(size)
+        if extent is None:
+            return self.shift(self.half_size(dilation, size, span))
+        return Affine((), (dilation * (extent - 1) + 1) // 2)
 
 
 class _Solved(Measure):
-    """Sizes that are numbers."""
+    """Sizes of the rows of a solved graph: an axis of size 1 is at index 0 and has no loop."""
 
-    def __init__(self, inferred: Inferred, value: int) -> None:
+    def __init__(self, inferred: Inferred, value: int, sizes: Sizes) -> None:
         self.inferred = inferred
         self.value = value
+        self.sizes = sizes
 
     def label(self, name: str) -> int:
-        return self.inferred.size(self.value, name)
+        return self.sizes.of(self.inferred.label(self.value, name))
+
+    def extent(self, size: int) -> int | None:
+        return self.sizes.fixed(size)
 
     def loop(self, name: str, size: int) -> Loop | None:
-        return None if size == 1 else Loop(name, size)
+        extent = self.sizes.fixed(size)
+        return None if extent == 1 else Loop(name, extent, size)
 
-    def shift(self, size: int) -> Affine:
-        return Affine((), size)
-
-    def half(self, dilation: int, size: int, span: Span) -> Affine:
-        return Affine((), (dilation * (size - 1) + 1) // 2)
-
-
-def _sizes(shape: Shape) -> list[list[int]]:
-    return [[axis.size for axis in row.axes() if isinstance(axis, Known)] for row in shape]
+    def half_size(self, dilation: int, size: int, span: Span) -> int:
+        return self.sizes.half(dilation, size, span)
 
 
 class _Build:
@@ -425,11 +435,12 @@ class Specified:
         if not axis.padded or axis.kernel is None:
             return not 0 <= axis.offset <= (0 if axis.kernel else axis.stride - 1)
         extents = [build.loops[loop].extent for _, loop in index.terms]
-        if index.sizes or None in extents:
+        whole = self.measure.extent(size)
+        if index.sizes or whole is None or None in extents:
             return True
         steps = zip(index.terms, extents, strict=True)
         most = index.offset + sum(c * ((extent or 0) - 1) for (c, _), extent in steps)
-        return index.offset < 0 or most >= size
+        return index.offset < 0 or whole <= most
 
 
 def _sum(parts: Sequence[tuple[int, Affine]], offset: int) -> Affine:

@@ -38,6 +38,27 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
         ShapeError: E0501 (a value is read with another rank than it has), E0502 (one input read with two ranks),
             E0503 (an array of another rank than the program reads), E0509 (row variables that nothing tells apart).
     """
+    groups, known = _grouped(graph, given)
+    counting = Counting(graph, groups.find, known)
+    counting.run()
+    found = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
+    return Ranks(
+        tuple(None if entry is None else entry[0] for entry in found),
+        counting.lengths,
+        counting.reasons,
+        tuple(counting.assumed),
+    )
+
+
+def input_ranks(graph: Graph, given: Sequence[int | None] | None) -> list[int | None]:
+    """The rank of each input that is an array without rows, as far as arrays and what reads it write it."""
+    groups, known = _grouped(graph, given)
+    found = [known.get(groups.find(value)) for value in graph.inputs]
+    return [None if entry is None else entry[0] for entry in found]
+
+
+def _grouped(graph: Graph, given: Sequence[int | None] | None) -> tuple[UnionFind, Known]:
+    """The groups of values of one rank, and the ranks that the program and its arrays write."""
     groups = UnionFind(len(graph.nodes))
     for value, node in enumerate(graph.nodes):
         if isinstance(node, Elementwise):
@@ -59,15 +80,7 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
         if group in known and known[group][0] != offered:
             raise _wrong_array(graph, number, offered, known[group])
         known.setdefault(group, (offered, graph.nodes[graph.inputs[number]].span, "is"))
-    counting = Counting(graph, groups.find, known)
-    counting.run()
-    found = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
-    return Ranks(
-        tuple(None if entry is None else entry[0] for entry in found),
-        counting.lengths,
-        counting.reasons,
-        tuple(counting.assumed),
-    )
+    return groups, known
 
 
 def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
@@ -85,6 +98,18 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
     for claim in graph.claims:
         if claim.dims is not None:
             yield claim.value, len(claim.dims), claim.span, "is written with"
+
+
+def undetermined(program: Graph, number: int) -> ShapeError:
+    """An input whose rank nothing says."""
+    name = program.input_name(number)
+    span = program.nodes[program.inputs[number]].span
+    return ShapeError(
+        "E0508",
+        f"nothing says what rank {name} has",
+        span,
+        f"give its shape (--shape), its dimensions in a definition ({name}[n,m]), or an expression that reads it",
+    )
 
 
 def _mismatch(

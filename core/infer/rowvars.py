@@ -20,6 +20,7 @@ from ilang.core.ir.rows import (
     Row,
     RowBelow,
     RowEqual,
+    Stored,
     closed,
     opened,
 )
@@ -204,6 +205,34 @@ class RowVars:
         """Surplus axes lie on different ends: a variable has at least the axes that the other side has more."""
         rest = self.fresh()
         self.bind(variable, Row(longer.leading[:more], rest, _tail(longer.trailing, more)), origin)
+
+    # -- dimensions --------------------------------------------------------------------------------------------------
+
+    def stored(self, c: Stored) -> bool:
+        """Pair the axes of rows one after the other; False while several of the rows may have further axes."""
+        sides = [[self.resolve(row) for row in rows] for rows in (c.left, c.right)]
+        opened = [
+            (side, place, row)
+            for side, rows in enumerate(sides)
+            for place, row in enumerate(rows)
+            if row.variable is not None
+        ]
+        if 1 < len(opened):
+            return False
+        one, other = ([axis for row in rows for axis in row.axes()] for rows in sides)
+        if opened:
+            side, place, row = opened[0]
+            mine, its = (one, other) if side == 0 else (other, one)
+            first = sum(r.count() for r in sides[side][:place]) + len(row.leading)
+            last = len(its) - (len(mine) - first)
+            if first <= last:
+                assert row.variable is not None
+                self.bind(row.variable, closed(its[first:last]), c.origin)
+                mine[first:first] = its[first:last]
+        if len(one) != len(other):
+            raise conflicts.ranks_differ((len(one), len(other)), c.origin)
+        self._equate(tuple(one), tuple(other), c.origin)
+        return True
 
     # -- inequalities ------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from ilang.core.infer.caps import Caps
 from ilang.core.infer.cycles import check_ranks, components
 from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
+from ilang.core.infer.runtime import RunTime
 from ilang.core.ir.rows import (
     AtLeast,
     Constraint,
@@ -37,10 +38,12 @@ from ilang.core.ir.rows import (
     Known,
     Leaf,
     Origin,
+    Positions,
     Product,
     Row,
     RowBelow,
     RowEqual,
+    Stored,
     Sum,
     Var,
     closed,
@@ -68,6 +71,7 @@ def solve(
     constraints: Sequence[Constraint],
     names: dict[int, str] | None = None,
     log: Log | None = None,
+    given: Sequence[Known] = (),
 ) -> Solution:
     """Solve constraints over ``dims`` dimension variables and ``rows`` row variables.
 
@@ -77,12 +81,14 @@ def solve(
         constraints: in any order.
         names: what messages call dimension variables.
         log: takes down what fixes each variable.
+        given: the axes whose sizes come at run time; each stands for the variable that its size names.
 
     Raises:
-        ShapeError: E0510 to E0521.
+        ShapeError: E0501 to E0521, E0574.
     """
     check_ranks(rows, constraints)
     solver = Solver(dims, rows, names or {}, log)
+    solver.dims.give(given)
     solver.submit(constraints)
     solver.close()
     return Solution(solver.dims, solver.rows, solver.steps)
@@ -97,9 +103,16 @@ class Solution:
         self._rows = rows
         self.steps = steps
 
+    @property
+    def run_time(self) -> RunTime:
+        """What follows from run-time sizes, and what they must satisfy."""
+        return self._dims.run_time
+
     def size(self, dim: Dim) -> int:
-        """The size of an axis."""
-        return self.known(dim).size
+        """The size of an axis that is known before arrays come."""
+        size = self.known(dim).size
+        assert isinstance(size, int)
+        return size
 
     def known(self, dim: Dim) -> Known:
         """The axis itself."""
@@ -138,6 +151,7 @@ class Solver:
         self.rows = RowVars(rows, self.dims, self.queue)
         self.leaves: list[Leaf] = []
         self.products: list[Product] = []
+        self.stored: list[Stored] = []
         self.windows: list[Determined] = []
 
     def submit(self, constraints: Iterable[Constraint]) -> None:
@@ -191,11 +205,18 @@ class Solver:
 
     def _settle(self) -> None:
         """Draw what follows. In the closing stages a computed 1 is rigid as soon as nothing else follows."""
+        self._pair_stored()
         while self.queue or (self.closing and self.dims.harden()):
             while self.queue:
                 self.steps += 1
                 self._step(self.queue.popleft())
             self.products = [c for c in self.products if not self._counted(c)]
+            self._pair_stored()
+
+    def _pair_stored(self) -> None:
+        """Pair the dimensions of tensors whose rows are known by now with what reads them."""
+        if self.stored:
+            self.stored = [c for c in self.stored if not self.rows.stored(c)]
 
     def _step(self, c: Constraint) -> None:
         match c:  # the most frequent first
@@ -215,6 +236,10 @@ class Solver:
                 self.windows.append(c)
             case Product():
                 self.products.append(c)
+            case Stored():
+                self.stored.append(c)
+            case Positions():
+                self.dims.positions(c)
             case Leaf():
                 self.leaves.append(c)
             case _:
@@ -422,7 +447,7 @@ class Solver:
 
     # -- numbers of elements -----------------------------------------------------------------------------------------
 
-    def _side(self, rows: tuple[Row, ...]) -> tuple[int, list[Dim], list[int]]:
+    def _side(self, rows: tuple[Row, ...], origin: Origin) -> tuple[int, list[Dim], list[int]]:
         """The product of the known axes of some rows, their other axes, and their row variables."""
         total = 1
         unknown: list[Dim] = []
@@ -430,6 +455,8 @@ class Solver:
         for row in map(self.rows.resolve, rows):
             for axis in map(self.dims.resolve, row.axes()):
                 if isinstance(axis, Known):
+                    if not isinstance(axis.size, int):
+                        raise conflicts.uncounted(axis, origin)
                     total *= axis.size
                 else:
                     unknown.append(axis)
@@ -439,8 +466,8 @@ class Solver:
     def _counted(self, c: Product) -> bool:
         """Whether a product is settled: with one unknown axis, that follows."""
         (left, unknown, variables), (right, others, further) = (
-            self._side(c.left),
-            self._side(c.right),
+            self._side(c.left, c.origin),
+            self._side(c.right, c.origin),
         )
         if variables or further or len(unknown) + len(others) > 1:
             return False
@@ -459,8 +486,9 @@ class Solver:
     def _close_counted(self) -> None:
         """Rows counted by their elements: all but one get no axes, one an axis of what is left."""
         for c in self.products:
-            (left, unknown, variables), (right, others, further) = map(
-                self._side, (c.left, c.right)
+            (left, unknown, variables), (right, others, further) = (
+                self._side(c.left, c.origin),
+                self._side(c.right, c.origin),
             )
             if further and not variables:
                 left, unknown, variables, right, others, further = (
@@ -492,6 +520,6 @@ class Solver:
         return closed((Known(total // have, False, None, c.origin),))
 
     def _check_product(self, c: Product) -> None:
-        left, right = self._side(c.left)[0], self._side(c.right)[0]
+        left, right = self._side(c.left, c.origin)[0], self._side(c.right, c.origin)[0]
         if left != right:
             raise conflicts.counts_differ(left, right, c.origin)

@@ -1,7 +1,7 @@
 """Kernels: buffers, loops and scalar statements; what a target consumes.
 
-Produced by ``passes/nest_to_kernel.py``, then ``kernel_to_merged.py``, ``kernel_to_lanes.py`` and
-``kernel_to_threads.py``; consumed by ``codegen/targets``.
+Produced by ``passes/nest_to_kernel.py``, then changed by the passes of a machine (``passes/cpu/``); consumed by
+``codegen/targets``.
 
 Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.

@@ -12,12 +12,14 @@ Invariants:
     - Only an axis of size 1 stretches.
     - A ``Sum`` has no variable twice and no coefficient 0: it is an affine axis (``stride*over + dilation*kernel``) or
       a concatenated one.
+    - A variable that a ``Symbol`` names is bound to a ``Known`` of that size, and stays in sums.
     - Every constraint carries the place in the program that made it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -31,19 +33,31 @@ MEMORY_ORDER = (0, 2, 1)
 class Origin:
     """A place in the program: what messages call it, and where the text has it (None outside any text).
 
-    ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``.
+    ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``. ``reads`` is
+    there where the shape of a specification meets a leaf, or a value that is computed.
     """
 
     says: str
     span: Span | None
     rows: str = ""
+    reads: Literal["leaf", "result"] | None = None
+
+
+@record
+class Symbol:
+    """A size that comes at run time, by the number of the dimension variable that stands for it."""
+
+    number: int
 
 
 @record
 class Known:
-    """An axis of known size; ``label`` is its unit, if it has one. ``origin`` says who gave the size."""
+    """An axis whose size is decided: a number, or one that comes at run time, which never stretches.
 
-    size: int
+    ``label`` is its unit, if it has one. ``origin`` says who gave the size.
+    """
+
+    size: int | Symbol
     stretch: bool
     label: str | None
     origin: Origin
@@ -67,6 +81,12 @@ class Sum:
 Dim = Known | Var | Sum
 
 
+def extent_of(axis: Known) -> int:
+    """The size of an axis that is known before arrays come."""
+    assert isinstance(axis.size, int)
+    return axis.size
+
+
 @record
 class Row:
     """Axes of one kind; ``variable`` is the row variable between the leading and the trailing ones, or None."""
@@ -82,6 +102,15 @@ class Row:
     def count(self) -> int:
         """How many explicit axes there are."""
         return len(self.leading) + len(self.trailing)
+
+
+Shape = tuple[Row, Row, Row]
+"""The batch, input and output rows of a tensor."""
+
+
+def known_axes(row: Row) -> tuple[Known, ...]:
+    """The axes of a solved row."""
+    return tuple(axis for axis in row.axes() if isinstance(axis, Known))
 
 
 def closed(axes: Sequence[Dim]) -> Row:
@@ -140,10 +169,36 @@ class AtLeast:
 
 
 @record
-class Filled:
-    """An axis of an affine index has at least one element."""
+class Positions:
+    """The positions of a window of an index expression along the dimension ``walked``, padded by ``pad`` at both ends.
+
+    ``windows`` are the other axes of the index with their steps: there are
+    floor((walked + 2*pad - sum of step*(window - 1) - 1) / stride) + 1 positions.
+    """
 
     dim: Dim
+    walked: Dim
+    windows: tuple[tuple[int, Dim], ...]
+    stride: int
+    pad: int
+    origin: Origin
+
+
+@record
+class Stored:
+    """The axes of some rows, one row after the other, are those of others: what reads a tensor by its dimensions."""
+
+    left: tuple[Row, ...]
+    right: tuple[Row, ...]
+    origin: Origin
+
+
+@record
+class Filled:
+    """An axis of an affine index, called ``name``, has at least one element."""
+
+    dim: Dim
+    name: str
     origin: Origin
 
 
@@ -180,7 +235,17 @@ class Leaf:
 
 
 Constraint = (
-    DimEqual | DimBelow | RowEqual | RowBelow | AtLeast | Filled | Determined | Product | Leaf
+    DimEqual
+    | DimBelow
+    | RowEqual
+    | RowBelow
+    | Stored
+    | AtLeast
+    | Positions
+    | Filled
+    | Determined
+    | Product
+    | Leaf
 )
 
 
@@ -190,7 +255,10 @@ def weighted(parts: Sequence[tuple[int, Dim]], offset: int, origin: Origin) -> D
     for coefficient, part in parts:
         match part:
             case Known():
-                offset += coefficient * part.size
+                if isinstance(part.size, int):
+                    offset += coefficient * part.size
+                else:
+                    terms[part.size.number] = terms.get(part.size.number, 0) + coefficient
             case Var():
                 terms[part.number] = terms.get(part.number, 0) + coefficient
             case Sum():

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang.codegen.targets import c_transpose
 from ilang.core.ir.shaped import Input, Shaped
+from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
 from tests.property import native
@@ -46,13 +46,15 @@ def _call(
     return native.Call(number, extents, tuple(run), tuple(want.shape for want in wanted))
 
 
-def _are_right(dtype: str, mode: str, examples: Sequence[tuple[str, Runs, Runs]]) -> None:
+def _are_right(
+    dtype: str, mode: str, examples: Sequence[tuple[str, Runs, Runs]], machine: Machine = CPU
+) -> None:
     """Programs, compiled together, give on several inputs each all that is wanted."""
     batch, calls, results = [], [], []
     for number, (text, runs, wanted) in enumerate(examples):
         dtypes: list[str | None] = [dtype] * len(runs[0])
         shaped = infer(graph_of(text_component(text), f"f{number}"), dtypes)
-        batch.append(lower(shaped))
+        batch.append(lower(shaped, machine))
         for run, want in zip(runs, wanted, strict=True):
             calls.append(_call(number, shaped, run, want))
             results.append((text, want))
@@ -112,13 +114,13 @@ def test_two_results_of_one_operand() -> None:
 @needs_compiler
 @pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_past_the_caches(mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_past_the_caches(mode: str, dtype: str) -> None:
     """Whole lines, wherever an array begins; where rows of the result begin elsewhere in a line, as usual."""
-    monkeypatch.setattr(c_transpose, "STREAM_FROM", 1)
+    small = replace(CPU, memory=replace(CPU.memory, streamed_bytes=1))
     numbers = np.random.default_rng(0)
     shapes = [*_shapes(2), (96, 33), (160, 160), (32, 7), (48, 64)]
     runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
-    _are_right(dtype, mode, [("ij~ji", runs, [[x.T] for (x,) in runs])])
+    _are_right(dtype, mode, [("ij~ji", runs, [[x.T] for (x,) in runs])], small)
 
 
 @needs_compiler

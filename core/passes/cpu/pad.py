@@ -234,7 +234,8 @@ def _reaches(rest: Rest, lane: int) -> Within:
 def _with_halves(program: Program) -> Program:
     """The program with the size of half of each row of lanes that is cleared by halves."""
     fixed = {size.fixed for size in program.sizes}
-    rows = {program.sizes[buffer.dims[-1]].fixed for buffer in program.buffers if buffer.padded}
+    read = {number for kernel in program.kernels for number in _read_past(kernel)}
+    rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}
     halves = {row // 2 for row in rows if row is not None and row % (2 * MOST_LANES) == 0} - fixed
     names = Names(frozenset(size.name for size in program.sizes))
     sizes = [Size(names.fresh(f"c{half}"), half, ()) for half in sorted(halves)]

@@ -11,7 +11,7 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Buffer, For, Kernel, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.kernel_to_threads import kernel_to_threads
+from ilang.core.passes.cpu.threads import kernel_to_threads
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 
 ATTENTION = """hid*hjd~hijd >> +hijd~hij >> (I & >hij~hi) >> hij-hi~hij >> ^hij~hij

@@ -167,7 +167,7 @@ def test_numbers_of_values_are_looked_at_after_uses() -> None:
 
 def test_a_size_that_is_set_is_named_where_it_contradicts() -> None:
     y = tensor.einsum("ij => j", known(2, 3))
-    refused = refusal("E0510", y, demands=[tensor.SetSize("i", 5)])
+    refused = refusal("E0505", y, demands=[tensor.SetSize("i", 5)])
     assert 'SetSize("i", 5)' in refused.message
     assert "output axis 0 of x is 2" in refused.message
 

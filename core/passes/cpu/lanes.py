@@ -24,7 +24,6 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.kernel import (
-    Blocks,
     Change,
     Define,
     Fold,
@@ -39,10 +38,11 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
+from ilang.core.passes.cpu.accumulations import accumulations, short_sizes, step_in_row
 from ilang.core.passes.rewriting import Walks, parts_of, walked, walked_index
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
@@ -57,64 +57,6 @@ ANY = -1
 def kernel_to_lanes(program: Program) -> Program:
     """The program with lanes where they are allowed and pay."""
     return _Lanes(program).run()
-
-
-def short_sizes(program: Program) -> set[int]:
-    """The sizes of loops that are too short for lanes."""
-    fixed = {n: size.fixed for n, size in enumerate(program.sizes) if size.fixed is not None}
-    blocks = {part.size for part in program.parts if isinstance(part, Blocks)}
-    return {n for n, extent in fixed.items() if extent < program.machine.sum_lanes} | blocks
-
-
-def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
-    """The changes that a nest makes in its innermost loop, where that loop can have lanes; else none.
-
-    ``short`` are the sizes of loops that are too short for them.
-    """
-    while len(loop.body) == 1 and isinstance(loop.body[0], For):
-        loop = loop.body[0]
-    changes = tuple(s for s in loop.body if isinstance(s, Change))
-    if loop.size in short or not changes or loop.lanes > 1:
-        return ()
-    if not all(isinstance(s, (Define, Change, Store)) for s in loop.body):
-        return ()
-    if len({s.variable for s in changes}) < len(changes):
-        return ()
-    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
-    changed = {s.variable for s in changes}
-    for s in loop.body:
-        if isinstance(s, Store) and _step(s.index, loop.variable) != 1:
-            return ()
-        own = s.variable if isinstance(s, Change) else None
-        if isinstance(s, Change) and not _accumulates(s):
-            return ()
-        for part in parts_of(s):
-            if isinstance(part, Select):
-                return ()
-            if isinstance(part, Load) and (
-                part.buffer in stored or _step(part.index, loop.variable) not in (0, 1)
-            ):
-                return ()
-            if isinstance(part, Local) and part.variable in changed - {own}:
-                return ()
-    return changes
-
-
-def _accumulates(change: Change) -> bool:
-    """Whether a variable becomes itself combined with something else."""
-    value = change.value
-    if not isinstance(value, Apply) or len(value.arguments) != 2:
-        return False
-    mine = Local(change.variable, value.dtype or "")
-    return value.arguments[0] == mine and mine not in walk(value.arguments[1])
-
-
-def _step(index: Sequence[Affine], variable: int) -> int | None:
-    """How far apart in memory two iterations are: 0 or 1 elements; None for anything else."""
-    steps = [sum(c for c, v in part.terms if v == variable) for part in index]
-    if any(steps[:-1]):
-        return None
-    return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
 
 
 class _Lanes:
@@ -218,7 +160,9 @@ class _Lanes:
 
     def _is_row(self, load: Load, variable: int) -> bool:
         """Whether a loop walks an array, and no scratch, element by element."""
-        return not self.program.buffers[load.buffer].private and _step(load.index, variable) == 1
+        return (
+            not self.program.buffers[load.buffer].private and step_in_row(load.index, variable) == 1
+        )
 
     def _lane_count(self, changes: Sequence[Change]) -> int:
         """How many lanes a loop has: more where a step takes longer, and its order means nothing."""

@@ -33,7 +33,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
-from ilang.core.passes.kernel_to_lanes import accumulations, short_sizes
+from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.rewriting import accesses, parts_of, walked, walked_rest
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace

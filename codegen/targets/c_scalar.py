@@ -1,0 +1,55 @@
+"""Statements without loops as C text: scalar variables, elements, and lanes combined into one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from ilang.codegen.targets.cfamily import HELPERS, INDENT, OTHER_LANE, Spelling
+from ilang.core.ir.kernel import Change, Define, Fold, Store
+from ilang.core.ir.scalar import Apply, Local
+
+Simple = Define | Change | Fold | Store
+"""Statements that have no statements in them."""
+
+
+def lines(s: Simple, spelling: Spelling, indent: str) -> Iterator[str]:
+    """A statement; a variable with lanes is the one of the lane at hand."""
+    match s:
+        case Define() if s.lanes > 1:
+            name = spelling.name(s.variable)
+            yield f"{indent}{spelling.kind(s)} {name}[{s.lanes}];"
+            head = f"for (int lane = 0; lane < {s.lanes}; ++lane)"
+            yield f"{indent}{head} {name}[lane] = {spelling.value(s.value)};"
+        case Define():
+            const = "" if s.mutable else "const "
+            name = spelling.local(s.variable)
+            yield f"{indent}{const}{spelling.kind(s)} {name} = {spelling.value(s.value)};"
+        case Change():
+            yield indent + spelling.update(spelling.local(s.variable), s.value)
+        case Store():
+            yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
+        case Fold():
+            yield from _fold(s, spelling, indent)
+        case _:
+            assert_never(s)
+
+
+def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
+    """Combine lanes pairwise: half of them take the other half, until one is left.
+
+    Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.
+    Of the larger or the smaller of two, a loop is faster.
+    """
+    mine, other = Local(s.variable, s.dtype), Local(OTHER_LANE, s.dtype)
+    combined = Apply(s.primitive, (mine, other), s.dtype)
+    halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
+    looped = s.primitive in HELPERS
+    if looped:
+        yield f"{indent}for (int half = {halves[0]}; half > 0; half /= 2) {{"
+    for half in ["half"] if looped else halves:
+        lane = spelling.in_lane("lane", f"{spelling.name(s.variable)}[lane + {half}]")
+        update = lane.update(lane.local(s.variable), combined)
+        yield f"{indent}{INDENT * looped}for (int lane = 0; lane < {half}; ++lane) {update}"
+    if looped:
+        yield f"{indent}}}"

@@ -1,0 +1,54 @@
+"""The inputs of a graph that are arrays: dimensions without rows, whose extents may come at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.infer.ranks import input_ranks, undetermined
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.rows import Known, Origin, Symbol
+
+
+class Arrays:
+    """The axes of the arrays of a graph; ``given`` has all of them, their sizes numbered from 0."""
+
+    def __init__(self, graph: Graph, ranks: Sequence[int | None] | None) -> None:
+        """``ranks`` are those of the arrays, one per input, None for one that is not there.
+
+        Raises:
+            ShapeError: E0501, E0502, E0503, E0508.
+        """
+        self.axes: dict[int, tuple[Known, ...]] = {}
+        self.given: list[Known] = []
+        self.flat = _flat_values(graph)
+        inputs = [value for value in graph.inputs if isinstance(graph.nodes[value], Input)]
+        found = input_ranks(graph, ranks) if inputs else []
+        for value in inputs:
+            rank, name = found[value], graph.input_name(value)
+            if rank is None:
+                raise undetermined(graph, value)
+            axes = []
+            for dim in range(rank):
+                origin = Origin(f"dimension {dim} of {name}", graph.nodes[value].span)
+                axes.append(Known(Symbol(len(self.given) + dim), False, None, origin))
+            self.given += axes
+            self.axes[value] = tuple(axes)
+
+
+def _flat_values(graph: Graph) -> set[int]:
+    """The values that are arrays: nothing that they are computed from has rows."""
+    found: set[int] = set()
+    for value, node in enumerate(graph.nodes):
+        match node:
+            case Input() | Assignment():
+                found.add(value)
+            case Elementwise():
+                if node.value in found:
+                    found.add(value)
+            case Operation(logic=Einsum()):
+                if found.issuperset(node.operands):
+                    found.add(value)
+            case _:
+                pass
+    return found

@@ -1,0 +1,136 @@
+"""Axes whose size is decided: which of them are one, with what unit, and whether they may stretch.
+
+Sizes that were written down stand in cells: axes that are made equal share one. A cell holds the unit of its axes, and
+whether it may stretch. What is drawn from a cell must hold whatever else becomes known of it, else the answer would
+depend on the order of the constraints. So nothing follows from a cell that stretches so far, beyond its size: a cell
+that turns out rigid wakes every comparison that had relied on its stretching, and an axis above one of size 1 is of
+size 1 and stretches until something makes it rigid. Units that differ are looked at when an axis is closed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ilang.core.infer import conflicts
+from ilang.core.ir.rows import Constraint, DimBelow, Known, Origin, Symbol
+
+
+class Cells:
+    """The cells of one run of the solver."""
+
+    def __init__(self, queue: deque[Constraint], waiting: dict[int, list[Constraint]]) -> None:
+        """Constraints that come up are added to ``queue``; those in ``waiting`` wait for a variable."""
+        self.queue = queue
+        self.waiting = waiting
+        self._cell_of: dict[int, int] = {}
+        self._kept: list[Known] = []  # an id stays one object's as long as the object lives
+        self._cells: list[int] = []
+        self._speaks: list[Known] = []  # the axis of each cell whose size all of them have
+        self._kin: list[int] = []
+        self._labels: list[tuple[str, Origin] | None] = []
+        self._rigid: list[bool] = []
+        self._asleep: list[list[DimBelow]] = []
+        self._free: list[bool] = []  # whether an axis that may stretch by its nature is in the cell
+        self._computed: list[int] = []
+        self.has_units = False
+
+    def _cell(self, known: Known) -> int:
+        number = self._cell_of.get(id(known))
+        if number is None:
+            number = len(self._cells)
+            self._cell_of[id(known)] = number
+            self._kept.append(known)
+            self._cells.append(number)
+            self._speaks.append(known)
+            self._kin.append(number)
+            self._labels.append(None if known.label is None else (known.label, known.origin))
+            self.has_units = self.has_units or known.label is not None
+            self._rigid.append(not known.stretch)
+            self._free.append(known.stretch)
+            self._asleep.append([])
+        return _top(self._cells, number)
+
+    def stretches(self, known: Known) -> bool:
+        """Whether an axis, as far as is known, is the stretchable 1."""
+        return not self._rigid[self._cell(known)]
+
+    def _related(self, one: int, other: int, origin: Origin) -> None:
+        """Two cells have one unit: one without a unit adopts the other's, now or later."""
+        a, b = sorted((_top(self._kin, one), _top(self._kin, other)))
+        left, right = self._labels[a], self._labels[b]
+        if left is not None and right is not None and left[0] != right[0]:
+            raise conflicts.labels_differ(left, right, origin)
+        self._kin[b] = a
+        self._labels[a] = left or right
+
+    def _merge(self, one: Known, other: Known, origin: Origin) -> None:
+        """Two known axes become one."""
+        a, b = sorted((self._cell(one), self._cell(other)))
+        if a == b:
+            return
+        self._related(a, b, origin)
+        rigid = self._rigid[a] or self._rigid[b]
+        self._cells[b] = a
+        self._speak(a, self._speaks[b])
+        self._asleep[a] += self._asleep[b]
+        self._rigid[a] = rigid
+        self._free[a] = self._free[a] or self._free[b]
+        if rigid:
+            self._wake(a)
+
+    def _speak(self, cell: int, other: Known) -> None:
+        """Let a number speak for a cell, else the older run-time size; wake what waits for another one."""
+        held = self._speaks[cell]
+        if held.size == other.size:
+            return
+        sizes = [known.size for known in (held, other) if isinstance(known.size, Symbol)]
+        if isinstance(held.size, Symbol) and (
+            isinstance(other.size, int) or other.size.number < held.size.number
+        ):
+            self._speaks[cell] = other
+        for size in sizes:
+            self.queue.extend(self.waiting.pop(size.number, ()))
+
+    def computed(self, size: int, origin: Origin) -> Known:
+        """An axis whose size is computed.
+
+        A 1 is as rigid as a written one, unless it is one with an axis that stretches: which of the two, ``harden``
+        decides when everything that follows is drawn.
+        """
+        known = Known(size, size == 1, None, origin)
+        if known.stretch:
+            cell = self._cell(known)
+            self._free[cell] = False
+            self._computed.append(cell)
+        return known
+
+    def harden(self) -> bool:
+        """Make computed axes of size 1 rigid; whether that made any."""
+        cells = [cell for c in self._computed if not self._rigid[cell := _top(self._cells, c)]]
+        self._computed = []
+        found = [cell for cell in cells if not self._free[cell]]
+        for cell in found:
+            self._rigid[cell] = True
+            self._wake(cell)
+        return bool(found)
+
+    def _wake(self, cell: int) -> None:
+        """Look again at what had relied on the stretching of a cell."""
+        self.queue.extend(self._asleep[cell])
+        self._asleep[cell] = []
+
+    def _speaker(self, known: Known) -> Known:
+        """The axis that stands for those that are one with an axis."""
+        return self._speaks[self._cell(known)]
+
+    def _unit(self, cell: int) -> tuple[str, Origin] | None:
+        """The unit of a cell and who gave it."""
+        return self._labels[_top(self._kin, cell)]
+
+
+def _top(parents: list[int], number: int) -> int:
+    """The member that stands for a set of a union-find forest."""
+    while parents[number] != number:
+        parents[number] = parents[parents[number]]
+        number = parents[number]
+    return number

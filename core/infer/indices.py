@@ -1,0 +1,91 @@
+"""Which axes of an index expression take their extent from an affine index that they stand in.
+
+An axis that some index of a read is alone, or whose extent is written, is known from there. Any other gets the extent
+with which the index stays inside its dimension, padding included (LANGUAGE.md section 1).
+"""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import ShapeError
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.graph import Assignment, Read
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Opened:
+    """The index of ``read`` at dimension ``dim`` gives ``axis`` its extent: its positions there.
+
+    ``windows`` are the other axes of the index, each with the step it takes.
+    """
+
+    read: Read
+    dim: int
+    axis: int
+    stride: int
+    windows: tuple[tuple[int, int], ...]
+
+    def pad(self) -> int:
+        """By how much the dimension is padded on both ends."""
+        return -self.read.index[self.dim].offset
+
+
+def opened_axes(node: Assignment) -> tuple[list[Opened], set[Read]]:
+    """The axes that indices give extents, in an order in which they can be computed; the reads that never leave theirs.
+
+    Raises:
+        ShapeError: E0570 (an index with two open axes), E0571 (an open axis that an index walks backwards).
+    """
+    known = {index.axis() for read in node.reads for index in read.index}
+    known |= {number for number, axis in enumerate(node.axes) if axis.extent is not None}
+    pending = [
+        (read, dim, index)
+        for read in node.reads
+        for dim, index in enumerate(read.index)
+        if index.terms and not index.is_whole()
+    ]
+    leaving = {read for read, _, _ in pending}
+    found: list[Opened] = []
+    stays: dict[tuple[Read, int], bool] = {}
+    while pending:
+        ready = [entry for entry in pending if len(_open(entry[2], known)) < 2]
+        if not ready:
+            read, dim, index = pending[0]
+            raise _two_open(node, read.spans[dim], _open(index, known))
+        for read, dim, index in ready:
+            opened = _open(index, known)
+            if opened:
+                found.append(_opened(node, read, dim, opened[0]))
+                known.add(opened[0])
+            stays[read, dim] = bool(opened) and index.offset >= 0
+        pending = [entry for entry in pending if (entry[0], entry[1]) not in stays]
+    inside = {read for read in leaving if all(ok for (r, _), ok in stays.items() if r == read)}
+    return found, inside
+
+
+def _open(index: Affine, known: set[int | None]) -> list[int]:
+    """The axes of an index whose extent is not known yet."""
+    return [axis for _, axis in index.terms if axis not in known]
+
+
+def _opened(node: Assignment, read: Read, dim: int, opened: int) -> Opened:
+    index = read.index[dim]
+    backwards = next((axis for c, axis in index.terms if c < 0), None)
+    if backwards is not None:
+        raise ShapeError(
+            "E0571",
+            f"nothing fixes the extent of axis {node.axes[opened].name}, and this index walks "
+            f"axis {node.axes[backwards].name} backwards",
+            read.spans[dim],
+            f"write the extent: `{node.axes[opened].name}:8`",
+        )
+    stride = next(c for c, axis in index.terms if axis == opened)
+    windows = tuple((c, axis) for c, axis in index.terms if axis != opened)
+    return Opened(read, dim, opened, stride, windows)
+
+
+def _two_open(node: Assignment, span: Span, opened: list[int]) -> ShapeError:
+    names = [node.axes[axis].name for axis in opened]
+    message = f"nothing fixes the extents of axes {' and '.join(names)} in this index"
+    return ShapeError("E0570", message, span, f"write one of them: `{names[-1]}:3`")

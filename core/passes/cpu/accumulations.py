@@ -1,0 +1,73 @@
+"""Which loops can have lanes: what they change is accumulated, and what they touch goes along memory or stays.
+
+Example:
+    for k: acc += f64(in0[k] * in1[k])      acc can have a partial result in every lane
+    for k: acc = acc * x + in0[k]           no: every step waits for the one before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import Blocks, Change, Define, For, Program, Store
+from ilang.core.ir.scalar import Apply, Load, Local, Select, walk
+from ilang.core.passes.rewriting import parts_of
+
+
+def short_sizes(program: Program) -> set[int]:
+    """The sizes of loops that are too short for lanes."""
+    fixed = {n: size.fixed for n, size in enumerate(program.sizes) if size.fixed is not None}
+    blocks = {part.size for part in program.parts if isinstance(part, Blocks)}
+    return {n for n, extent in fixed.items() if extent < program.machine.sum_lanes} | blocks
+
+
+def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
+    """The changes that a nest makes in its innermost loop, where that loop can have lanes; else none.
+
+    ``short`` are the sizes of loops that are too short for them.
+    """
+    while len(loop.body) == 1 and isinstance(loop.body[0], For):
+        loop = loop.body[0]
+    changes = tuple(s for s in loop.body if isinstance(s, Change))
+    if loop.size in short or not changes or loop.lanes > 1:
+        return ()
+    if not all(isinstance(s, (Define, Change, Store)) for s in loop.body):
+        return ()
+    if len({s.variable for s in changes}) < len(changes):
+        return ()
+    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
+    changed = {s.variable for s in changes}
+    for s in loop.body:
+        if isinstance(s, Store) and step_in_row(s.index, loop.variable) != 1:
+            return ()
+        own = s.variable if isinstance(s, Change) else None
+        if isinstance(s, Change) and not _accumulates(s):
+            return ()
+        for part in parts_of(s):
+            if isinstance(part, Select):
+                return ()
+            if isinstance(part, Load) and (
+                part.buffer in stored or step_in_row(part.index, loop.variable) not in (0, 1)
+            ):
+                return ()
+            if isinstance(part, Local) and part.variable in changed - {own}:
+                return ()
+    return changes
+
+
+def _accumulates(change: Change) -> bool:
+    """Whether a variable becomes itself combined with something else."""
+    value = change.value
+    if not isinstance(value, Apply) or len(value.arguments) != 2:
+        return False
+    mine = Local(change.variable, value.dtype or "")
+    return value.arguments[0] == mine and mine not in walk(value.arguments[1])
+
+
+def step_in_row(index: Sequence[Affine], variable: int) -> int | None:
+    """How far apart in memory two iterations are: 0 or 1 elements; None for anything else."""
+    steps = [sum(c for c, v in part.terms if v == variable) for part in index]
+    if any(steps[:-1]):
+        return None
+    return steps[-1] if steps and steps[-1] in (0, 1) else (None if steps else 0)
