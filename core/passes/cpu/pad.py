@@ -17,7 +17,7 @@ that ends early, the half is cleared that it ends in: tiles do not read the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.cpu import Transpose
@@ -51,6 +51,8 @@ class _Around:
 
 Path = tuple[_Around, ...]
 """The statements around another one, outermost first."""
+Places = tuple[tuple[int, bool], ...]
+"""Where a statement is: its place in each block on the way to it, and whether that is what is done otherwise."""
 
 
 @record
@@ -80,13 +82,18 @@ def kernel_to_padded(program: Program) -> Program:
     """
     buffers, kernels = list(program.buffers), []
     program = _with_halves(program)
+    numbers = {size.fixed: n for n, size in reversed(list(enumerate(program.sizes)))}
     for kernel in program.kernels:
-        body = kernel.body
-        for number in sorted(_read_past(kernel)):
-            cleared = _cleared(program, body, number)
+        found = _Accesses(_read_past(kernel))
+        found.note(kernel.body, (), ())
+        inserted: dict[Places, list[Statement]] = {}
+        for number in sorted(found.stores):
+            cleared = _cleared(program, found, number, numbers)
             if cleared is None:
                 buffers[number] = replace(buffers[number], padded=False)
-            body = cleared or body
+            elif cleared[1]:
+                inserted.setdefault(cleared[0], []).extend(cleared[1])
+        body = _with(kernel.body, inserted, ()) if inserted else kernel.body
         kernels.append(kernel if body is kernel.body else replace(kernel, body=body))
     padded = replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
     return padded if padded.buffers == program.buffers else _guarded(padded)
@@ -112,45 +119,80 @@ def _guarded(program: Program) -> Program:
     return replace(program, kernels=tuple(kernels))
 
 
+class _Accesses:
+    """Where the statements of a kernel write and read some buffers: seen in one walk."""
+
+    def __init__(self, buffers: set[int]) -> None:
+        self.stores: dict[int, list[tuple[Store, Path]]] = {number: [] for number in buffers}
+        self.loads: dict[int, list[Places]] = {number: [] for number in buffers}
+
+    def note(self, body: Sequence[Statement], around: Path, places: Places) -> None:
+        """Note the accesses of a block; ``around`` is what it stands in, and ``places`` is where."""
+        for place, s in enumerate(body):
+            here = (*places, (place, False))
+            for part in parts_of(s):
+                if isinstance(part, Load) and part.buffer in self.loads:
+                    self.loads[part.buffer].append(here)
+            if isinstance(s, Store) and s.buffer in self.stores:
+                self.stores[s.buffer].append((s, around))
+            elif isinstance(s, (For, Transpose)):
+                loop = s if isinstance(s, For) else s.loops
+                self.note(loop.body, (*around, _Around(loop, place, False)), here)
+            elif isinstance(s, If):
+                self.note(s.body, (*around, _Around(s, place, False)), here)
+                other = (*places, (place, True))
+                self.note(s.otherwise, (*around, _Around(s, place, True)), other)
+            elif isinstance(s, Tile):
+                for inner in statements_within((s,)):
+                    self._note_tile(inner, here)
+
+    def _note_tile(self, inner: Statement, here: Places) -> None:
+        for part in parts_of(inner):
+            if isinstance(part, Load) and part.buffer in self.loads:
+                self.loads[part.buffer].append(here)
+
+    def is_read_in(self, buffer: int, outside: Path, at: _Around) -> bool:
+        """Whether anything reads a buffer inside a statement that stands in others."""
+        depth, known = len(outside), places_of(outside)
+        return any(
+            depth < len(load) and load[:depth] == known and load[depth][0] == at.place
+            for load in self.loads[buffer]
+        )
+
+
+def places_of(path: Path) -> Places:
+    """Where the block is that a path leads to."""
+    return tuple((at.place, at.otherwise) for at in path)
+
+
 def _cleared(
-    program: Program, body: tuple[Statement, ...], buffer: int
-) -> tuple[Statement, ...] | None:
-    """The statements of a kernel, a buffer cleared before it is filled; None where it is filled at several places."""
-    fillings = [_filling(program, store, around) for store, around in _stores(body, buffer, ())]
+    program: Program, found: _Accesses, buffer: int, numbers: Mapping[int | None, int]
+) -> tuple[Places, list[Statement]] | None:
+    """What clears a buffer before it is filled, and before which statement; None where several places fill it."""
+    fillings = [_filling(program, store, around, found) for store, around in found.stores[buffer]]
     clearing: list[Statement] = []
     first: _Filling | None = None
     for filling in fillings:
         if filling is None:
             return None
         first = first or filling
-        if _block(filling) != _block(first):
+        if places_of(filling.outside) != places_of(first.outside):
             return None
-        nest = _clearing(program, filling)
+        nest = _clearing(program, filling, numbers)
         clearing += [] if nest is None else [nest]
-    if first is None or not clearing:
-        return body
-    return _before(body, (*first.outside, first.first), clearing)
+    if first is None:
+        return (), []
+    return (*places_of(first.outside), (first.first.place, False)), clearing
 
 
-def _stores(body: Sequence[Statement], buffer: int, around: Path) -> Iterator[tuple[Store, Path]]:
-    """The stores in a buffer, and what is around each."""
-    for place, s in enumerate(body):
-        if isinstance(s, Store) and s.buffer == buffer:
-            yield s, around
-        elif isinstance(s, (For, Transpose)):
-            loop = s if isinstance(s, For) else s.loops
-            yield from _stores(loop.body, buffer, (*around, _Around(loop, place, False)))
-        elif isinstance(s, If):
-            yield from _stores(s.body, buffer, (*around, _Around(s, place, False)))
-            yield from _stores(s.otherwise, buffer, (*around, _Around(s, place, True)))
-
-
-def _filling(program: Program, store: Store, around: Path) -> _Filling | None:
+def _filling(program: Program, store: Store, around: Path, found: _Accesses) -> _Filling | None:
     """Where a store fills a buffer; None where its rows have no loop of their own there.
 
     A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
     """
-    n = next((n for n, at in enumerate(around) if not _reads(at.s, store.buffer)), len(around))
+    outer = enumerate(around)
+    apart = (n for n, at in outer if not found.is_read_in(store.buffer, around[:n], at))
+    n = next(apart, len(around))
     size = program.buffers[store.buffer].dims[-1]
     rests = [at.s for at in around[n:] if isinstance(at.s, For)]
     for s in rests:
@@ -161,18 +203,9 @@ def _filling(program: Program, store: Store, around: Path) -> _Filling | None:
     return None
 
 
-def _reads(s: Statement, buffer: int) -> bool:
-    """Whether a statement, or one in it, reads a buffer."""
-    inside = (part for inner in statements_within((s,)) for part in parts_of(inner))
-    return any(isinstance(part, Load) and part.buffer == buffer for part in inside)
-
-
-def _block(filling: _Filling) -> list[tuple[int, bool]]:
-    """What tells the block apart that a filling stands in."""
-    return [(at.place, at.otherwise) for at in filling.outside]
-
-
-def _clearing(program: Program, filling: _Filling) -> Statement | None:
+def _clearing(
+    program: Program, filling: _Filling, numbers: Mapping[int | None, int]
+) -> Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
@@ -191,7 +224,7 @@ def _clearing(program: Program, filling: _Filling) -> Statement | None:
     inner = next(
         (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
     )  # the loops from here on have nothing to do with where a row ends
-    half = _half(program, lanes)
+    half = _half(program, lanes, numbers)
     if half is None:
         cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
     else:
@@ -242,13 +275,10 @@ def _with_halves(program: Program) -> Program:
     return replace(program, sizes=(*program.sizes, *sizes)) if sizes else program
 
 
-def _half(program: Program, lanes: For) -> int | None:
+def _half(program: Program, lanes: For, numbers: Mapping[int | None, int]) -> int | None:
     """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
     extent = program.sizes[lanes.size].fixed or 0
-    if extent % (2 * MOST_LANES):
-        return None
-    sizes = (size.fixed for size in program.sizes)
-    return next(n for n, fixed in enumerate(sizes) if fixed == extent // 2)
+    return None if extent % (2 * MOST_LANES) else numbers[extent // 2]
 
 
 def _mentions(s: For | If, variable: int) -> bool:
@@ -258,17 +288,19 @@ def _mentions(s: For | If, variable: int) -> bool:
     return s.rest is not None and any(v == variable for _, v in s.rest.start.terms)
 
 
-def _before(
-    body: Sequence[Statement], path: Path, clearing: Sequence[Statement]
+def _with(
+    body: Sequence[Statement], inserted: Mapping[Places, Sequence[Statement]], places: Places
 ) -> tuple[Statement, ...]:
-    """A block with other statements before the one that a path leads to."""
-    at, *deeper = path
-    before, s, after = body[: at.place], body[at.place], body[at.place + 1 :]
-    if not deeper:
-        return (*before, *clearing, s, *after)
-    if isinstance(s, For):
-        return (*before, replace(s, body=_before(s.body, tuple(deeper), clearing)), *after)
-    assert isinstance(s, If), "nothing stands between the loops of a copy in squares"
-    part = _before(s.otherwise if at.otherwise else s.body, tuple(deeper), clearing)
-    changed = replace(s, otherwise=part) if at.otherwise else replace(s, body=part)
-    return (*before, changed, *after)
+    """A block with other statements before some of its own, and of those inside; ``places`` is where it stands."""
+    out: list[Statement] = []
+    for place, s in enumerate(body):
+        here = (*places, (place, False))
+        out += inserted.get(here, ())
+        if isinstance(s, For):
+            out.append(replace(s, body=_with(s.body, inserted, here)))
+        elif isinstance(s, If):
+            otherwise = _with(s.otherwise, inserted, (*places, (place, True)))
+            out.append(replace(s, body=_with(s.body, inserted, here), otherwise=otherwise))
+        else:
+            out.append(s)
+    return tuple(out)
