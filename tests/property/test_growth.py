@@ -17,7 +17,7 @@ LARGE, SHARE = 10_000, 0.1
 A list of all nodes of a program that is made again for every node costs more."""
 SIZES = {
     "doubled": (16, 32, 64),
-    **dict.fromkeys(("layers", "contractions", "tiles", "einsums"), (3, 6, 9)),
+    **dict.fromkeys(("layers", "contractions", "tiles", "einsums"), (10, 13, 16)),
 }
 """Where a step is much work, or sizes are powers of two; names have as many digits in all three programs."""
 
