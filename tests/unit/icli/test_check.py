@@ -51,6 +51,31 @@ def test_a_compiler_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         check_schedules(shaped(TEXT))
 
 
+def test_large_programs_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "build_program", broken_compiler)
+    found = compared(shaped(" >> ".join(["-i~i"] * 1000 + [TEXT])))
+    assert found is not None
+    assert found["says"] == "schedule legal; not run: 1,001 expressions, more than 1,000"
+
+
+def test_large_parts_are_checked_in_what_uses_them() -> None:
+    lines = ["a0 = -i~i", *(f"a{n + 1} = a{n} >> a{n}" for n in range(14)), "b = -i~i >> +ij~i"]
+    done = i("check", "-", input="\n".join(lines) + "\n")
+    assert done.returncode == 1
+    assert "a12(in0[i]) -> [i]\n" in done.stdout
+    assert "a13 of 8,192 expressions: checked in what uses it\n" in done.stdout
+    assert "a14(in0[i]) -> [i]\n" in done.stdout  # what nothing uses is checked, whatever its size
+    assert "E0501" in done.stderr
+
+
+def test_definitions_of_all_sizes_are_refused_at_once() -> None:
+    lines = ["a0 = -i~i", *(f"a{n + 1} = a{n} >> a{n}" for n in range(60))]
+    done = i("check", "-", input="\n".join(lines) + "\n")
+    assert done.returncode == 1
+    assert done.stderr.count("error[E0250]") == 44
+    assert "a16 of 65,536 expressions" in done.stdout
+
+
 @needs_compiler
 def test_code_that_computes_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(program: Shaped) -> Program:
