@@ -123,13 +123,15 @@ class Strides:
 class Machine:
     """A processor, or a family of them.
 
-    ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy.
+    ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
+    ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead.
     """
 
     name: str
     kind: Kind
     variants: tuple[Variant, ...]
     sum_lanes: int
+    divided_iterations: int
     tiles: Tiles
     memory: Memory
     threads: Threads
@@ -158,6 +160,7 @@ CPU = Machine(
         Variant("", 16, 192),
     ),
     sum_lanes=16,  # keeps four 256-bit adders of doubles busy
+    divided_iterations=64,
     tiles=Tiles(
         rows=6,  # 24 vectors of sixteen floats, three quarters of what AVX-512 has registers for
         lanes=64,

@@ -20,10 +20,10 @@ from ilang.codegen.targets.c_entry import (
     Entry,
     entry_helpers,
 )
-from ilang.codegen.targets.c_fetch import FETCHED, Fetching
+from ilang.codegen.targets.c_fetch import Fetching
 from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
-from ilang.codegen.targets.c_registers import REGISTERS
+from ilang.codegen.targets.c_registers import registers
 from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
 from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
@@ -96,7 +96,7 @@ def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Ite
     )
     if vectors:
         yield "#ifdef __GNUC__"
-        yield from REGISTERS
+        yield from registers(programs[0].machine)
         for dtype, lanes, primitive in vectors:
             yield from extremum(dtype, lanes, primitive) if primitive else helpers_of(dtype, lanes)
         yield from c_transpose.SHUFFLED if moved else ()
@@ -437,13 +437,15 @@ class _Emission:
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         outer, first, last = indent, start, whole
+        memory = self.program.machine.memory
         if loop.ahead:
-            head = f"{name}_chunk = {start}; {name}_chunk < {whole}; {name}_chunk += {FETCHED}"
+            count = memory.fetched_elements
+            head = f"{name}_chunk = {start}; {name}_chunk < {whole}; {name}_chunk += {count}"
             yield f"{indent}for (int64_t {head}) {{"
             outer, first, last = indent + INDENT, f"{name}_chunk", f"{name}_stop"
-            yield f"{outer}const int64_t {last} = min_i64({first} + {FETCHED}, {whole});"
+            yield f"{outer}const int64_t {last} = min_i64({first} + {count}, {whole});"
         for bytes_ in sorted({BYTES[load.dtype] for load in loop.ahead}):
-            head = f"{name} = {first}; {name} < {last}; {name} += {64 // bytes_}"
+            head = f"{name} = {first}; {name} < {last}; {name} += {memory.line_bytes // bytes_}"
             yield f"{outer}for (int64_t {head}) {{"
             for load in loop.ahead:
                 if BYTES[load.dtype] == bytes_:

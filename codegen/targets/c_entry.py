@@ -25,6 +25,7 @@ STATUS = {
 MOST_THREADS, ENOUGH = CPU.threads.most, CPU.threads.enough_work
 MOST_BLOCKS, BLOCK_WORK = CPU.threads.most_blocks, CPU.threads.block_work
 WIDEST = 100
+"""Columns of a list of parameters that stays on one row."""
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:

@@ -28,7 +28,7 @@ from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 MOST_LEAVES = 100_000
-"""Expressions of a program at most: definitions that double themselves reach this in seventeen lines."""
+"""Expressions of a program at most: definitions that double themselves reach this in seventeen steps."""
 
 
 class Definitions(dict[str, syntax.Definition]):

@@ -67,11 +67,6 @@ class _Filling:
     lanes: For
 
 
-MOST_LANES = 16
-"""Lanes of the longest vectors: a tile reads as many at a time, or divisors of its row, of which half is past the end
-at most."""
-
-
 def kernel_to_padded(program: Program) -> Program:
     """The program with zeros in all lanes that a tile reads and nothing else writes.
 
@@ -236,16 +231,22 @@ def _with_halves(program: Program) -> Program:
     fixed = {size.fixed for size in program.sizes}
     read = {number for kernel in program.kernels for number in _read_past(kernel)}
     rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}
-    halves = {row // 2 for row in rows if row is not None and row % (2 * MOST_LANES) == 0} - fixed
+    pair = _pair(program)
+    halves = {row // 2 for row in rows if row is not None and row % pair == 0} - fixed
     names = Names(frozenset(size.name for size in program.sizes))
     sizes = [Size(names.fresh(f"c{half}"), half, ()) for half in sorted(halves)]
     return replace(program, sizes=(*program.sizes, *sizes)) if sizes else program
 
 
+def _pair(program: Program) -> int:
+    """Lanes of two of the longest vectors: a tile reads one at a time, or divisors of its row, half past it at most."""
+    return 2 * program.machine.vector_lanes("f32")
+
+
 def _half(program: Program, lanes: For) -> int | None:
     """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
     extent = program.sizes[lanes.size].fixed or 0
-    if extent % (2 * MOST_LANES):
+    if extent % _pair(program):
         return None
     sizes = (size.fixed for size in program.sizes)
     return next(n for n, fixed in enumerate(sizes) if fixed == extent // 2)
