@@ -13,7 +13,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.operation import Operation
-from ilang.core.ir.scalar import Apply, Constant, Convert, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
@@ -457,6 +457,8 @@ def _scalar_words(node: Assignment) -> str:
     operations = [part for part in walk(scalar) if isinstance(part, Apply)]
     moved = any(read.index != node.target for read in node.reads)
     if not operations:
+        if isinstance(scalar, Position):
+            return "the position"
         if not node.reads:
             return "the constant"
         if isinstance(scalar, Convert) or node.text in DTYPES:

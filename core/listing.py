@@ -27,7 +27,17 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Load,
+    Local,
+    Operand,
+    Position,
+    Scalar,
+    Select,
+)
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.passes.rewriting import accesses
 
@@ -109,7 +119,12 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
                 for r in node.reads
             ]
             text = scalar_text(
-                node.scalar, lambda part: reads[part.number] if isinstance(part, Operand) else "?"
+                node.scalar,
+                lambda part: (
+                    reads[part.number]
+                    if isinstance(part, Operand)
+                    else _position_text(part, letters)
+                ),
             )
             kept = {axis for index in node.target for _, axis in index.terms}
             fold = "" if node.acc is None else f"fold {node.acc} over "
@@ -122,6 +137,13 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
             return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
         case _:
             assert_never(node)
+
+
+def _position_text(part: Scalar, letters: Sequence[str]) -> str:
+    """``@i`` or ``@(i+1)``."""
+    assert isinstance(part, Position)
+    text = affine_text(part.index, lambda axis: letters[axis])
+    return f"@{text}" if text.isalpha() else f"@({text})"
 
 
 def _guarded(read: str, guards: Sequence[Within], letters: Sequence[str]) -> str:
@@ -355,6 +377,9 @@ class _Loops:
                 return self.kernel.locals[scalar.variable]
             case Load():
                 return self._element(scalar.buffer, scalar.index)
+            case Position():
+                text = self._affine(scalar.index)
+                return text if text.isalnum() else f"({text})"
             case Select():
                 then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
                 return f"({then} if {self._conditions(scalar.within)} else {otherwise})"

@@ -152,8 +152,7 @@ class Entry:
                 yield f"{INDENT}int64_t {name};"
                 yield f"{INDENT}if (!{self._derive(derived, name)}) return 0;"
             known.add(derived.size)
-        for bound in self.program.bounds:
-            yield f"{INDENT}if ({self.spelling.size(bound.size)} <= {bound.position}) return 0;"
+        yield from self._limits()
         measured = {
             size
             for number in (*self.temporaries, *(n for use in self.uses for n in use.private))
@@ -163,6 +162,21 @@ class Entry:
             if part.size in measured:
                 measured |= _follows(part)
         yield from self._parts(measured)
+
+    def _limits(self) -> Iterator[str]:
+        """That what is read is there, and that positions are what their types hold."""
+        for bound in self.program.bounds:
+            yield f"{INDENT}if ({self.spelling.size(bound.size)} <= {bound.position}) return 0;"
+        for reach in self.program.reaches:
+            for sign, relation in ((1, ">"), (-1, "<")):
+                words = [
+                    f"{c} * ((double){self.spelling.size(size)} - 1)"
+                    for c, size in reach.terms
+                    if 0 < c * sign
+                ]
+                if words or reach.limit < sign * reach.offset:
+                    total = " + ".join([*words, str(reach.offset)])
+                    yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
     def _parts(self, needed: set[int]) -> Iterator[str]:
         """How many parts split dimensions have, of the sizes that are needed."""

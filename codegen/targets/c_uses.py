@@ -18,7 +18,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
+from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, walk
 from ilang.core.passes.rewriting import strides
 from ilang.core.record import record
 
@@ -126,6 +126,8 @@ class _Mentions:
                 self._element(part.buffer, part.index)
             elif isinstance(part, Select):
                 self._conditions(part.within)
+            elif isinstance(part, Position):
+                self._index((part.index,))
             elif isinstance(part, Local):
                 self.locals.add(part.variable)
 

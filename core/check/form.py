@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Pattern
+from ilang.core.ir.syntax import Axis, Expression, Operand
 from ilang.core.ops import OPS
 
 
@@ -21,7 +21,7 @@ def check_expression(e: Expression) -> None:
         message = f"`{op.symbol}` takes one input, and two are written"
         example = f"{op.symbol}{_text(e.left)}~{_text(e.left)}"
         raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
-    inputs = e.left.axes() + (() if e.right is None else e.right.axes())
+    inputs = tuple(axis for operand in e.operands() for axis in operand.axes())
     _check_guards(e, {axis.letter for axis in inputs})
     _check_output(e, {axis.letter for axis in inputs})
     kept = set(e.output.letters())
@@ -58,7 +58,7 @@ def _check_output(e: Expression, known: set[str]) -> None:
 
 def _check_guards(e: Expression, known: set[str]) -> None:
     """The axes of a guard are axes of an input."""
-    patterns = [e.left] if e.right is None else [e.left, e.right]
+    patterns = e.inputs()
     guards = [guard for pattern in patterns for guard in pattern.guards]
     for pattern in patterns:
         if pattern.guards and not pattern.indices:
@@ -72,7 +72,7 @@ def _check_guards(e: Expression, known: set[str]) -> None:
             raise MeaningError("E0208", message, axis.span, help_line or "leave the guard out")
 
 
-def _drops(e: Expression, right: Pattern, dropped: tuple[Axis, ...]) -> MeaningError:
+def _drops(e: Expression, right: Operand, dropped: tuple[Axis, ...]) -> MeaningError:
     """A binary form that drops letters: the help shows the two expressions it stands for."""
     letters = _distinct(dropped)
     message = f"{_axes(letters)} missing from the output, and `{e.op}` between two inputs keeps "
@@ -104,5 +104,5 @@ def _axes(letters: str) -> str:
     return f"axes {', '.join(letters)} are" if len(letters) > 1 else f"axis {letters} is"
 
 
-def _text(pattern: Pattern) -> str:
+def _text(pattern: Operand) -> str:
     return pattern.span.text()

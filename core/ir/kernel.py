@@ -22,7 +22,7 @@ from typing import assert_never
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Into, Late, Registers, Runs, Transpose
 from ilang.core.ir.scalar import Load, Scalar
-from ilang.core.ir.shaped import Bound, Derivation, Size
+from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 
@@ -221,6 +221,7 @@ class Program:
     bounds: tuple[Bound, ...] = ()
     parts: tuple[Part | Window | Blocks, ...] = ()
     machine: Machine = CPU
+    reaches: tuple[Reach, ...] = ()
 
 
 def blocks_of(s: Statement) -> tuple[Block, ...]:

@@ -79,6 +79,8 @@ def past_pattern(reader: Reader, start: int) -> int:
     start = reader.past(BLANKS, start)
     if reader.text.startswith(".", start, reader.end):
         return _past_guards(reader, start + 1)
+    if reader.text.startswith("@", start, reader.end):
+        return _past_position(reader, start + 1)
     stop = start
     while True:
         at = reader.past(LETTERS + DIGITS, stop)
@@ -92,6 +94,17 @@ def past_pattern(reader: Reader, start: int) -> int:
     if stop == start or (stop < reader.end and reader.text[stop] in WORD):
         return -1
     return _past_guards(reader, stop)
+
+
+def _past_position(reader: Reader, start: int) -> int:
+    """Past the axis, or the group, of a position, and blanks; -1 if there is none."""
+    stop = min(start + 1, reader.end)
+    if reader.text.startswith("(", start, reader.end):
+        stop = reader.past(AFFINE, stop)
+        if not reader.text.startswith(")", stop, reader.end):
+            return -1
+        return reader.past(BLANKS, stop + 1)
+    return reader.past(BLANKS, stop) if reader.text[start:stop] in tuple(LETTERS) else -1
 
 
 def _past_guards(reader: Reader, start: int) -> int:

@@ -224,7 +224,9 @@ class Loops:
     def _value(self, frame: Frame) -> Scalar:
         """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
-        return substituted(self._scalar(frame), delivered)
+        return substituted(
+            self._scalar(frame), delivered, lambda index: self._indexed(frame, index)
+        )
 
     def _element(self, frame: Frame, read: Read) -> Scalar:
         dtype = self.shaped.tensors[read.value].dtype

@@ -66,6 +66,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         shaped.bounds,
         tuple(storage.parted),
         scheduled.machine,
+        shaped.reaches,
     )
 
 

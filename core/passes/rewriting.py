@@ -18,7 +18,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, walk
+from ilang.core.ir.scalar import Apply, Convert, Load, Position, Scalar, Select, walk
 from ilang.core.record import replace
 
 Access = tuple[int, tuple[Affine, ...]]
@@ -113,6 +113,8 @@ def walked_scalar(scalar: Scalar, walks: Walks) -> Scalar:
     match scalar:
         case Load():
             return replace(scalar, index=tuple(walked_index(i, walks) for i in scalar.index))
+        case Position():
+            return Position(walked_index(scalar.index, walks), scalar.dtype)
         case Convert():
             return Convert(walked_scalar(scalar.argument, walks), scalar.dtype)
         case Apply():

@@ -98,6 +98,9 @@ def _expression(
         if None in operands and node.reduces():
             continue
         operands = [0 if x is None else x for x in operands]
+        if node.at:
+            index = index_of(node.at)
+            operands.append(sum(c * where[x] for c, x, _ in index.terms) + index.offset)
         at = tuple(where[letter] for letter in node.output)
         table[at] = compute(table[at], operands[0]) if node.reduces() else compute(*operands)
     if node.reduces():
@@ -127,17 +130,18 @@ def _compute(program: Program, node: Expression) -> Callable[..., Scalar]:
         return lambda total, x: ARITHMETIC[node.op or "+"](
             converted(total, wide), converted(x, wide), wide
         )
-    if len(node.reads) == 1 and node.op in COPIES:
+    alone = len(node.reads) == 1 and not node.at
+    if alone and node.op in COPIES:
         return lambda x: x
     if node.op in COMPARISONS:
         test = COMPARED[node.op]
         return lambda x, y=0: bool(test(converted(x, met), converted(y, met)))
     kind = "f32" if met == "bool" else met
-    if len(node.reads) == 1:
+    if alone:
         one = UNARY[node.op]
         return lambda x: one(converted(x, kind), kind)
     two = ARITHMETIC[node.op]
-    power = literal(program, node.reads[1]) if node.op == "^" else None
+    power = literal(program, node.reads[1]) if node.op == "^" and not node.at else None
     if power in POWERS:
         return lambda x, _: POWERS[power](float(converted(x, kind)), kind)
     return lambda x, y: two(converted(x, kind), converted(y, kind), kind)
@@ -157,7 +161,7 @@ def literal(program: Program, value: int) -> float | None:
 def _logic(node: Expression) -> Callable[..., Scalar]:
     if node.op == "!!":
         return lambda x: not bool(x)
-    if len(node.reads) == 1 and not node.reduces():
+    if len(node.reads) == 1 and not node.at and not node.reduces():
         return bool
     test: Callable[[bool, bool], bool] = {
         "&&": operator.and_,

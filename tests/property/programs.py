@@ -62,7 +62,8 @@ class Expression:
     """An index expression: an operator ("" where none is written), a pattern a read, the output's letters.
 
     ``left`` is there where the first read has affine or fixed indices: an index per dimension, as written. Its pattern
-    then holds their letters in order. ``guards`` has the guards of each operand as written, "" for none.
+    then holds their letters in order. ``guards`` has the guards of each operand as written, "" for none. ``at`` is the
+    sum of axes whose value is the right operand, if that is a position.
     """
 
     op: str
@@ -72,6 +73,7 @@ class Expression:
     schedule: str = ""
     left: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
+    at: str = ""
 
     def letters(self) -> str:
         """Every letter once: those of the output first."""
@@ -166,6 +168,8 @@ def operand_type(node: Expression, dtypes: Sequence[str | None]) -> str:
     """The type to which the operands of an expression are brought (for logic: that they stay)."""
     operands = [dtypes[read] for read in node.reads]
     joined = join(operands[0], operands[1]) if len(operands) == 2 else operands[0]
+    if node.at:
+        return joined if joined in (*FLOATS, *INTEGERS) else "i64"
     if len(operands) == 1 and node.op in COMPARISONS and joined == "bool":
         joined = "f32"  # the zero beside it is a number
     return joined or "f32"
@@ -184,7 +188,8 @@ def dtype_of(node: Node, dtypes: Sequence[str | None]) -> str | None:
             if node.op in (*COMPARISONS, *LOGIC, "!!"):
                 return "bool"
             met = operand_type(node, dtypes)
-            copied = len(node.reads) == 1 and node.op in COPIES and not node.reduces()
+            alone = len(node.reads) == 1 and not node.at
+            copied = alone and node.op in COPIES and not node.reduces()
             return "f32" if met == "bool" and not copied else met
 
 
@@ -451,6 +456,8 @@ def draw_taste(rng: random.Random) -> Taste:
     motifs = MOTIFS if rng.random() < 0.6 else tuple(rng.choice(MOTIFS) for _ in range(3))
     if rng.random() < 0.3:
         motifs = (*motifs, *WINDOWS)
+    if rng.random() < 0.25:
+        motifs = (*motifs, "position", "position")
     return Taste(
         few,
         rng.choice((0.2, 0.5, 0.8)),
@@ -482,6 +489,7 @@ def generate(rng: random.Random) -> Program:
         "chain": maker.chain,
         "statistics": maker.statistics,
         "window": maker.window,
+        "position": maker.position,
     }
     while maker.made < wanted:
         motifs[rng.choice(taste.motifs)]()
@@ -647,6 +655,21 @@ class _Maker:
         left = self.pattern(one)
         right = self.matching(left, other)
         return self.expression(op, [left, right], self.arranged(left + right), [one, other])
+
+    def position(self) -> int:
+        """A value beside a position along its axes."""
+        rng = self.rng
+        value = self.value(1)
+        dtype = self.dtypes[value]
+        ops = [*ARITHMETIC, *ARITHMETIC, *COMPARISONS, *LOGIC, *("/" * (dtype in FLOATS))]
+        pattern = self.pattern(value)
+        chosen = rng.sample(sorted(set(pattern)), min(len(set(pattern)), rng.choice((1, 1, 2))))
+        at = "+".join(rng.choice(("", "", "2", "3")) + letter for letter in chosen)
+        at = rng.choice(("", "", "-")) + at + rng.choice(("", "", "+1", "-2"))
+        node = Expression(rng.choice(ops), (pattern,), self.arranged(pattern), (value,), at=at)
+        if rng.random() < self.taste.schedules:
+            node = replace(node, schedule=draw_schedule(node, rng))
+        return self.add(node)
 
     def operator(self, met: str | None) -> str:
         """An operator for operands that meet in a type."""

@@ -125,6 +125,7 @@ def test_programs_use_the_whole_language() -> None:
     assert {e.op for e in expressions} >= {*programs.COMPARISONS, *programs.LOGIC, "!!", ""}
     assert {e.op for e in expressions if e.reduces()} == {"", *programs.REDUCIBLE}
     assert {len(e.reads) for e in expressions} == {1, 2}
+    assert {e.op for e in expressions if e.at} >= {"+", "*", "<<", "&&"}
     guarded = [e for e in expressions if any(e.guards)]
     assert {e.reduces() for e in guarded} == {True, False}
     assert {relation for e in guarded for relation in RELATION.findall("".join(e.guards))} == {
