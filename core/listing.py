@@ -257,12 +257,7 @@ class _Loops:
         for s in body:
             match s:
                 case For():
-                    lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
-                    role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
-                    rows = [self._element(load.buffer, load.index) for load in s.ahead]
-                    ahead = f" fetching {' and '.join(rows)}" if rows else ""
-                    late = "" if s.late is None else self._late(s.late)
-                    yield f"{indent}{self._head(s)}{lanes}{role}{ahead}{late}"
+                    yield f"{indent}{self._head(s)}{self._manner(s)}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     word = "if" if s.body else "unless"
@@ -316,6 +311,17 @@ class _Loops:
         copy = self._update(self._element(tile.fill.buffer, tile.fill.index), tile.fill.value)
         names = [f"{self.kernel.names[variable]} = 0" for variable in tile.first]
         return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
+
+    def _manner(self, loop: For) -> str:
+        """How a loop runs: in lanes, unrolled, fetching, or not where a tile does what it does."""
+        lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
+        role = {"u": " unrolled", "v": " in lanes"}.get(loop.role, "")
+        if loop.copies not in (None, self.program.sizes[loop.size].fixed):
+            role += f" by {loop.copies}"
+        rows = [self._element(load.buffer, load.index) for load in loop.ahead]
+        ahead = f" fetching {' and '.join(rows)}" if rows else ""
+        late = "" if loop.late is None else self._late(loop.late)
+        return f"{lanes}{role}{ahead}{late}"
 
     def _late(self, late: Late) -> str:
         """When a tile fills a copy instead of a loop."""

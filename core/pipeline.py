@@ -379,6 +379,16 @@ CPU_PASSES = (
         loops_text,
     ),
     Step(
+        "core/passes/cpu/unroll.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "copies of unrolled loops",
+        _pass("passes.cpu.unroll", "kernel_to_unrolled"),
+        _later("check.kernel", "verify"),
+        "unrolled",
+        loops_text,
+    ),
+    Step(
         "core/passes/cpu/tiles.py",
         "kernel",
         "core/ir/kernel.py",

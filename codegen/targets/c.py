@@ -123,7 +123,6 @@ class _Emission:
             for kernel in program.kernels
         ]
         self.fetching = Fetching(program)
-        self.copies = 1
         self.tiles = [
             TileText(program, kernel, s, functions.spelling)
             for kernel, functions in zip(program.kernels, self.functions, strict=True)
@@ -391,15 +390,11 @@ class _Emission:
             inside += INDENT
             head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
             yield from c_quotient.lines(loop, division, head, spelling, inside)
-        around = self.copies
-        if loop.role == "u":
-            unrolled = min(self.program.sizes[loop.size].fixed or 0, MOST_COPIES // around)
-            self.copies *= max(1, unrolled)
-            yield f"#pragma GCC unroll {unrolled}"
+        if loop.copies is not None:
+            yield f"#pragma GCC unroll {loop.copies}"
         elif division is not None:
             yield LEFT_SMALL
         yield from self._iterations(loop, ends, functions, inside)
-        self.copies = around
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
@@ -476,10 +471,3 @@ def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
     for s in loop.body:
         assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"
         yield from c_scalar.lines(s, lane, indent)
-
-
-MOST_COPIES = 256
-"""Copies of a body that unrolled loops ask for, all around it together.
-
-GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
-"""

@@ -72,10 +72,11 @@ class For:
     """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
 
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
-    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "".
-    Of a loop with a ``stretch``, the iterations of one block run, each with its own number. ``ahead`` are elements that
-    the loop should fetch into the cache while it runs; they may be past the end of their buffer. A ``late`` loop only
-    fills a copy that a ``Tile`` further down in the same block fills instead, where that can.
+    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
+    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
+    block run, each with its own number. ``ahead`` are elements that the loop should fetch into the cache while it runs;
+    they may be past the end of their buffer. A ``late`` loop only fills a copy that a ``Tile`` further down in the same
+    block fills instead, where that can.
     """
 
     variable: int
@@ -88,6 +89,7 @@ class For:
     stretch: Stretch | None = None
     ahead: tuple[Load, ...] = ()
     late: Late | None = None
+    copies: int | None = None
 
 
 @record
