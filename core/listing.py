@@ -1,4 +1,4 @@
-"""Every landing as text a person would write: graph, shapes, nests, loops.
+"""Every landing as text a person would write: graph, shapes, loops (``explain/schedule.py`` has schedules).
 
 Used by ``explain``, by golden files and by ``Component.loops``; nothing is parsed back.
 """
@@ -25,7 +25,6 @@ from ilang.core.ir.kernel import (
     Store,
     Tile,
 )
-from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import (
     Apply,
@@ -187,21 +186,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-
-
-# -- nests ---------------------------------------------------------------------------------------------------------
-
-
-def nest_text(scheduled: Scheduled) -> str:
-    """One line per assignment: name, expression, schedule."""
-    rows = []
-    for value, node in enumerate(scheduled.shaped.nodes):
-        nest = scheduled.nests[value]
-        if isinstance(node, shaped_ir.Assignment) and nest is not None:
-            rows.append(
-                (scheduled.shaped.tensors[value].name, node.text, schedule_text(node, nest))
-            )
-    return "\n".join(aligned(rows))
 
 
 # -- loops ---------------------------------------------------------------------------------------------------------

@@ -206,10 +206,10 @@ def explain_shaped(
 ) -> Explanation:
     """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
     from ilang.core import explanation
-    from ilang.core.passes.shaped_to_nest import shaped_to_nest
 
-    program = lower(shaped)
-    return explanation.explain(graph, shaped_to_nest(shaped), program, verbose, given)
+    landed = {step.stage: value for step, value in _below(shaped, CPU) if step.stage in _EXPLAINED}
+    scheduled, program = (landed[stage] for stage in _EXPLAINED)
+    return explanation.explain(graph, scheduled, program, verbose, given)
 
 
 def landings(text: str) -> dict[str, str]:
@@ -274,9 +274,9 @@ def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _scheduled(shaped: Shaped, machine: Machine) -> Any:
-    from ilang.core.passes.shaped_to_nest import shaped_to_nest
+    from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
-    return shaped_to_nest(shaped, machine)
+    return shaped_to_schedule(shaped, machine)
 
 
 FRONT = (
@@ -315,18 +315,18 @@ FRONT = (
 
 LOWERING = (
     Step(
-        "core/passes/shaped_to_nest.py",
+        "core/schedule/shaped_to_schedule.py",
         "shaped",
-        "core/ir/nest.py",
-        "a loop nest per assignment",
+        "core/ir/schedule.py",
+        "everything chosen: nests, fusion groups, online reductions",
         _scheduled,
-        _later("check.nest", "verify"),
-        "nests",
-        _later("listing", "nest_text"),
+        _later("check.schedule", "verify"),
+        "schedule",
+        _later("explain.schedule", "scheduled_text"),
     ),
     Step(
         "core/passes/nest_to_kernel.py",
-        "nest",
+        "schedule",
         "core/ir/kernel.py",
         "staged, folded, loops",
         _pass("passes.nest_to_kernel", "nest_to_kernel"),
@@ -435,6 +435,8 @@ PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES}
 """What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
 
 STEPS = (*FRONT, *LOWERING, *CPU_PASSES)
+_EXPLAINED = ("schedule", CPU_PASSES[-1].stage)
+"""The stages that ``i explain`` tells of."""
 FINAL = "loops"
 """The stage that is what the last step gives, whichever that is."""
 STAGES = (*(step.stage for step in STEPS[1:]), FINAL)
