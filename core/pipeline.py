@@ -259,11 +259,11 @@ def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
 
 
 def _taken(step: Step, value: Any, machine: Machine) -> Any:
-    """What a step gives for a machine, verified."""
-    value = step.run(value, machine)
-    if step.verify is not None:
-        step.verify(value)
-    return value
+    """What a step gives for a machine, verified; what it gives unchanged has been."""
+    given = step.run(value, machine)
+    if step.verify is not None and given is not value:
+        step.verify(given)
+    return given
 
 
 def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -17,11 +17,12 @@ that ends early, the half is cleared that it ends in: tiles do not read the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
+    Block,
     For,
     If,
     Kernel,
@@ -51,6 +52,10 @@ class _Around:
 
 Path = tuple[_Around, ...]
 """The statements around another one, outermost first."""
+Places = tuple[tuple[int, bool], ...]
+"""A block: the places of the statements around it, and of each whether it is in what is done otherwise."""
+Spot = tuple[Places, int]
+"""A statement: its block, and its place there."""
 
 
 @record
@@ -73,16 +78,21 @@ def kernel_to_padded(program: Program) -> Program:
     A buffer that cannot be cleared at one place is ``padded`` no more: tiles that read it along their lanes are in
     registers where all lanes are inside.
     """
+    read = [_read_past(kernel) for kernel in program.kernels]
+    if not any(read):
+        return program
     buffers, kernels = list(program.buffers), []
-    program = _with_halves(program)
-    for kernel in program.kernels:
-        body = kernel.body
-        for number in sorted(_read_past(kernel)):
-            cleared = _cleared(program, body, number)
-            if cleared is None:
+    program = _with_halves(program, set().union(*read))
+    for kernel, numbers in zip(program.kernels, read, strict=True):
+        clearing = _Clearing(program, kernel.body, numbers)
+        cleared: dict[Spot, list[Statement]] = {}
+        for number in sorted(numbers):
+            spot = clearing.spot(number)
+            if spot is None:
                 buffers[number] = replace(buffers[number], padded=False)
-            body = cleared or body
-        kernels.append(kernel if body is kernel.body else replace(kernel, body=body))
+            else:
+                cleared.setdefault(spot, []).extend(clearing.nests(number))
+        kernels.append(replace(kernel, body=_before(kernel.body, cleared, ())))
     padded = replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
     return padded if padded.buffers == program.buffers else _guarded(padded)
 
@@ -107,67 +117,85 @@ def _guarded(program: Program) -> Program:
     return replace(program, kernels=tuple(kernels))
 
 
-def _cleared(
-    program: Program, body: tuple[Statement, ...], buffer: int
-) -> tuple[Statement, ...] | None:
-    """The statements of a kernel, a buffer cleared before it is filled; None where it is filled at several places."""
-    fillings = [_filling(program, store, around) for store, around in _stores(body, buffer, ())]
-    clearing: list[Statement] = []
-    first: _Filling | None = None
-    for filling in fillings:
-        if filling is None:
-            return None
-        first = first or filling
-        if _block(filling) != _block(first):
-            return None
-        nest = _clearing(program, filling)
-        clearing += [] if nest is None else [nest]
-    if first is None or not clearing:
-        return body
-    return _before(body, (*first.outside, first.first), clearing)
+class _Clearing:
+    """The statements that fill some buffers of a kernel, found in one walk, and where buffers are cleared before."""
+
+    def __init__(self, program: Program, body: Block, buffers: set[int]) -> None:
+        self.program = program
+        self.buffers = buffers
+        self.stores: dict[int, list[tuple[Store, Path]]] = {number: [] for number in buffers}
+        self.reads: dict[Spot, frozenset[int]] = {}
+        self._walk(body, ())
+        self.fillings = {
+            number: [self._filling(store, around) for store, around in stores]
+            for number, stores in self.stores.items()
+        }
+
+    def _walk(self, body: Block, around: Path) -> None:
+        """Find the stores in a block, and what is around each."""
+        for place, s in enumerate(body):
+            if isinstance(s, Store) and s.buffer in self.buffers:
+                self.stores[s.buffer].append((s, around))
+            elif isinstance(s, (For, Transpose)):
+                loop = s if isinstance(s, For) else s.loops
+                self._walk(loop.body, (*around, _Around(loop, place, False)))
+            elif isinstance(s, If):
+                self._walk(s.body, (*around, _Around(s, place, False)))
+                self._walk(s.otherwise, (*around, _Around(s, place, True)))
+
+    def spot(self, buffer: int) -> Spot | None:
+        """Where a buffer is cleared: before the statement that fills it first; None where others do elsewhere."""
+        first: Spot | None = None
+        for filling in self.fillings[buffer]:
+            if filling is None:
+                return None
+            spot = _spot((*filling.outside, filling.first))
+            first = first or spot
+            if spot[0] != first[0]:
+                return None
+        return first
+
+    def nests(self, buffer: int) -> Iterator[Statement]:
+        """The loops that clear a buffer that is cleared at one spot."""
+        for filling in self.fillings[buffer]:
+            assert filling is not None
+            nest = _nest_of_zeros(self.program, filling)
+            if nest is not None:
+                yield nest
+
+    def _filling(self, store: Store, around: Path) -> _Filling | None:
+        """Where a store fills a buffer; None where its rows have no loop of their own there.
+
+        A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
+        """
+        paths = (around[: n + 1] for n in range(len(around)))
+        n = next((n for n, path in enumerate(paths) if not self._reads(path, store.buffer)), None)
+        size = self.program.buffers[store.buffer].dims[-1]
+        inside = () if n is None else around[n:]
+        loops = [at.s for at in inside if isinstance(at.s, For)]
+        for s in loops:
+            if store.index[-1] == walks(s.variable) and s.size == size:
+                depends = any(_mentions(loop, s.variable) for loop in loops)
+                simple = s.stretch is None and not depends
+                return _Filling(around[:n], inside[0], inside, store, s) if simple else None
+        return None
+
+    def _reads(self, path: Path, buffer: int) -> bool:
+        """Whether the last statement of a path, or one in it, reads a buffer."""
+        spot = _spot(path)
+        if spot not in self.reads:
+            parts = (part for s in statements_within((path[-1].s,)) for part in parts_of(s))
+            self.reads[spot] = frozenset(part.buffer for part in parts if isinstance(part, Load))
+        return buffer in self.reads[spot]
 
 
-def _stores(body: Sequence[Statement], buffer: int, around: Path) -> Iterator[tuple[Store, Path]]:
-    """The stores in a buffer, and what is around each."""
-    for place, s in enumerate(body):
-        if isinstance(s, Store) and s.buffer == buffer:
-            yield s, around
-        elif isinstance(s, (For, Transpose)):
-            loop = s if isinstance(s, For) else s.loops
-            yield from _stores(loop.body, buffer, (*around, _Around(loop, place, False)))
-        elif isinstance(s, If):
-            yield from _stores(s.body, buffer, (*around, _Around(s, place, False)))
-            yield from _stores(s.otherwise, buffer, (*around, _Around(s, place, True)))
+def _spot(path: Path) -> Spot:
+    """Which statement a path leads to."""
+    *outside, last = path
+    return tuple((at.place, at.otherwise) for at in outside), last.place
 
 
-def _filling(program: Program, store: Store, around: Path) -> _Filling | None:
-    """Where a store fills a buffer; None where its rows have no loop of their own there.
-
-    A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
-    """
-    n = next((n for n, at in enumerate(around) if not _reads(at.s, store.buffer)), len(around))
-    size = program.buffers[store.buffer].dims[-1]
-    rests = [at.s for at in around[n:] if isinstance(at.s, For)]
-    for s in rests:
-        if store.index[-1] == walks(s.variable) and s.size == size:
-            depends = any(_mentions(loop, s.variable) for loop in rests)
-            simple = s.stretch is None and not depends
-            return _Filling(around[:n], around[n], around[n:], store, s) if simple else None
-    return None
-
-
-def _reads(s: Statement, buffer: int) -> bool:
-    """Whether a statement, or one in it, reads a buffer."""
-    inside = (part for inner in statements_within((s,)) for part in parts_of(inner))
-    return any(isinstance(part, Load) and part.buffer == buffer for part in inside)
-
-
-def _block(filling: _Filling) -> list[tuple[int, bool]]:
-    """What tells the block apart that a filling stands in."""
-    return [(at.place, at.otherwise) for at in filling.outside]
-
-
-def _clearing(program: Program, filling: _Filling) -> Statement | None:
+def _nest_of_zeros(program: Program, filling: _Filling) -> Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
@@ -226,10 +254,9 @@ def _reaches(rest: Rest, lane: int) -> Within:
     return Within(rest.start.plus((), rest.step * lane), rest.size)
 
 
-def _with_halves(program: Program) -> Program:
-    """The program with the size of half of each row of lanes that is cleared by halves."""
+def _with_halves(program: Program, read: set[int]) -> Program:
+    """The program with the size of half of each row of lanes of buffers that is cleared by halves."""
     fixed = {size.fixed for size in program.sizes}
-    read = {number for kernel in program.kernels for number in _read_past(kernel)}
     rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}
     pair = _pair(program)
     halves = {row // 2 for row in rows if row is not None and row % pair == 0} - fixed
@@ -259,17 +286,19 @@ def _mentions(s: For | If, variable: int) -> bool:
     return s.rest is not None and any(v == variable for _, v in s.rest.start.terms)
 
 
-def _before(
-    body: Sequence[Statement], path: Path, clearing: Sequence[Statement]
-) -> tuple[Statement, ...]:
-    """A block with other statements before the one that a path leads to."""
-    at, *deeper = path
-    before, s, after = body[: at.place], body[at.place], body[at.place + 1 :]
-    if not deeper:
-        return (*before, *clearing, s, *after)
-    if isinstance(s, For):
-        return (*before, replace(s, body=_before(s.body, tuple(deeper), clearing)), *after)
-    assert isinstance(s, If), "nothing stands between the loops of a copy in squares"
-    part = _before(s.otherwise if at.otherwise else s.body, tuple(deeper), clearing)
-    changed = replace(s, otherwise=part) if at.otherwise else replace(s, body=part)
-    return (*before, changed, *after)
+def _before(body: Block, cleared: Mapping[Spot, Sequence[Statement]], block: Places) -> Block:
+    """A block at some place, with other statements before those at some spots."""
+    if not cleared:
+        return body
+    out: list[Statement] = []
+    for place, s in enumerate(body):
+        out += cleared.get((block, place), ())
+        inside, otherwise = (*block, (place, False)), (*block, (place, True))
+        if isinstance(s, For):
+            out.append(replace(s, body=_before(s.body, cleared, inside)))
+        elif isinstance(s, If):
+            then = _before(s.body, cleared, inside)
+            out.append(replace(s, body=then, otherwise=_before(s.otherwise, cleared, otherwise)))
+        else:
+            out.append(s)
+    return tuple(out)

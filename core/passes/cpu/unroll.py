@@ -9,7 +9,8 @@ GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
 
 from __future__ import annotations
 
-from ilang.core.ir.kernel import Block, For, Program, Statement, map_blocks, statements_within
+from ilang.core.ir.kernel import Block, For, Program, Statement, map_blocks
+from ilang.core.passes.rewriting import unless_same, with_bodies
 from ilang.core.record import replace
 
 MOST_COPIES = 256
@@ -18,17 +19,11 @@ MOST_COPIES = 256
 
 def kernel_to_unrolled(program: Program) -> Program:
     """The program whose unrolled loops have a number of copies."""
-    kernels = []
-    for kernel in program.kernels:
-        loops = (s for s in statements_within(kernel.body) if isinstance(s, For))
-        asked = any(loop.role == "u" for loop in loops)
-        body = _block(program, kernel.body, 1) if asked else kernel.body
-        kernels.append(replace(kernel, body=body))
-    return replace(program, kernels=tuple(kernels))
+    return with_bodies(program, lambda kernel: _block(program, kernel.body, 1))
 
 
 def _block(program: Program, block: Block, around: int) -> Block:
-    return tuple(_statement(program, s, around) for s in block)
+    return unless_same(block, [_statement(program, s, around) for s in block])
 
 
 def _statement(program: Program, s: Statement, around: int) -> Statement:
