@@ -214,7 +214,7 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
     words = []
     for number in sorted(touched):
         buffer = program.buffers[number]
-        if buffer.role not in ("input", "output"):
+        if buffer.role not in ("input", "output", "inout"):
             dims = ",".join(_extent(program, size) for size in buffer.dims)
             shared = "private" if buffer.private else "shared"
             kinds = ["registers" if buffer.role == "tile" else shared]

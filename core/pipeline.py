@@ -183,7 +183,7 @@ def lower(shaped: Shaped, machine: Machine = CPU) -> Program:
 
 
 def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | None = None) -> str:
-    """A program as text at one of the ``STAGES``; ``loops`` is what the last step gives."""
+    """A program as text at one of the ``STAGES``; ``loops`` is what the last pass gives."""
     if stage == "graph":
         return graph_text(graph)
     shaped = infer(graph, shapes=shapes)
@@ -191,6 +191,8 @@ def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | Non
         return shapes_text(shaped)
     if stage == FINAL:
         return loops_text(lower(shaped))
+    if stage == HOST.stage:
+        return HOST.show(_taken(HOST, lower(shaped), CPU))
     return next(step.show(value) for step, value in _below(shaped, CPU) if step.stage == stage)
 
 
@@ -220,7 +222,9 @@ def landings(text: str) -> dict[str, str]:
         value = _taken(step, value, CPU)
         shown[step.stage] = step.show(value)
     for step, lowered in _below(value, CPU):
+        value = lowered
         shown[step.stage] = step.show(lowered)
+    shown[HOST.stage] = HOST.show(_taken(HOST, value, CPU))
     return shown
 
 
@@ -431,13 +435,25 @@ CPU_PASSES = (
 )
 """What a processor makes of loops: vectors, threads, copies."""
 
+HOST = Step(
+    "core/lower/host.py",
+    "kernel",
+    "core/ir/host.py",
+    "checks, workspace, launches",
+    _pass("lower.host", "kernel_to_host"),
+    _later("check.host", "verify"),
+    "host",
+    _later("explain.host", "host_text"),
+)
+"""From kernels to the program around them, which targets print with them."""
+
 PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES}
 """What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
 
-STEPS = (*FRONT, *LOWERING, *CPU_PASSES)
+STEPS = (*FRONT, *LOWERING, *CPU_PASSES, HOST)
 _EXPLAINED = ("schedule", CPU_PASSES[-1].stage)
 """The stages that ``i explain`` tells of."""
 FINAL = "loops"
-"""The stage that is what the last step gives, whichever that is."""
-STAGES = (*(step.stage for step in STEPS[1:]), FINAL)
+"""The stage that is what the last pass of the machine gives, whichever that is."""
+STAGES = (*(step.stage for step in STEPS[1:-1]), FINAL, HOST.stage)
 """What a program can be printed as on its way down, the text itself aside."""

@@ -25,7 +25,6 @@ from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
 from ilang.codegen.targets.c_registers import registers
 from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
-from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
@@ -52,6 +51,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, walk
+from ilang.core.lower.host import kernel_to_host
 from ilang.core.passes.intervals import cut, is_guarded
 
 INCLUDES = (
@@ -113,7 +113,6 @@ class _Emission:
     def __init__(self, program: Program, stoppable: bool) -> None:
         self.program = program
         self.name = identifier(program.name)
-        self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         steps = steps_of(program)
         self.functions = [
             Functions(
@@ -190,8 +189,8 @@ class _Emission:
             yield ""
         for kernel, functions in zip(self.program.kernels, self.functions, strict=True):
             yield from self._kernel(kernel, functions)
-        calls = [functions.entry(INDENT) for functions in self.functions]
-        yield from Entry(self.program, self.uses, calls, signature(self.program)).lines()
+        host = kernel_to_host(self.program)
+        yield from Entry(host, signature(self.program)).lines()
 
     def _kernel(self, kernel: Kernel, functions: Functions) -> Iterator[str]:
         for function in functions.ordered:

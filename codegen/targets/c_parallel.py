@@ -16,7 +16,6 @@ from math import prod
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
 from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.c_tile import late_name
-from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.cpu import Transpose
@@ -34,7 +33,8 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ir.scalar import Apply, walk
+from ilang.core.lower.uses import touched, use_of
 from ilang.core.ops import COSTS, TILED
 
 USUAL = 1000.0
@@ -107,7 +107,7 @@ class Functions:
     ) -> None:
         """Find the functions inside a function, inner ones first, and where private buffers are used."""
         for s in body:
-            for buffer in _touched(s):
+            for buffer in touched(s):
                 described = self.program.buffers[buffer]
                 if described.private and described.role != "tile":
                     known = self.homes.get(buffer, path)
@@ -190,13 +190,6 @@ class Functions:
                 yield f"{INDENT}scratch += padded({count} * sizeof({kind}));"
         if function.calls and not function.loops:
             yield f"{INDENT}const int team = threads({'scratch_bytes' if shared else '0'});"
-
-    def entry(self, indent: str) -> str:
-        """The call of the kernel by the program's own function."""
-        given = {"scratch": "base + plan.scratch", "scratch_bytes": "plan.scratch_bytes"}
-        words = [argument for _, argument in self.parameters(self.top)]
-        words += [given[argument] for _, argument in self.extra(self.top)]
-        return wrapped(f"{indent}{self.top.name}(", words, ");")
 
     def call(self, loop: For, indent: str) -> Iterator[str]:
         """A parallel loop where it stands: by one thread, or by several."""
@@ -351,11 +344,3 @@ def _filled_inside(body: Sequence[Statement]) -> Iterator[int]:
     for s in statements_within(body):
         if isinstance(s, Tile) and s.fill is not None and s.fill.buffer not in own:
             yield s.fill.buffer
-
-
-def _touched(s: Statement) -> Iterator[int]:
-    """The buffers that a statement itself reads or writes."""
-    if isinstance(s, (Define, Change, Store)):
-        yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
-    if isinstance(s, Store):
-        yield s.buffer

@@ -226,7 +226,7 @@ class Spelling:
                 )
             case Load():
                 text = self.element(scalar.buffer, scalar.index)
-                given = self.program.buffers[scalar.buffer].role == "input"
+                given = self.program.buffers[scalar.buffer].role in ("input", "inout")
                 return f"{text} != 0" if scalar.dtype == "bool" and given else text
             case Constant():
                 assert scalar.dtype is not None

@@ -31,8 +31,8 @@ from ilang.core.record import record, replace
 class Buffer:
     """Storage of one tensor, row-major: ``dims`` are size numbers.
 
-    ``role``: input, output, temporary, or tile (a ``Tile`` fills it). The last dimension of a ``padded`` one has room
-    for whole loop parts, past the end of a ragged dimension.
+    ``role``: input, output, inout (updated in place), temporary, or tile (a ``Tile`` fills it). The last dimension
+    of a ``padded`` one has room for whole loop parts, past the end of a ragged dimension.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
@@ -65,6 +65,14 @@ def use_of(
         tuple(sorted(found.variables - found.opened - opened)),
         tuple(sorted(found.locals - found.defined)),
     )
+
+
+def touched(s: Statement) -> Iterator[int]:
+    """The buffers that a statement itself reads or writes."""
+    if isinstance(s, (Define, Change, Store)):
+        yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
+    if isinstance(s, Store):
+        yield s.buffer
 
 
 class _Mentions:
