@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explanation import Explanation
     from ilang.core.infer.operations import Inferred
     from ilang.core.ir.graph import Graph
+    from ilang.core.ir.host import Host
     from ilang.core.ir.kernel import Program
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Definition, Module, Tree
@@ -35,6 +36,7 @@ __all__ = [
     "fit",
     "graph_of",
     "graph_text",
+    "host_of",
     "infer",
     "infer_rows",
     "landings",
@@ -182,6 +184,12 @@ def lower(shaped: Shaped, machine: Machine = CPU) -> Program:
     return program
 
 
+def host_of(program: Program) -> Host:
+    """The host program of finished kernels, verified: what a target prints around them."""
+    host: Host = _taken(HOST, program, program.machine)
+    return host
+
+
 def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | None = None) -> str:
     """A program as text at one of the ``STAGES``; ``loops`` is what the last pass gives."""
     if stage == "graph":
@@ -192,7 +200,7 @@ def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | Non
     if stage == FINAL:
         return loops_text(lower(shaped))
     if stage == HOST.stage:
-        return HOST.show(_taken(HOST, lower(shaped), CPU))
+        return HOST.show(host_of(lower(shaped)))
     return next(step.show(value) for step, value in _below(shaped, CPU) if step.stage == stage)
 
 
@@ -224,7 +232,7 @@ def landings(text: str) -> dict[str, str]:
     for step, lowered in _below(value, CPU):
         value = lowered
         shown[step.stage] = step.show(lowered)
-    shown[HOST.stage] = HOST.show(_taken(HOST, value, CPU))
+    shown[HOST.stage] = HOST.show(host_of(value))
     return shown
 
 

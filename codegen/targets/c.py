@@ -51,8 +51,8 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, walk
-from ilang.core.lower.host import kernel_to_host
 from ilang.core.passes.intervals import cut, is_guarded
+from ilang.core.pipeline import host_of
 
 INCLUDES = (
     "#include <math.h>",
@@ -189,7 +189,7 @@ class _Emission:
             yield ""
         for kernel, functions in zip(self.program.kernels, self.functions, strict=True):
             yield from self._kernel(kernel, functions)
-        host = kernel_to_host(self.program)
+        host = host_of(self.program)
         yield from Entry(host, signature(self.program)).lines()
 
     def _kernel(self, kernel: Kernel, functions: Functions) -> Iterator[str]:
