@@ -42,6 +42,7 @@ class Tiles:
             time.
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
         block: elements of a transposed block, along the operand and along the result.
+        gain: elements that a tile takes in the time of one that is read from memory and added.
     """
 
     rows: int
@@ -54,6 +55,7 @@ class Tiles:
     strip: int
     strip_terms: int
     block: tuple[int, int]
+    gain: int
 
 
 @record
@@ -172,6 +174,7 @@ CPU = Machine(
         strip=2048,  # 16 KB of f64
         strip_terms=8,
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
+        gain=16,
     ),
     memory=Memory(
         line_bytes=64,

@@ -137,10 +137,8 @@ SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
 COSTS = {**dict.fromkeys(SLOW, 8), "div": 2, "recip": 2, "sqrt": 2}
 """Work of primitives beside which an addition is nothing, in elements that are read from memory and added.
 
-From it follow how many threads share a loop (``c_parallel``), and which calls are long (``load``).
+``core/cost.py`` counts with it.
 """
-TILED = 16
-"""Elements that a register tile takes in the time of one that is read from memory and added."""
 
 SYMBOLS = tuple(sorted(OPS, key=lambda s: (-len(s), s)))
 """Operator spellings, longest first: the order in which a reader tries them."""
