@@ -385,6 +385,8 @@ def words(node: Assignment, name: str) -> str:
     if node.acc is not None:
         reduced = " ".join(node.axes[axis].name for axis in node.reduced_axes())
         each = f", for each {outputs}" if outputs else ""
+        if any(isinstance(part, Position) for part in walk(node.scalar)):
+            reduced = f"positions along {reduced}"
         return f"{OPS[node.acc].reduction_says} over {reduced}{each}"
     return f"{_scalar_words(node)}{f' over {outputs}' if outputs else ''}"
 

@@ -131,6 +131,9 @@ OPS: dict[str, Op] = {
     )
 }
 
+ARGUMENTS = {">@": ">", "<@": "<"}
+"""Where the elements are that an operator reduces to, written before one input: ``>@ij~i`` is the argmax."""
+
 SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
 """Primitives that take longer than moving what they are of."""
 

@@ -10,12 +10,15 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Operand
-from ilang.core.ops import OPS
+from ilang.core.ir.syntax import Axis, Expression, Group, Operand
+from ilang.core.ops import ARGUMENTS, OPS
 
 
 def check_expression(e: Expression) -> None:
     """Refuse an expression that breaks a rule of its form."""
+    if e.op in ARGUMENTS:
+        _check_argument(e)
+        return
     op = OPS[e.op or "+"]
     if e.right is not None and op.binary is None:
         message = f"`{op.symbol}` takes one input, and two are written"
@@ -30,6 +33,24 @@ def check_expression(e: Expression) -> None:
         raise _drops(e, e.right, dropped)
     if dropped and op.identity is None:
         raise _cannot_reduce(e, dropped)
+
+
+def _check_argument(e: Expression) -> None:
+    """An argmax or argmin reduces one axis of an input that is read whole; its result is a position along it."""
+    (pattern,) = e.inputs()
+    inputs = pattern.axes()
+    _check_output(e, {axis.letter for axis in inputs})
+    dropped = "".join(dict.fromkeys(a.letter for a in inputs if a.letter not in e.output.letters()))
+    if len(dropped) != 1:
+        message = f"`{e.op}` gives a position along one axis, and {_axes(dropped) if dropped else 'none is'}"
+        message += " missing from the output" if not dropped else ""
+        help_line = "leave one letter out of the output: `>@ij~i`"
+        raise MeaningError("E0209", message, e.span, help_line)
+    group = next((index for index in pattern.indices if isinstance(index, Group)), None)
+    if group is not None or pattern.guards:
+        span = pattern.guards[0].span if group is None else group.span
+        message = f"`{e.op}` reads whole axes: where nothing counts there is no position"
+        raise MeaningError("E0209", message, span, "take it of the result: `... >> >@ij~i`")
 
 
 def _check_output(e: Expression, known: set[str]) -> None:

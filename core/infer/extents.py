@@ -223,14 +223,23 @@ class Extents:
     def _bounds(self) -> list[Bound]:
         """What fixed indices and windows demand of the dimensions they read."""
         floors = [floor for each in self.specifications.values() for floor in each.floors]
-        return bounds_of(floors, self._number) + [
-            Bound(self.of(read.value, dim), index.offset, read.spans[dim])
-            for node in self.graph.nodes
-            if isinstance(node, Assignment)
-            for read in node.reads
-            for dim, index in enumerate(read.index)
-            if not index.terms
-        ]
+        return (
+            bounds_of(floors, self._number)
+            + [
+                Bound(self.of(read.value, dim), index.offset, read.spans[dim])
+                for node in self.graph.nodes
+                if isinstance(node, Assignment)
+                for read in node.reads
+                for dim, index in enumerate(read.index)
+                if not index.terms
+            ]
+            + [
+                Bound(self.of_axis(value, axis), 0, node.span)
+                for value, node in enumerate(self.graph.nodes)
+                if isinstance(node, Assignment)
+                for axis in node.some
+            ]
+        )
 
     def _sizes(self, named: dict[int, str]) -> tuple[Size, ...]:
         """One size per class, in the order in which inputs, then other values and their axes, have them."""

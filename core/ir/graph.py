@@ -84,7 +84,8 @@ class Claim:
 class Assignment:
     """An accumulating assignment to a new tensor; ``text`` is how the user wrote it.
 
-    ``operands`` numbers the reads as they are written; empty where that is their order.
+    ``operands`` numbers the reads as they are written; empty where that is their order. The axes in ``some`` must have
+    an element.
     """
 
     axes: tuple[Axis, ...]
@@ -96,6 +97,7 @@ class Assignment:
     text: str
     span: Span
     operands: tuple[int, ...] = ()
+    some: tuple[int, ...] = ()
 
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: positions are operands, but no reads."""

@@ -2,6 +2,7 @@
 
     expression = form "~" pattern [ schedule ]
     form       = op operand | operand op operand | operand
+    op         = operator | ">@" | "<@"            the last two before one pattern
     operand    = pattern | "@" letter | "@" "(" linear ")"
     pattern    = ("." | index+) [ "[" guard { "," guard } "]" ]       no blanks between indices; guards on inputs
     guard      = linear ("<" | "<=" | ">" | ">=" | "==") linear
@@ -32,7 +33,7 @@ from ilang.core.ir.syntax import (
     Schedule,
     Term,
 )
-from ilang.core.notation.lookahead import is_index
+from ilang.core.notation.lookahead import is_index, opens_argument
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.schedule.wellformed import Form, check_schedule
@@ -81,7 +82,7 @@ def read_form(reader: Reader) -> Expression:
     reader.skip()
     start = reader.pos
     right: Operand | None = None
-    op: str | None = _take_operator(reader) or None
+    op: str | None = _take_prefix(reader) or None
     left = _read_operand(reader)
     reader.skip()
     if op is None and reader.peek() != "~":
@@ -93,6 +94,16 @@ def read_form(reader: Reader) -> Expression:
     reader.take(reader.pos + 1)
     output = _read_indices(reader, "an output pattern (`.` for a scalar)")
     return Expression(op, left, right, output, None, reader.span(start))
+
+
+def _take_prefix(reader: Reader) -> str:
+    """The operator before an operand; ``>@`` and ``<@`` where indices follow, and not the group of a position."""
+    symbol = reader.operator(reader.pos)
+    if opens_argument(reader, reader.pos):
+        symbol += "@"
+    if symbol:
+        reader.take(reader.pos + len(symbol))
+    return symbol
 
 
 def _take_operator(reader: Reader) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
+from ilang.core.ops import ARGUMENTS
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
 GUARDING = AFFINE + ",<>="
@@ -62,7 +63,8 @@ def matches_form(reader: Reader) -> bool:
     """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor."""
     at = reader.pos
     symbol = reader.operator(at)
-    at = past_pattern(reader, at + len(symbol))
+    argued = opens_argument(reader, at)
+    at = past_pattern(reader, at + len(symbol) + argued)
     if at < 0:
         return False
     if not symbol:
@@ -72,6 +74,15 @@ def matches_form(reader: Reader) -> bool:
     if at < 0 or at >= reader.end or reader.text[at] != "~":
         return False
     return past_pattern(reader, at + 1) >= 0
+
+
+def opens_argument(reader: Reader, start: int) -> bool:
+    """Whether ``>@ij`` or ``<@ij`` stands there: letters or numbers follow, and not the group of a position."""
+    at = start + len(reader.operator(start))
+    if reader.text[start : at + 1] not in ARGUMENTS:
+        return False
+    first = reader.past(BLANKS, at + 1)
+    return first < reader.end and reader.text[first] in LETTERS + DIGITS
 
 
 def past_pattern(reader: Reader, start: int) -> int:

@@ -16,14 +16,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, counted, visible
+from ilang.core.diagnostic import (
+    InternalError,
+    MeaningError,
+    ModuleError,
+    ScheduleError,
+    counted,
+    visible,
+)
+from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.printer import print_tree
-from ilang.core.ops import OPS
+from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
@@ -173,6 +181,10 @@ class _Wiring:
             case syntax.Einsum():
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._add(_operation(node, slots))])
+            case syntax.Expression() if node.op in ARGUMENTS:
+                slot = self._add(_Slot(node.left.span))
+                most = self._add(_assignment(_extreme(node), [slot]))
+                return _Wires([slot], [self._add(_argument(node, slot, most))])
             case syntax.Expression():
                 slots = [self._add(_Slot(pattern.span)) for pattern in node.inputs()]
                 return _Wires(slots, [self._add(_assignment(node, slots))])
@@ -373,6 +385,41 @@ def _assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
         print_tree(node),
         node.span,
         () if len(read) == len(leaves) else tuple(read),
+    )
+
+
+def _extreme(node: syntax.Expression) -> syntax.Expression:
+    """The reduction that an argmax or argmin is the position of."""
+    if node.schedule is not None:
+        message = "this expression becomes two assignments, and a schedule is that of one"
+        help_line = "leave the schedule out: the compiler chooses one for each"
+        raise ScheduleError("E0330", message, node.schedule.span, help_line)
+    assert node.op is not None
+    return replace(node, op=ARGUMENTS[node.op])
+
+
+def _argument(node: syntax.Expression, slot: int, most: int) -> graph.Assignment:
+    """The first position at which an element is the extreme, or NaN: then that is NaN, too.
+
+    in:   >@ij~i, and n1 = fold > over j: n0[i,j]
+    out:  n2 = fold < over j: where(n0[i,j] == n1[i] or n0[i,j] != n0[i,j], @j, 2^63 - 1)
+    """
+    plain = _assignment(_extreme(node), [slot])
+    (read,) = plain.reads
+    (reduced,) = set(range(len(plain.axes))) - {axis for i in plain.target for _, axis in i.terms}
+    extreme = graph.Read(
+        most, plain.target, False, tuple(i.span for i in node.output.indices), node.span
+    )
+    met = Apply("eq", (Operand(0), Operand(1)))
+    odd = Apply("neq", (Operand(0), Operand(0)))
+    chosen = (Apply("or", (met, odd)), Position(walks(reduced)), Constant(LARGEST_WHOLE["i64"]))
+    return replace(
+        plain,
+        reads=(read, extreme),
+        scalar=Apply("where", chosen),
+        acc="<",
+        text=print_tree(node),
+        some=(reduced,),
     )
 
 

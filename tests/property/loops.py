@@ -10,13 +10,14 @@ import itertools
 import math
 import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tests.property.programs import (
+    ARGUMENTS,
     COMPARISONS,
     COPIES,
     FLOATS,
@@ -79,6 +80,8 @@ def _expression(
     assert extents is not None
     letters = node.letters()
     kept = tuple(extents[letter] for letter in node.output)
+    if node.op in ARGUMENTS:
+        return _argument(node, tables[node.reads[0]], extents), kept
     compute = _compute(program, node)
     table: Table = {}
     if node.reduces():
@@ -107,6 +110,22 @@ def _expression(
         given = program.dtypes()[len(tables)] or "f32"
         table = {at: converted(x, given) for at, x in table.items()}
     return table, kept
+
+
+def _argument(node: Expression, table: Table, extents: Mapping[str, int]) -> Table:
+    """The first position of an extreme element, or of a NaN."""
+    (reduced,) = set(node.letters()) - set(node.output)
+    best: Table = {}
+    found: Table = {}
+    for point in itertools.product(*(range(extents[letter]) for letter in node.letters())):
+        where = dict(zip(node.letters(), point, strict=True))
+        at = tuple(where[letter] for letter in node.output)
+        x = table[tuple(where[letter] for letter in node.patterns[0])]
+        held = best.get(at, x)
+        better = held < x if node.op == ">@" else x < held
+        if at not in best or better or (math.isnan(x) and not math.isnan(held)):
+            best[at], found[at] = x, where[reduced]
+    return found
 
 
 def _indices(node: Expression, where: dict[str, int]) -> list[tuple[int, ...]]:

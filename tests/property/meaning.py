@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.property.programs import (
+    ARGUMENTS,
     COMPARISONS,
     COPIES,
     FLOATS,
@@ -109,11 +110,18 @@ def _expression(
         given, met = [_typed(given[0], types[0])], "f32" if met == "bool" else met
         given = [truth(given[0]) if node.op in LOGIC else convert(given[0], types[0], met)]
     if node.left:
-        given[0] = gathered(node, given, identity(node.op or "+", met) if node.reduces() else 0)
+        given[0] = gathered(
+            node, given, identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0
+        )
     operands = _placed(
-        node, given, original, identity(node.op or "+", met) if node.reduces() else 0
+        node,
+        given,
+        original,
+        identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0,
     )
     types += ["i64"] if node.at else []
+    if node.op in ARGUMENTS:
+        return _argument(node, operands[0], letters)
     if node.reduces():
         return _reduction(node, operands[0], met, letters)
     if node.op in LOGIC or node.op == "!!":
@@ -135,6 +143,22 @@ def _expression(
     if power in POWERS:
         return POINTWISE[POWERS[power]](met, [brought[0]])
     return POINTWISE[node.op](met, brought)
+
+
+def _argument(node: Expression, known: Known, letters: str) -> Known:
+    """The position of an extreme element; anything where an element may be another one."""
+    (axis,) = (at for at, letter in enumerate(letters) if letter not in node.output)
+    if not known.value.shape[axis]:  # refused, and met by shrinking alone
+        known = Known(np.zeros([n or 1 for n in known.value.shape]))
+    find = np.argmax if node.op == ">@" else np.argmin
+    value = np.asarray(find(known.value, axis=axis), np.int64)
+    error = None
+    if known.error is not None:
+        open_ = np.any(np.broadcast_to(known.error, known.value.shape) != 0, axis=axis)
+        error = np.where(open_, INFINITY, 0.0)
+    left = [letter for letter in letters if letter in node.output]
+    order = [left.index(letter) for letter in node.output]
+    return Known(np.transpose(value, order), None if error is None else np.transpose(error, order))
 
 
 def _placed(

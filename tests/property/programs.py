@@ -26,6 +26,7 @@ COMPARISONS = (">>", ">=", "<<", "<=", "==", "!=")
 LOGIC = ("&&", "||", "^^")
 NEED_FLOATS = ("/", "^", "$")
 ARITHMETIC = ("+", "*", "-", ">", "<")
+ARGUMENTS = (">@", "<@")
 REDUCIBLE = ("+", "*", ">", "<", "&&", "||", "^^")
 COPIES = ("", "+", "*")
 
@@ -187,6 +188,8 @@ def dtype_of(node: Node, dtypes: Sequence[str | None]) -> str | None:
         case Expression():
             if node.op in (*COMPARISONS, *LOGIC, "!!"):
                 return "bool"
+            if node.op in ARGUMENTS:
+                return "i64"
             met = operand_type(node, dtypes)
             alone = len(node.reads) == 1 and not node.at
             copied = alone and node.op in COPIES and not node.reduces()
@@ -261,6 +264,8 @@ def axis_extents(node: Expression, shapes: Sequence[tuple[int, ...]]) -> dict[st
     for index, n in zip(indices, shapes[0], strict=False):
         fits &= all(fix(letter, extent) for _, letter, extent in index.terms if extent)
         fits &= bool(index.terms) or index.offset < n
+    if node.op in ARGUMENTS:
+        fits &= all(0 < found[letter] for letter in node.letters() if letter not in node.output)
     for index, n in zip(indices, shapes[0], strict=False):
         opened = [term for term in index.terms if term[1] not in found]
         if len(opened) > 1:
@@ -366,7 +371,9 @@ def _repaired(
     """Change the extent of an input where a program does not fit; False if there is nothing to change."""
     free = [number for number in found if found[number] < max(EXTENTS)]
     affine = [
-        n for n, node in enumerate(program.nodes) if isinstance(node, Expression) and node.left
+        n
+        for n, node in enumerate(program.nodes)
+        if isinstance(node, Expression) and (node.left or node.op in ARGUMENTS)
     ]
     if not affine or not free:
         return False
@@ -457,7 +464,7 @@ def draw_taste(rng: random.Random) -> Taste:
     if rng.random() < 0.3:
         motifs = (*motifs, *WINDOWS)
     if rng.random() < 0.25:
-        motifs = (*motifs, "position", "position")
+        motifs = (*motifs, "position", "position", "argument")
     return Taste(
         few,
         rng.choice((0.2, 0.5, 0.8)),
@@ -490,6 +497,7 @@ def generate(rng: random.Random) -> Program:
         "statistics": maker.statistics,
         "window": maker.window,
         "position": maker.position,
+        "argument": maker.argument,
     }
     while maker.made < wanted:
         motifs[rng.choice(taste.motifs)]()
@@ -670,6 +678,14 @@ class _Maker:
         if rng.random() < self.taste.schedules:
             node = replace(node, schedule=draw_schedule(node, rng))
         return self.add(node)
+
+    def argument(self) -> int:
+        """Where the largest or the smallest element is along an axis."""
+        value = self.value(1)
+        pattern = self.pattern(value)
+        kept = pattern.replace(self.rng.choice(pattern), "")
+        output = self.arranged(kept)
+        return self.add(Expression(self.rng.choice(ARGUMENTS), (pattern,), output, (value,)))
 
     def operator(self, met: str | None) -> str:
         """An operator for operands that meet in a type."""

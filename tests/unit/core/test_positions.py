@@ -44,6 +44,34 @@ def test_values(target: str, text: str, arrays: list[Array], wanted: Array) -> N
     np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-6)
 
 
+ODD = X.copy()
+ODD[1, 3], ODD[2], ODD[3] = np.nan, -np.inf, 1
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+@pytest.mark.parametrize(
+    ("text", "array", "wanted"),
+    [
+        (">@ij~i", ODD, np.argmax(ODD, 1)),
+        ("<@ij~j", ODD, np.argmin(ODD, 0)),
+        (">@i~.", np.array([1, 9, 9], np.int32), np.asarray(1)),
+        ("<@i~.", np.array([True, False, False]), np.asarray(1)),
+        ("-ij~ij >> >@ij~i", X, np.argmax(-X, 1)),
+        ("ij*@j~ij >> >@ij~i", X, np.argmax(X * COLUMN, 1)),
+    ],
+)
+def test_argmax(target: str, text: str, array: Array, wanted: Array) -> None:
+    result = i(text)(array, target=target)
+    assert result.dtype == np.int64
+    assert np.array_equal(result, wanted)
+
+
+def test_an_empty_axis_has_no_position() -> None:
+    with pytest.raises(Error) as caught:
+        i(">@ij~i")(np.zeros((3, 0), np.float32))
+    assert caught.value.code == "E0574"
+
+
 def test_arrays_without_end_are_refused() -> None:
     """Both values stand in the message: what is reached, and what the type holds."""
     array = np.broadcast_to(np.float32(1), (2**24 + 2,))
@@ -69,6 +97,11 @@ def test_the_c_checks_what_is_reached() -> None:
         ("ij*@~ij", "E0118"),
         ("ij*@(j~ij", "E0118"),
         ("@(i:3)+@(i:4)~i", "E0207"),
+        (">@ij~ij", "E0209"),
+        (">@ijk~i", "E0209"),
+        (">@i(j+1)~i", "E0209"),
+        (">@ij[j<i]~i", "E0209"),
+        (">@ij~i || i j", "E0330"),
     ],
 )
 def test_refusals(text: str, code: str) -> None:
