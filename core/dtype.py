@@ -17,6 +17,10 @@ INTEGER_ENDS = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 LARGEST_FLOAT = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
 
 
+LARGEST_WHOLE = {"f32": 2**24, "f64": 2**53, "i32": 2**31 - 1, "i64": 2**63 - 1}
+"""A type holds all whole numbers up to this one, on both sides of 0."""
+
+
 def join(left: str, right: str) -> str | None:
     """The type in which two operands meet, or None where they must not (integer beside float)."""
     if left == right:

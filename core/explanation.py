@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.cost import Total, of_assignments
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.kernel import Blocks, Part, Program, Window
-from ilang.core.ir.nest import Nest, Scheduled, loop_text, schedule_text, unscheduled
+from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
-from ilang.core.ir.scalar import Apply, Constant, Convert, walk
+from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
+from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
@@ -318,18 +319,12 @@ class _Explaining:
     # -- cost --------------------------------------------------------------------------------------------------------
 
     def _cost(self) -> Cost:
-        flops = _Total(self.program)
-        for value, node, _ in self._assignments():
+        flops, work = Total(self.program), of_assignments(self.shaped, self.program.machine)
+        for value, _, _ in self._assignments():
             outputs = tuple(self.shaped.tensors[value].dims)
-            operations = sum(
-                isinstance(p, Apply) and PRIMITIVES[p.primitive].kind != "move"
-                for p in walk(node.scalar)
-            )
-            domain = node.sizes
-            if operations and self._is_fused(value):
-                domain = outputs
-            flops.add(operations + (node.acc is not None), domain)
-        traffic = _Total(self.program)
+            domain = outputs if self._is_fused(value) else work[value].sizes
+            flops.add(work[value].operations, domain)
+        traffic = Total(self.program)
         for value in (*self.shaped.inputs, *self.shaped.outputs):
             traffic.add(BYTES[self.shaped.tensors[value].dtype], self._touched(value))
         return Cost(flops.result(), traffic.result(), self._stored())
@@ -348,78 +343,20 @@ class _Explaining:
         """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
         kept: dict[str, None] = {}
         outputs = frozenset(self.shaped.outputs)
-        total = _Total(self.program)
+        total = Total(self.program)
         for value, _, _ in self._assignments():
             replaced = value in self.successor
             if not replaced and value not in self.reader and value not in outputs:
                 tensor = self.shaped.tensors[value]
                 kept[tensor.name] = None
                 total.add(BYTES[tensor.dtype], tensor.dims)
-        scratch = _Total(self.program)
+        scratch = Total(self.program)
         for buffer in self.program.buffers:
             if buffer.role == "temporary" and buffer.name not in kept:
                 scratch.add(BYTES[buffer.dtype], buffer.dims)
         said = f"intermediate storage {total.spelled()} bytes ({', '.join(kept)})"
         said = said if kept else "no intermediate storage"
         return said if scratch.result() == 0 else f"{said}; scratch {scratch.spelled()} bytes"
-
-
-class _Total:
-    """A sum of products of extents: a number, or a formula where extents are not known."""
-
-    def __init__(self, program: Program) -> None:
-        self.sizes = program.sizes
-        self.most_blocks = program.machine.threads.most_blocks
-        self.parts = {p.size: p for p in program.parts if not isinstance(p, Blocks)}
-        self.blocks = {p.size for p in program.parts if isinstance(p, Blocks)}
-        self.number = 0
-        self.terms: dict[tuple[str, ...], int] = {}
-
-    def add(self, factor: int, sizes: Sequence[int]) -> None:
-        """Add ``factor`` times the product of some sizes."""
-        names = []
-        for number in sizes:
-            size = self.sizes[number]
-            if number in self.parts:
-                names.append(self._spelled(self.parts[number]))
-            elif number in self.blocks:
-                factor *= self.most_blocks
-            elif size.fixed is None:
-                names.append(size.name)
-            else:
-                factor *= size.fixed
-        if factor and names:
-            self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
-        elif factor:
-            self.number += factor
-
-    def _spelled(self, part: Part | Window) -> str:
-        """The extent of a part of a split dimension, or of a window, in terms of sizes."""
-
-        def end(number: int) -> str:
-            if number in self.parts:
-                return self._spelled(self.parts[number])
-            size = self.sizes[number]
-            return size.name if size.fixed is None else str(size.fixed)
-
-        if isinstance(part, Part):
-            return f"ceil({end(part.whole)}/{part.step})"
-        words = [f"{'' if c == 1 else c}({end(n)}-1)" for c, n in part.reach]
-        return f"({'+'.join(words)}+1)"
-
-    def spelled(self) -> str:
-        """The result as text."""
-        result = self.result()
-        return f"{result:,}" if isinstance(result, int) else result
-
-    def result(self) -> int | str:
-        """The number, or a formula such as ``2·i·k·j + 4``."""
-        if not self.terms:
-            return self.number
-        words = [
-            "·".join([*([str(f)] if f != 1 else []), *names]) for names, f in self.terms.items()
-        ]
-        return " + ".join(words + ([str(self.number)] if self.number else []))
 
 
 def assumed_notes(shaped: Shaped) -> list[str]:
@@ -448,6 +385,8 @@ def words(node: Assignment, name: str) -> str:
     if node.acc is not None:
         reduced = " ".join(node.axes[axis].name for axis in node.reduced_axes())
         each = f", for each {outputs}" if outputs else ""
+        if any(isinstance(part, Position) for part in walk(node.scalar)):
+            reduced = f"positions along {reduced}"
         return f"{OPS[node.acc].reduction_says} over {reduced}{each}"
     return f"{_scalar_words(node)}{f' over {outputs}' if outputs else ''}"
 
@@ -457,6 +396,8 @@ def _scalar_words(node: Assignment) -> str:
     operations = [part for part in walk(scalar) if isinstance(part, Apply)]
     moved = any(read.index != node.target for read in node.reads)
     if not operations:
+        if isinstance(scalar, Position):
+            return "the position"
         if not node.reads:
             return "the constant"
         if isinstance(scalar, Convert) or node.text in DTYPES:

@@ -1,4 +1,4 @@
-"""Every landing as text a person would write: graph, shapes, nests, loops.
+"""Every landing as text a person would write: graph, shapes, loops (``explain/schedule.py`` has schedules).
 
 Used by ``explain``, by golden files and by ``Component.loops``; nothing is parsed back.
 """
@@ -25,9 +25,18 @@ from ilang.core.ir.kernel import (
     Store,
     Tile,
 )
-from ilang.core.ir.nest import Scheduled, schedule_text
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Load,
+    Local,
+    Operand,
+    Position,
+    Scalar,
+    Select,
+)
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.passes.rewriting import accesses
 
@@ -109,7 +118,12 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
                 for r in node.reads
             ]
             text = scalar_text(
-                node.scalar, lambda part: reads[part.number] if isinstance(part, Operand) else "?"
+                node.scalar,
+                lambda part: (
+                    reads[part.number]
+                    if isinstance(part, Operand)
+                    else _position_text(part, letters)
+                ),
             )
             kept = {axis for index in node.target for _, axis in index.terms}
             fold = "" if node.acc is None else f"fold {node.acc} over "
@@ -122,6 +136,13 @@ def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
             return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
         case _:
             assert_never(node)
+
+
+def _position_text(part: Scalar, letters: Sequence[str]) -> str:
+    """``@i`` or ``@(i+1)``."""
+    assert isinstance(part, Position)
+    text = affine_text(part.index, lambda axis: letters[axis])
+    return f"@{text}" if text.isalpha() else f"@({text})"
 
 
 def _guarded(read: str, guards: Sequence[Within], letters: Sequence[str]) -> str:
@@ -167,21 +188,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-# -- nests ---------------------------------------------------------------------------------------------------------
-
-
-def nest_text(scheduled: Scheduled) -> str:
-    """One line per assignment: name, expression, schedule."""
-    rows = []
-    for value, node in enumerate(scheduled.shaped.nodes):
-        nest = scheduled.nests[value]
-        if isinstance(node, shaped_ir.Assignment) and nest is not None:
-            rows.append(
-                (scheduled.shaped.tensors[value].name, node.text, schedule_text(node, nest))
-            )
-    return "\n".join(aligned(rows))
-
-
 # -- loops ---------------------------------------------------------------------------------------------------------
 
 
@@ -208,7 +214,7 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
     words = []
     for number in sorted(touched):
         buffer = program.buffers[number]
-        if buffer.role not in ("input", "output"):
+        if buffer.role not in ("input", "output", "inout"):
             dims = ",".join(_extent(program, size) for size in buffer.dims)
             shared = "private" if buffer.private else "shared"
             kinds = ["registers" if buffer.role == "tile" else shared]
@@ -235,12 +241,7 @@ class _Loops:
         for s in body:
             match s:
                 case For():
-                    lanes = f" in {s.lanes} lanes" if s.lanes > 1 else ""
-                    role = {"u": " unrolled", "v": " in lanes"}.get(s.role, "")
-                    rows = [self._element(load.buffer, load.index) for load in s.ahead]
-                    ahead = f" fetching {' and '.join(rows)}" if rows else ""
-                    late = "" if s.late is None else self._late(s.late)
-                    yield f"{indent}{self._head(s)}{lanes}{role}{ahead}{late}"
+                    yield f"{indent}{self._head(s)}{self._manner(s)}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     word = "if" if s.body else "unless"
@@ -294,6 +295,17 @@ class _Loops:
         copy = self._update(self._element(tile.fill.buffer, tile.fill.index), tile.fill.value)
         names = [f"{self.kernel.names[variable]} = 0" for variable in tile.first]
         return f" storing {copy}{' where ' if names else ''}{' and '.join(names)}"
+
+    def _manner(self, loop: For) -> str:
+        """How a loop runs: in lanes, unrolled, fetching, or not where a tile does what it does."""
+        lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
+        role = {"u": " unrolled", "v": " in lanes"}.get(loop.role, "")
+        if loop.copies not in (None, self.program.sizes[loop.size].fixed):
+            role += f" by {loop.copies}"
+        rows = [self._element(load.buffer, load.index) for load in loop.ahead]
+        ahead = f" fetching {' and '.join(rows)}" if rows else ""
+        late = "" if loop.late is None else self._late(loop.late)
+        return f"{lanes}{role}{ahead}{late}"
 
     def _late(self, late: Late) -> str:
         """When a tile fills a copy instead of a loop."""
@@ -355,6 +367,9 @@ class _Loops:
                 return self.kernel.locals[scalar.variable]
             case Load():
                 return self._element(scalar.buffer, scalar.index)
+            case Position():
+                text = self._affine(scalar.index)
+                return text if text.isalnum() else f"({text})"
             case Select():
                 then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
                 return f"({then} if {self._conditions(scalar.within)} else {otherwise})"

@@ -42,6 +42,7 @@ class Tiles:
             time.
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
         block: elements of a transposed block, along the operand and along the result.
+        gain: elements that a tile takes in the time of one that is read from memory and added.
     """
 
     rows: int
@@ -54,6 +55,7 @@ class Tiles:
     strip: int
     strip_terms: int
     block: tuple[int, int]
+    gain: int
 
 
 @record
@@ -123,13 +125,15 @@ class Strides:
 class Machine:
     """A processor, or a family of them.
 
-    ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy.
+    ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
+    ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead.
     """
 
     name: str
     kind: Kind
     variants: tuple[Variant, ...]
     sum_lanes: int
+    divided_iterations: int
     tiles: Tiles
     memory: Memory
     threads: Threads
@@ -158,6 +162,7 @@ CPU = Machine(
         Variant("", 16, 192),
     ),
     sum_lanes=16,  # keeps four 256-bit adders of doubles busy
+    divided_iterations=64,
     tiles=Tiles(
         rows=6,  # 24 vectors of sixteen floats, three quarters of what AVX-512 has registers for
         lanes=64,
@@ -169,6 +174,7 @@ CPU = Machine(
         strip=2048,  # 16 KB of f64
         strip_terms=8,
         block=(32, 64),  # two lines of 64 bytes, and four, of f32
+        gain=16,
     ),
     memory=Memory(
         line_bytes=64,

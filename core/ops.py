@@ -131,16 +131,17 @@ OPS: dict[str, Op] = {
     )
 }
 
+ARGUMENTS = {">@": ">", "<@": "<"}
+"""Where the elements are that an operator reduces to, written before one input: ``>@ij~i`` is the argmax."""
+
 SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
 """Primitives that take longer than moving what they are of."""
 
 COSTS = {**dict.fromkeys(SLOW, 8), "div": 2, "recip": 2, "sqrt": 2}
 """Work of primitives beside which an addition is nothing, in elements that are read from memory and added.
 
-From it follow how many threads share a loop (``c_parallel``), and which calls are long (``load``).
+``core/cost.py`` counts with it.
 """
-TILED = 16
-"""Elements that a register tile takes in the time of one that is read from memory and added."""
 
 SYMBOLS = tuple(sorted(OPS, key=lambda s: (-len(s), s)))
 """Operator spellings, longest first: the order in which a reader tries them."""

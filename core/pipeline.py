@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explanation import Explanation
     from ilang.core.infer.operations import Inferred
     from ilang.core.ir.graph import Graph
+    from ilang.core.ir.host import Host
     from ilang.core.ir.kernel import Program
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Definition, Module, Tree
@@ -35,6 +36,7 @@ __all__ = [
     "fit",
     "graph_of",
     "graph_text",
+    "host_of",
     "infer",
     "infer_rows",
     "infer_sizes",
@@ -190,8 +192,14 @@ def lower(shaped: Shaped, machine: Machine = CPU) -> Program:
     return program
 
 
+def host_of(program: Program) -> Host:
+    """The host program of finished kernels, verified: what a target prints around them."""
+    host: Host = _taken(HOST, program, program.machine)
+    return host
+
+
 def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | None = None) -> str:
-    """A program as text at one of the ``STAGES``; ``loops`` is what the last step gives."""
+    """A program as text at one of the ``STAGES``; ``loops`` is what the last pass gives."""
     if stage == "graph":
         return graph_text(graph)
     shaped = infer(graph, shapes=shapes)
@@ -199,6 +207,8 @@ def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | Non
         return shapes_text(shaped)
     if stage == FINAL:
         return loops_text(lower(shaped))
+    if stage == HOST.stage:
+        return HOST.show(host_of(lower(shaped)))
     return next(step.show(value) for step, value in _below(shaped, CPU) if step.stage == stage)
 
 
@@ -214,10 +224,10 @@ def explain_shaped(
 ) -> Explanation:
     """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
     from ilang.core import explanation
-    from ilang.core.passes.shaped_to_nest import shaped_to_nest
 
-    program = lower(shaped)
-    return explanation.explain(graph, shaped_to_nest(shaped), program, verbose, given)
+    landed = {step.stage: value for step, value in _below(shaped, CPU) if step.stage in _EXPLAINED}
+    scheduled, program = (landed[stage] for stage in _EXPLAINED)
+    return explanation.explain(graph, scheduled, program, verbose, given)
 
 
 def landings(text: str) -> dict[str, str]:
@@ -228,7 +238,9 @@ def landings(text: str) -> dict[str, str]:
         value = _taken(step, value, CPU)
         shown[step.stage] = step.show(value)
     for step, lowered in _below(value, CPU):
+        value = lowered
         shown[step.stage] = step.show(lowered)
+    shown[HOST.stage] = HOST.show(host_of(value))
     return shown
 
 
@@ -267,11 +279,11 @@ def _last(steps: Iterator[tuple[Step, Any]]) -> Any:
 
 
 def _taken(step: Step, value: Any, machine: Machine) -> Any:
-    """What a step gives for a machine, verified."""
-    value = step.run(value, machine)
-    if step.verify is not None:
-        step.verify(value)
-    return value
+    """What a step gives for a machine, verified; what it gives unchanged has been."""
+    given = step.run(value, machine)
+    if step.verify is not None and given is not value:
+        step.verify(given)
+    return given
 
 
 def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -282,9 +294,9 @@ def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _scheduled(shaped: Shaped, machine: Machine) -> Any:
-    from ilang.core.passes.shaped_to_nest import shaped_to_nest
+    from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
-    return shaped_to_nest(shaped, machine)
+    return shaped_to_schedule(shaped, machine)
 
 
 FRONT = (
@@ -323,18 +335,18 @@ FRONT = (
 
 LOWERING = (
     Step(
-        "core/passes/shaped_to_nest.py",
+        "core/schedule/shaped_to_schedule.py",
         "shaped",
-        "core/ir/nest.py",
-        "a loop nest per assignment",
+        "core/ir/schedule.py",
+        "everything chosen: nests, fusion groups, online reductions",
         _scheduled,
-        _later("check.nest", "verify"),
-        "nests",
-        _later("listing", "nest_text"),
+        _later("check.schedule", "verify"),
+        "schedule",
+        _later("explain.schedule", "scheduled_text"),
     ),
     Step(
         "core/passes/nest_to_kernel.py",
-        "nest",
+        "schedule",
         "core/ir/kernel.py",
         "staged, folded, loops",
         _pass("passes.nest_to_kernel", "nest_to_kernel"),
@@ -387,6 +399,16 @@ CPU_PASSES = (
         loops_text,
     ),
     Step(
+        "core/passes/cpu/unroll.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "copies of unrolled loops",
+        _pass("passes.cpu.unroll", "kernel_to_unrolled"),
+        _later("check.kernel", "verify"),
+        "unrolled",
+        loops_text,
+    ),
+    Step(
         "core/passes/cpu/tiles.py",
         "kernel",
         "core/ir/kernel.py",
@@ -429,11 +451,25 @@ CPU_PASSES = (
 )
 """What a processor makes of loops: vectors, threads, copies."""
 
+HOST = Step(
+    "core/lower/host.py",
+    "kernel",
+    "core/ir/host.py",
+    "checks, workspace, launches",
+    _pass("lower.host", "kernel_to_host"),
+    _later("check.host", "verify"),
+    "host",
+    _later("explain.host", "host_text"),
+)
+"""From kernels to the program around them, which targets print with them."""
+
 PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES}
 """What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
 
-STEPS = (*FRONT, *LOWERING, *CPU_PASSES)
+STEPS = (*FRONT, *LOWERING, *CPU_PASSES, HOST)
+_EXPLAINED = ("schedule", CPU_PASSES[-1].stage)
+"""The stages that ``i explain`` tells of."""
 FINAL = "loops"
-"""The stage that is what the last step gives, whichever that is."""
-STAGES = (*(step.stage for step in STEPS[1:]), FINAL)
+"""The stage that is what the last pass of the machine gives, whichever that is."""
+STAGES = (*(step.stage for step in STEPS[1:-1]), FINAL, HOST.stage)
 """What a program can be printed as on its way down, the text itself aside."""

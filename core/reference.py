@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ops import OPS
 
@@ -109,7 +109,7 @@ def _assign(
         holds = _holds(read.guards, positions, extents)
         operands.append(np.where(holds, element, element.dtype.type(0)))
     counted = _holds(node.guards, positions, extents)
-    result = _scalar(node.scalar, operands, types)
+    result = _scalar(node.scalar, operands, types, lambda part: _index(part, positions, extents))
     full = np.broadcast_to(result, domain)
     if node.base is not None:
         at = [np.broadcast_to(_index(part, positions, extents), domain) for part in node.target]
@@ -168,18 +168,26 @@ def _read(value: Array, index: list[Any]) -> Array:
     return np.asarray(value[tuple(clipped)])
 
 
-def _scalar(scalar: Scalar, operands: list[Array], types: dict[str, np.dtype[Any]]) -> Any:
+def _scalar(
+    scalar: Scalar,
+    operands: list[Array],
+    types: dict[str, np.dtype[Any]],
+    at: Callable[[Affine], Any],
+) -> Any:
+    """A scalar over the domain; ``at`` gives the values of an index."""
     assert scalar.dtype is not None
     match scalar:
         case Operand():
             return operands[scalar.number]
         case Constant():
             return np.asarray(scalar.value, dtype=types[scalar.dtype])
+        case Position():
+            return np.asarray(at(scalar.index), dtype=types["i64"])
         case Convert():
-            return _converted(_scalar(scalar.argument, operands, types), scalar.dtype, types)
+            return _converted(_scalar(scalar.argument, operands, types, at), scalar.dtype, types)
         case Apply():
             return MEANING[scalar.primitive](
-                *(_scalar(a, operands, types) for a in scalar.arguments)
+                *(_scalar(a, operands, types, at) for a in scalar.arguments)
             )
         case _:
             raise AssertionError(f"not a scalar of a shaped graph: {scalar}")

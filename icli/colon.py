@@ -193,7 +193,7 @@ COMMANDS: dict[str, Colon] = {
     "c": Colon(PROGRAM, f"the C {OF}", _stage("c")),
     "shapes": Colon(PROGRAM, f"the tensors and extents {OF}", _stage("shapes")),
     "graph": Colon(PROGRAM, f"the assignments {OF}", _stage("graph")),
-    "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage("schedule")),
+    "schedule": Colon(PROGRAM, f"the schedule {OF}", _stage("nests")),
     "time": Colon("PROGRAM ARRAYS", "how long it runs", _time),
     "shape": Colon("[32x64,64x16|off]", "the shapes to explain programs with", _shape),
     "names": Colon("", "every array and definition", _names),

@@ -22,10 +22,9 @@ from ilang.codegen.runtime.memory import NO_SPACE, new_space
 from ilang.codegen.runtime.plan import Names, Plan
 from ilang.codegen.runtime.toolchain import Variant
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.dtype import FLOATS
-from ilang.core.ir.scalar import Apply, walk
-from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.ops import COSTS, SLOW, TILED
+from ilang.core.cost import of_assignments
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
@@ -33,8 +32,6 @@ if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first cal
 
     Array = npt.NDArray[Any]
 
-SLOWLY = float(max(COSTS[primitive] for primitive in SLOW))
-"""What an iteration counts that computes an exponential or the like."""
 
 MOST_SPACES = 4
 LARGEST_KEPT = 64 * 1024 * 1024
@@ -123,31 +120,8 @@ def interface_of(shaped: Shaped) -> Interface:
         shaped.name,
         len(shaped.inputs) + len(shaped.outputs),
         tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
-        _weights(shaped),
+        tuple((work.time, work.sizes) for work in of_assignments(shaped, CPU).values()),
     )
-
-
-def _weights(shaped: Shaped) -> tuple[tuple[float, tuple[int, ...]], ...]:
-    """What an iteration of each expression counts, and the sizes of its axes.
-
-    The products of a contraction count with its sum.
-    """
-    nodes = {v: node for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
-    found: dict[int, float] = {}
-    for value, node in nodes.items():
-        parts = list(walk(node.scalar))
-        slow = any(isinstance(p, Apply) and p.primitive in SLOW for p in parts)
-        found[value] = SLOWLY if slow else 1.0
-        below = node.reads[0].value if len(node.reads) == 1 else value
-        made = nodes.get(below, node)
-        if made is not node and (made.acc is not None or found[below] != 1.0):
-            continue
-        walked = [{axis for part in r.index for _, axis in part.terms} for r in made.reads]
-        again = all(len(axes) < len(made.axes) for axes in walked)
-        if again and node.acc == "+" and node.scalar.dtype in FLOATS:
-            found[below] = 0.0
-            found[value] = 1 / TILED
-    return tuple((found[value], node.sizes) for value, node in nodes.items())
 
 
 def open_library(

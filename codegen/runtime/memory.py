@@ -11,11 +11,13 @@ import _cffi_backend as backend
 import numpy as np
 
 from ilang.core.diagnostic import DataError
+from ilang.core.machine import CPU
 
 LARGEST_SPACE = 2**62
 """A program asks for more where its extents do not fit."""
 
-ALIGNMENT = 64
+ALIGNMENT = CPU.memory.line_bytes
+"""Where workspaces start, so that what the layout aligns in them is aligned."""
 
 CHARS: Final = backend.new_array_type(
     backend.new_pointer_type(backend.new_primitive_type("char")), None

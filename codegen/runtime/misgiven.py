@@ -12,6 +12,7 @@ from ilang.core.ir.syntax import (
     Fixed,
     Identity,
     Name,
+    Operand,
     Pattern,
     Tree,
     postorder,
@@ -71,8 +72,10 @@ def _holds(tree: Tree, definitions: Mapping[str, Definition]) -> bool:
     return True
 
 
-def _number(pattern: Pattern) -> str | None:
-    """The one position that a pattern is."""
+def _number(pattern: Operand) -> str | None:
+    """The one position of a dimension that an operand reads."""
+    if not isinstance(pattern, Pattern):
+        return None
     index = pattern.indices[0] if len(pattern.indices) == 1 else None
     return str(index.position) if isinstance(index, Fixed) else None
 

@@ -13,6 +13,7 @@ from ilang.codegen.runtime.arguments import PLAIN, Output, check_threads, checke
 from ilang.codegen.runtime.concurrency import hears_signals, interruptible, is_forked
 from ilang.codegen.runtime.memory import LARGEST_SPACE, NO_SPACE, argument, bytes_of, too_large
 from ilang.core.diagnostic import DataError, Error, InternalError
+from ilang.core.machine import CPU
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -33,7 +34,7 @@ BRIEF = 0.1
 
 Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
-MOST_THREADS = min(64, os.cpu_count() or 1)
+MOST_THREADS = min(CPU.threads.most, os.cpu_count() or 1)
 WRITABLE = PLAIN | 0x400
 """Flags of an array that C can write as it is."""
 

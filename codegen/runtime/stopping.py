@@ -21,8 +21,8 @@ import _cffi_backend as backend
 
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.toolchain import Variant
-from ilang.codegen.targets.c_entry import MOST_THREADS
 from ilang.core.diagnostic import ToolError
+from ilang.core.machine import CPU
 
 STOPPED = 5
 """The status of a call that was stopped."""
@@ -54,7 +54,7 @@ typedef struct {{
 }} landing;
 
 /* a call: the functions that its parallel loops use come first; the last landing is that of the calling thread */
-enum {{ WHOLE = {MOST_THREADS} }};
+enum {{ WHOLE = {CPU.threads.most} }};
 typedef struct call call;
 struct call {{
     void *(*place)(call *, int);

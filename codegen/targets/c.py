@@ -20,12 +20,11 @@ from ilang.codegen.targets.c_entry import (
     Entry,
     entry_helpers,
 )
-from ilang.codegen.targets.c_fetch import FETCHED, Fetching
+from ilang.codegen.targets.c_fetch import Fetching
 from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
-from ilang.codegen.targets.c_registers import REGISTERS
+from ilang.codegen.targets.c_registers import registers
 from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
-from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
@@ -53,6 +52,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Convert, walk
 from ilang.core.passes.intervals import cut, is_guarded
+from ilang.core.pipeline import host_of
 
 INCLUDES = (
     "#include <math.h>",
@@ -96,7 +96,7 @@ def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Ite
     )
     if vectors:
         yield "#ifdef __GNUC__"
-        yield from REGISTERS
+        yield from registers(programs[0].machine)
         for dtype, lanes, primitive in vectors:
             yield from extremum(dtype, lanes, primitive) if primitive else helpers_of(dtype, lanes)
         yield from c_transpose.SHUFFLED if moved else ()
@@ -113,7 +113,6 @@ class _Emission:
     def __init__(self, program: Program, stoppable: bool) -> None:
         self.program = program
         self.name = identifier(program.name)
-        self.uses = [use_of(program, kernel.body) for kernel in program.kernels]
         steps = steps_of(program)
         self.functions = [
             Functions(
@@ -123,7 +122,6 @@ class _Emission:
             for kernel in program.kernels
         ]
         self.fetching = Fetching(program)
-        self.copies = 1
         self.tiles = [
             TileText(program, kernel, s, functions.spelling)
             for kernel, functions in zip(program.kernels, self.functions, strict=True)
@@ -191,8 +189,8 @@ class _Emission:
             yield ""
         for kernel, functions in zip(self.program.kernels, self.functions, strict=True):
             yield from self._kernel(kernel, functions)
-        calls = [functions.entry(INDENT) for functions in self.functions]
-        yield from Entry(self.program, self.uses, calls, signature(self.program)).lines()
+        host = host_of(self.program)
+        yield from Entry(host, signature(self.program)).lines()
 
     def _kernel(self, kernel: Kernel, functions: Functions) -> Iterator[str]:
         for function in functions.ordered:
@@ -391,15 +389,11 @@ class _Emission:
             inside += INDENT
             head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
             yield from c_quotient.lines(loop, division, head, spelling, inside)
-        around = self.copies
-        if loop.role == "u":
-            unrolled = min(self.program.sizes[loop.size].fixed or 0, MOST_COPIES // around)
-            self.copies *= max(1, unrolled)
-            yield f"#pragma GCC unroll {unrolled}"
+        if loop.copies is not None:
+            yield f"#pragma GCC unroll {loop.copies}"
         elif division is not None:
             yield LEFT_SMALL
         yield from self._iterations(loop, ends, functions, inside)
-        self.copies = around
         while inside != indent:
             inside = inside[: -len(INDENT)]
             yield f"{inside}}}"
@@ -437,13 +431,15 @@ class _Emission:
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         outer, first, last = indent, start, whole
+        memory = self.program.machine.memory
         if loop.ahead:
-            head = f"{name}_chunk = {start}; {name}_chunk < {whole}; {name}_chunk += {FETCHED}"
+            count = memory.fetched_elements
+            head = f"{name}_chunk = {start}; {name}_chunk < {whole}; {name}_chunk += {count}"
             yield f"{indent}for (int64_t {head}) {{"
             outer, first, last = indent + INDENT, f"{name}_chunk", f"{name}_stop"
-            yield f"{outer}const int64_t {last} = min_i64({first} + {FETCHED}, {whole});"
+            yield f"{outer}const int64_t {last} = min_i64({first} + {count}, {whole});"
         for bytes_ in sorted({BYTES[load.dtype] for load in loop.ahead}):
-            head = f"{name} = {first}; {name} < {last}; {name} += {64 // bytes_}"
+            head = f"{name} = {first}; {name} < {last}; {name} += {memory.line_bytes // bytes_}"
             yield f"{outer}for (int64_t {head}) {{"
             for load in loop.ahead:
                 if BYTES[load.dtype] == bytes_:
@@ -474,10 +470,3 @@ def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
     for s in loop.body:
         assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"
         yield from c_scalar.lines(s, lane, indent)
-
-
-MOST_COPIES = 256
-"""Copies of a body that unrolled loops ask for, all around it together.
-
-GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
-"""

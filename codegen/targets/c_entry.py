@@ -1,16 +1,17 @@
-"""The entry of a C program: workspace layout, argument checks, and the calls of its kernels in order."""
+"""The host program in C: workspace layout, argument checks, and the calls of its kernels in order."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
-from ilang.codegen.targets.c_uses import Use
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Blocks, Part, Program, Window
-from ilang.core.ir.shaped import Derivation
+from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.kernel import Blocks, Part, Window
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.machine import CPU
 
 STATUS = {
@@ -25,6 +26,7 @@ STATUS = {
 MOST_THREADS, ENOUGH = CPU.threads.most, CPU.threads.enough_work
 MOST_BLOCKS, BLOCK_WORK = CPU.threads.most_blocks, CPU.threads.block_work
 WIDEST = 100
+"""Columns of a list of parameters that stays on one row."""
 
 
 def wrapped(head: str, words: Sequence[str], tail: str) -> str:
@@ -36,33 +38,16 @@ def wrapped(head: str, words: Sequence[str], tail: str) -> str:
     return head + "\n" + ",\n".join(indent + word for word in words) + tail
 
 
-def _follows(part: Part | Window | Blocks) -> set[int]:
-    """The sizes that a size follows from."""
-    match part:
-        case Part():
-            return {part.whole}
-        case Window():
-            return {n for _, n in part.reach}
-        case Blocks():
-            return set(part.loops)
-
-
 class Entry:
-    """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``."""
+    """Text of ``NAME_plan``, ``NAME_work`` and ``NAME``: a host program in C."""
 
-    def __init__(
-        self, program: Program, uses: Sequence[Use], calls: Sequence[str], signature: str
-    ) -> None:
-        """For a program, what each kernel touches, its call, and the declaration of the program's function."""
-        self.program = program
-        self.uses = uses
-        self.calls = calls
+    def __init__(self, host: Host, signature: str) -> None:
+        """For a host program, and the declaration of the program's function."""
+        self.host = host
+        self.program = host.program
         self.signature = signature
-        self.name = identifier(program.name)
-        self.spelling = Spelling(program, None)
-        used = {n for use in uses for n in use.shared}
-        self.temporaries = sorted(n for n in used if program.buffers[n].role == "temporary")
-        self.has_work = bool(self.temporaries) or any(use.private for use in uses)
+        self.name = identifier(host.program.name)
+        self.spelling = Spelling(host.program, None)
 
     def lines(self) -> Iterator[str]:
         """All three functions."""
@@ -77,50 +62,52 @@ class Entry:
         yield from self._function()
 
     def _plan(self) -> Iterator[str]:
-        buffers = self.program.buffers
-        arguments = [*self.program.inputs, *self.program.outputs]
+        table, layout = self.host.in_table(), self.host.layout
         yield "/* bytes of each argument, then where temporaries and scratch stand in the workspace */"
         yield "typedef struct {"
-        if arguments:
-            yield f"{INDENT}size_t bytes[{len(arguments)}];"
-        yield from (f"{INDENT}size_t at_{identifier(buffers[n].name)};" for n in self.temporaries)
+        if table:
+            yield f"{INDENT}size_t bytes[{len(table)}];"
+        yield from (f"{INDENT}size_t at_{self._array(n)};" for n in layout.temporaries)
         yield f"{INDENT}size_t scratch, scratch_bytes, total;"
         yield f"}} {self.name}_layout;"
         yield ""
         yield "/* fill in the layout; 0 if an extent does not fit */"
         yield f"static int {self.name}_plan(const {self.name}_sizes *sizes, {self.name}_layout *plan)"
         yield "{"
-        yield from self._unpack()
-        for position, number in enumerate(arguments):
-            yield f"{INDENT}if (!{self._measure(number, f'&plan->bytes[{position}]')}) return 0;"
-        if self.has_work:
+        yield from self._checks()
+        for position, argument in enumerate(table):
+            yield f"{INDENT}if (!{self._measure(argument.buffer, f'&plan->bytes[{position}]')}) return 0;"
+        if not layout.is_empty():
             yield f"{INDENT}size_t bytes = 0;"
-        for number in self.temporaries:
-            yield f"{INDENT}plan->at_{identifier(buffers[number].name)} = plan->total;"
+        for number in layout.temporaries:
+            yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
             yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&plan->total, bytes)) return 0;"
         yield from self._scratch()
-        if self.has_work:
-            yield f"{INDENT}return add(&plan->total, 1); /* one line more, to align the first */"
-        else:
+        if layout.is_empty():
             yield f"{INDENT}return 1;"
+        else:
+            yield f"{INDENT}return add(&plan->total, 1); /* one line more, to align the first */"
         yield "}"
         yield ""
 
     def _scratch(self) -> Iterator[str]:
         """Room for the private buffers of the kernel that needs most, once per thread."""
-        if not any(use.private for use in self.uses):
+        if not self.host.layout.scratch:
             return
         yield f"{INDENT}plan->scratch = plan->total;"
         yield f"{INDENT}size_t scratch;"
-        for use in self.uses:
-            if use.private:
-                yield f"{INDENT}scratch = 0;"
-                for number in use.private:
-                    yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&scratch, bytes)) return 0;"
-                yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
+        for private in self.host.layout.scratch:
+            yield f"{INDENT}scratch = 0;"
+            for number in private:
+                yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&scratch, bytes)) return 0;"
+            yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
         yield f"{INDENT}for (int t = 0; t < scratches(plan->scratch_bytes); ++t) {{"
         yield f"{INDENT}{INDENT}if (!add(&plan->total, plan->scratch_bytes)) return 0;"
         yield f"{INDENT}}}"
+
+    def _array(self, number: int) -> str:
+        """The name of a buffer."""
+        return identifier(self.program.buffers[number].name)
 
     def _measure(self, number: int, target: str) -> str:
         """A C call that computes the bytes of a buffer, false if they do not fit."""
@@ -129,129 +116,123 @@ class Entry:
         listed = f"(const int64_t[]){{{extents}}}" if extents else "NULL"
         return f"measure({target}, sizeof({C_TYPES[buffer.dtype]}), {len(buffer.dims)}, {listed})"
 
-    def _unpack(self) -> Iterator[str]:
+    def _checks(self) -> Iterator[str]:
         """Every extent, and what must hold of them."""
-        sizes = [(n, size) for n, size in enumerate(self.program.sizes) if size.is_argument()]
-        if not sizes:
+        checks = self.host.checks
+        if not any(isinstance(step, Take) for step in checks):
             yield f"{INDENT}(void)sizes;"
-        for number, size in sizes:
-            name = self.spelling.size(number)
-            yield f"{INDENT}const int64_t {name} = sizes->{identifier(size.name)};"
-            if self.program.derived:  # so that what follows cannot overflow
-                yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
-        known = {n for n in range(len(self.program.sizes)) if self._is_given(n)}
-        found = [derived.size for derived in self.program.derived]
-        if known & set(found) or len(set(found)) < len(found):
-            yield f"{INDENT}int64_t derived;"
-        for derived in self.program.derived:
-            name = self.spelling.size(derived.size)
-            if derived.size in known:
-                yield f"{INDENT}if (!{self._derive(derived, 'derived')} || derived != {name}) return 0;"
-            else:
+        declared = False
+        for step in checks:
+            if isinstance(step, Derive) and not declared:
+                declared = True
+                if any(isinstance(each, Derive) and each.known for each in checks):
+                    yield f"{INDENT}int64_t derived;"
+            yield from self._step(step)
+
+    def _step(self, step: Step) -> Iterator[str]:
+        """The lines of one step."""
+        size = self.spelling.size
+        match step:
+            case Take():
+                name = size(step.size)
+                field = identifier(self.program.sizes[step.size].name)
+                yield f"{INDENT}const int64_t {name} = sizes->{field};"
+                if step.limited:
+                    yield f"{INDENT}if ({name} < 0 || {name} > INT64_MAX / 8) return 0;"
+            case Derive() if step.known:
+                derived = self._derive(step, "derived")
+                yield f"{INDENT}if (!{derived} || derived != {size(step.rule.size)}) return 0;"
+            case Derive():
+                name = size(step.rule.size)
                 yield f"{INDENT}int64_t {name};"
-                yield f"{INDENT}if (!{self._derive(derived, name)}) return 0;"
-            known.add(derived.size)
-        for bound in self.program.bounds:
-            yield f"{INDENT}if ({self.spelling.size(bound.size)} <= {bound.position}) return 0;"
-        measured = {
-            size
-            for number in (*self.temporaries, *(n for use in self.uses for n in use.private))
-            for size in self.program.buffers[number].dims
-        }
-        for part in reversed(self.program.parts):
-            if part.size in measured:
-                measured |= _follows(part)
-        yield from self._parts(measured)
+                yield f"{INDENT}if (!{self._derive(step, name)}) return 0;"
+            case Follow():
+                value = self._formula(step.rule)
+                yield f"{INDENT}const int64_t {size(step.rule.size)} = {value};"
+            case Require():
+                yield f"{INDENT}if ({size(step.bound.size)} <= {step.bound.position}) return 0;"
+            case Hold():
+                yield from self._hold(step.reach)
+            case Count():
+                yield f"{INDENT}const int64_t {size(step.part.size)} = {self._count(step.part)};"
+            case _:
+                assert_never(step)
 
-    def _parts(self, needed: set[int]) -> Iterator[str]:
-        """How many parts split dimensions have, of the sizes that are needed."""
-        for part in self.program.parts:
-            if part.size in needed and isinstance(part, Window):
-                name = self.spelling.size(part.size)
-                reach = " + ".join(f"{c} * ({self.spelling.size(n)} - 1)" for c, n in part.reach)
-                empty = " || ".join(f"{self.spelling.size(n)} < 1" for _, n in part.reach)
-                yield f"{INDENT}const int64_t {name} = {empty} ? 0 : {reach} + 1;"
-            elif part.size in needed and isinstance(part, Part):
-                name, whole = self.spelling.size(part.size), self.spelling.size(part.whole)
-                value = f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
-                yield f"{INDENT}const int64_t {name} = {value};"
-            elif part.size in needed and isinstance(part, Blocks):
-                work = " * ".join(f"(double){self.spelling.size(n)}" for n in part.loops)
-                yield f"{INDENT}const int64_t {self.spelling.size(part.size)} = blocks({work});"
+    def _hold(self, reach: Reach) -> Iterator[str]:
+        """That positions are what their type holds, on both sides of 0."""
+        for sign, relation in ((1, ">"), (-1, "<")):
+            words = [
+                f"{c} * ((double){self.spelling.size(size)} - 1)"
+                for c, size in reach.terms
+                if 0 < c * sign
+            ]
+            if words or reach.limit < sign * reach.offset:
+                total = " + ".join([*words, str(reach.offset)])
+                yield f"{INDENT}if ({total} {relation} {sign * reach.limit}.0) return 0;"
 
-    def _derive(self, derived: Derivation, name: str) -> str:
+    def _count(self, part: Part | Window | Blocks) -> str:
+        """How many parts, elements or blocks there are."""
+        size = self.spelling.size
+        match part:
+            case Window():
+                reach = " + ".join(f"{c} * ({size(n)} - 1)" for c, n in part.reach)
+                empty = " || ".join(f"{size(n)} < 1" for _, n in part.reach)
+                return f"{empty} ? 0 : {reach} + 1"
+            case Part():
+                whole = size(part.whole)
+                return f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
+            case Blocks():
+                return f"blocks({' * '.join(f'(double){size(n)}' for n in part.loops)})"
+
+    def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
-        words = [f"{c}, {self.spelling.size(size)}" for c, size in derived.terms]
+        rule = step.rule
+        words = [f"{c}, {self.spelling.size(size)}" for c, size in rule.terms]
         terms = f"(const int64_t[]){{{', '.join(words)}}}"
-        rules = f"{derived.offset}, {derived.divisor}, {int(derived.exact)}, {self._least(derived)}"
+        least = " || ".join(f"1 < {self.spelling.size(size)}" for size in step.spread)
+        rules = f"{rule.offset}, {rule.divisor}, {int(rule.exact)}, {least or step.least}"
         return f"derive(&{name}, {len(words)}, {terms}, {rules})"
 
-    def _least(self, derived: Derivation) -> str:
-        """The least extent; of the positions of windows 1, where a window spreads over several elements."""
-        if derived.pad is None:
-            return str(derived.least)
-        members = [size for _, size in derived.terms[1:]]
-        if any(1 < (self.program.sizes[size].fixed or 0) for size in members):
-            return "1"
-        opened = [size for size in members if self.program.sizes[size].fixed is None]
-        spreads = " || ".join(f"1 < {self.spelling.size(size)}" for size in opened)
-        return spreads or str(derived.least)
-
-    def _formula(self, derived: Derivation) -> str:
+    def _formula(self, rule: Derivation) -> str:
         """A derived extent as an expression, where it is known to be one."""
-        total = Affine((), derived.offset, False, derived.terms)
+        total = Affine((), rule.offset, False, rule.terms)
         text = affine(total, str, self.spelling.size)
-        return text if derived.divisor == 1 else f"({text}) / {derived.divisor}"
-
-    def _is_given(self, number: int) -> bool:
-        """Whether an extent is a number or an argument, and not only derived."""
-        size = self.program.sizes[number]
-        return size.fixed is not None or size.is_argument()
-
-    def _extents(self) -> Iterator[str]:
-        """The extents that kernels take; the layout has checked them."""
-        needed = {n for use in self.uses for n in use.sizes}
-        for part in reversed(self.program.parts):
-            if part.size in needed:
-                needed |= _follows(part)
-        for derived in reversed(self.program.derived):
-            if derived.size in needed and not self._is_given(derived.size):
-                needed |= {size for _, size in derived.terms}
-        for number, size in enumerate(self.program.sizes):
-            if number in needed and size.is_argument():
-                yield f"{INDENT}const int64_t {self.spelling.size(number)} = sizes->{identifier(size.name)};"
-        defined: set[int] = set()
-        for derived in self.program.derived:
-            if derived.size in needed - defined and not self._is_given(derived.size):
-                yield f"{INDENT}const int64_t {self.spelling.size(derived.size)} = {self._formula(derived)};"
-                defined.add(derived.size)
-        yield from self._parts(needed)
+        return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
 
     def _function(self) -> Iterator[str]:
-        program = self.program
-        arguments = [*program.inputs, *program.outputs]
-        pointers = ", ".join(identifier(program.buffers[n].name) for n in arguments)
+        host, table = self.host, self.host.in_table()
         yield self.signature
         yield "{"
         yield f"{INDENT}{self.name}_layout plan = {{0}};"
         yield f"{INDENT}if (sizes == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
-        if arguments:
-            yield f"{INDENT}const void *arrays[{len(arguments)}] = {{{pointers}}};"
-            call = f"check(arrays, plan.bytes, {len(arguments)}, {len(program.inputs)}, work, plan.total)"
+        if table:
+            pointers = ", ".join(self._array(argument.buffer) for argument in table)
+            yield f"{INDENT}const void *arrays[{len(table)}] = {{{pointers}}};"
+            read = sum(argument.role == "input" for argument in table)
+            call = f"check(arrays, plan.bytes, {len(table)}, {read}, work, plan.total)"
             yield f"{INDENT}const int status = {call};"
             yield f"{INDENT}if (status != 0) return status;"
-        yield from self._extents()
-        if self.has_work:
+        for step in host.sizes:
+            yield from self._step(step)
+        if not host.layout.is_empty():
             yield f"{INDENT}char *const base = aligned(work);"
-        for number in self.temporaries:
-            buffer = program.buffers[number]
-            c_type, name = C_TYPES[buffer.dtype], identifier(buffer.name)
+        for number in host.layout.temporaries:
+            c_type, name = C_TYPES[self.program.buffers[number].dtype], self._array(number)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
-        yield from self.calls
+        yield from (self._launch(launch) for launch in host.launches)
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
+
+    def _launch(self, launch: Launch) -> str:
+        """The call of a kernel."""
+        words = [self.spelling.size(n) for n in launch.sizes]
+        words += [self._array(n) for n in launch.buffers]
+        words += ["base + plan.scratch"] if launch.scratch else []
+        words += ["plan.scratch_bytes"] if launch.divided else []
+        kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
+        return wrapped(f"{INDENT}{kernel}(", words, ");")
 
 
 ENTRY_HELPERS = tuple(

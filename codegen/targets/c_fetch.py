@@ -1,7 +1,7 @@
 """Loops that store along memory fetch what they store next: a line that is far away is there when it is written.
 
     for each chunk of a loop
-        fetch the lines of out that are AHEAD bytes further on, and those of what is read beside it
+        fetch the lines of out that are a page further on, and those of what is read beside it
         for the iterations of the chunk: out[j] = ...
 
 The processor fetches by itself as far as a page goes; a row of a matrix is often a page. ``For.ahead`` is the same for
@@ -18,13 +18,6 @@ from ilang.core.ir.kernel import Define, For, Program, Store, statements_within
 from ilang.core.ir.scalar import Apply, Load, walk
 from ilang.core.ops import SLOW
 
-AHEAD = 4096
-"""Bytes between what is stored and what is fetched: a page."""
-CHUNK = 512
-"""Bytes that are fetched at a time: a compiler makes vectors of loops that do nothing else, and few wait at once."""
-LINE = 64
-"""Bytes that come together."""
-
 FETCH = (
     "/* move a cache line nearer, to be written or read; any address will do */",
     "#ifdef __GNUC__",
@@ -34,8 +27,6 @@ FETCH = (
     "#endif",
     "",
 )
-FETCHED = 256
-"""Elements that a loop in lanes fetches at a time: a compiler makes vectors of loops that do nothing else."""
 
 
 class Fetching:
@@ -44,6 +35,7 @@ class Fetching:
     def __init__(self, program: Program) -> None:
         """Find out what loops in lanes fetch."""
         self.program = program
+        self.memory = program.machine.memory
         self.known = {
             load.buffer
             for kernel in program.kernels
@@ -67,7 +59,7 @@ class Fetching:
         steps = [sum(c for c, v in part.terms if v == loop.variable) for part in store.index]
         if buffer.role != "output" or any(steps[:-1]) or steps[-1] != 1:
             return ()
-        if fixed is not None and fixed * BYTES[buffer.dtype] < AHEAD:
+        if fixed is not None and fixed * BYTES[buffer.dtype] < self.memory.page_bytes:
             return ()
         found = {store.buffer: Load(store.buffer, store.index, buffer.dtype)}
         for s in loop.body:
@@ -95,7 +87,7 @@ class Fetching:
         rows = self.rows(loop)
         if not rows:
             return (), ("", "")
-        name, count = spelling.variable(loop.variable), CHUNK // BYTES[rows[0].dtype]
+        name, count = spelling.variable(loop.variable), self._chunk(rows[0])
         start, stop = f"{name}_chunk", f"{name}_stop"
         lines = (
             f"for (int64_t {start} = {ends[0]}; {start} < {ends[1]}; {start} += {count}) {{",
@@ -104,12 +96,16 @@ class Fetching:
         )
         return lines, (f"int64_t {name} = {start}", stop)
 
+    def _chunk(self, row: Load) -> int:
+        """How many elements of a row are fetched at a time."""
+        return self.memory.fetched_bytes // BYTES[row.dtype]
+
     def _fetches(self, rows: tuple[Load, ...], name: str, spelling: Spelling) -> Iterator[str]:
         """A loop over lines for each row."""
         for load in rows:
             size = BYTES[load.dtype]
-            further = (*load.index[:-1], load.index[-1].plus((), AHEAD // size))
-            head = f"{name} = {name}_chunk; {name} < {name}_stop; {name} += {LINE // size}"
+            further = (*load.index[:-1], load.index[-1].plus((), self.memory.page_bytes // size))
+            head = f"{name} = {name}_chunk; {name} < {name}_stop; {name} += {self.memory.line_bytes // size}"
             write = int(self.program.buffers[load.buffer].role != "input")
             element = spelling.element(load.buffer, further)
             yield f"for (int64_t {head}) FETCH(&{element}, {write});"

@@ -8,6 +8,7 @@ from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, comment
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
+from ilang.core.lower.host import arguments_of
 
 
 def emit_header(programs: Sequence[Program], stem: str) -> str:
@@ -43,11 +44,10 @@ def declarations(program: Program) -> Iterator[str]:
     yield f"size_t {name}_work(const {name}_sizes *sizes);"
     yield ""
     yield "/*"
-    for word, buffers in (("input ", program.inputs), ("output", program.outputs)):
-        for number in buffers:
-            buffer = program.buffers[number]
-            extents = ", ".join(_extent(program, size) for size in buffer.dims)
-            yield comment(f" * {word}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
+    for argument in arguments_of(program):
+        buffer = program.buffers[argument.buffer]
+        extents = ", ".join(_extent(program, size) for size in buffer.dims)
+        yield comment(f" * {argument.role:6}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
     yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
     yield " */"
     yield f"{signature(program)};"
@@ -62,9 +62,8 @@ def signature(program: Program) -> str:
     """The declaration of the program's function, without the semicolon."""
     name = identifier(program.name)
     words = [f"const {name}_sizes *sizes"]
-    outputs = frozenset(program.outputs)
-    for number in (*program.inputs, *program.outputs):
-        buffer = program.buffers[number]
-        const = "" if number in outputs else "const "
+    for argument in arguments_of(program):
+        buffer = program.buffers[argument.buffer]
+        const = "const " if argument.role == "input" else ""
         words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
     return wrapped(f"int {name}(", [*words, "void *work"], ")")

@@ -11,20 +11,17 @@ those of the loops around it; the first thread of a loop goes on in the part of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
 from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.c_tile import late_name
-from ilang.codegen.targets.c_uses import use_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
+from ilang.core.cost import Work, of_loop
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
-    Change,
     Define,
     For,
-    If,
     Kernel,
     Part,
     Program,
@@ -34,11 +31,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Load, walk
-from ilang.core.ops import COSTS, TILED
-
-USUAL = 1000.0
-"""An extent, where a choice between nests rests on which has more work."""
+from ilang.core.lower.uses import touched, use_of
 
 Parameter = tuple[str, str]
 """A declaration, and the argument."""
@@ -107,7 +100,7 @@ class Functions:
     ) -> None:
         """Find the functions inside a function, inner ones first, and where private buffers are used."""
         for s in body:
-            for buffer in _touched(s):
+            for buffer in touched(s):
                 described = self.program.buffers[buffer]
                 if described.private and described.role != "tile":
                     known = self.homes.get(buffer, path)
@@ -191,13 +184,6 @@ class Functions:
         if function.calls and not function.loops:
             yield f"{INDENT}const int team = threads({'scratch_bytes' if shared else '0'});"
 
-    def entry(self, indent: str) -> str:
-        """The call of the kernel by the program's own function."""
-        given = {"scratch": "base + plan.scratch", "scratch_bytes": "plan.scratch_bytes"}
-        words = [argument for _, argument in self.parameters(self.top)]
-        words += [given[argument] for _, argument in self.extra(self.top)]
-        return wrapped(f"{indent}{self.top.name}(", words, ");")
-
     def call(self, loop: For, indent: str) -> Iterator[str]:
         """A parallel loop where it stands: by one thread, or by several."""
         function, inside = self.of_loop[id(loop)], indent + INDENT
@@ -268,16 +254,12 @@ class Functions:
     def _work(self, function: Function) -> tuple[float, str]:
         """The work of all iterations of a loop, in its largest nest: how to compare it, and how to compute it."""
         sizes = self.program.sizes
-        best: tuple[float, float, list[int]] = (0.0, 0.0, [])
-        for nest, weight in _nests(function.loops[0]):
-            known = weight * prod(extent for n in nest if (extent := sizes[n].fixed) is not None)
-            unknown = [n for n in nest if sizes[n].fixed is None]
-            usual = known * prod(max(1.0, USUAL / self.steps.get(n, 1)) for n in unknown)
-            best = max(best, (usual, known, unknown), key=lambda each: each[0])
-        usual, known, unknown = best
+        works = of_loop(self.program, function.loops[0])
+        best = max(works, key=lambda work: work.usual(sizes, self.steps), default=Work((), 0, 0.0))
+        known, unknown = best.split(sizes)
         words = [f"(double){self.spelling.size(n)}" for n in unknown]
         words += [f"{known:.15g}"] if known != 1 or not words else []
-        return usual, " * ".join(words)
+        return best.usual(sizes, self.steps), " * ".join(words)
 
 
 def filled(head: str, words: Sequence[str], tail: str) -> str:
@@ -311,37 +293,6 @@ def _together(program: Program, loop: For) -> list[For]:
     return found
 
 
-def _nests(loop: For) -> Iterator[tuple[list[int], float]]:
-    """The nests of a loop: what each counts up to, loop by loop, and the work of an iteration of the innermost one."""
-    stack: list[tuple[Statement, list[tuple[int, int]], float]] = [(loop, [], 1.0)]
-    while stack:
-        s, around, scale = stack.pop()
-        if isinstance(s, For):
-            outer = set() if s.rest is None else {v for _, v in s.rest.start.terms}
-            around = [(v, n) for v, n in around if s.stretch is None or v != s.stretch.block]
-            whole = s.rest is not None and s.rest.step == 1 and outer & {v for v, _ in around}
-            size = s.rest.size if whole and s.rest is not None else s.size
-            around = [(v, n) for v, n in around if not whole or v not in outer]
-            around.append((s.variable, size))
-            if not any(isinstance(inner, (For, If, Tile, Transpose)) for inner in s.body):
-                yield [n for _, n in around], scale * _weight(s.body)
-        elif isinstance(s, Tile):
-            around = [*around, *((loop.variable, loop.size) for loop in s.blocks)]
-            stack += [(inner, around, scale / TILED) for inner in s.edge]
-            continue
-        stack += [(inner, around, scale) for block in blocks_of(s) for inner in block]
-
-
-def _weight(body: Sequence[Statement]) -> float:
-    """The work of the statements of a block, but for loops."""
-    total = 1.0
-    for s in body:
-        if isinstance(s, (Define, Change, Store)):
-            applied = (part for part in walk(s.value) if isinstance(part, Apply))
-            total += sum(COSTS.get(part.primitive, 0) for part in applied)
-    return total
-
-
 def _filled_inside(body: Sequence[Statement]) -> Iterator[int]:
     """The copies that tiles may fill whose loops are further out."""
     inside = [s for s in statements_within(body) if isinstance(s, For) and s.late]
@@ -351,11 +302,3 @@ def _filled_inside(body: Sequence[Statement]) -> Iterator[int]:
     for s in statements_within(body):
         if isinstance(s, Tile) and s.fill is not None and s.fill.buffer not in own:
             yield s.fill.buffer
-
-
-def _touched(s: Statement) -> Iterator[int]:
-    """The buffers that a statement itself reads or writes."""
-    if isinstance(s, (Define, Change, Store)):
-        yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
-    if isinstance(s, Store):
-        yield s.buffer

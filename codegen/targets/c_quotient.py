@@ -17,15 +17,18 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, LEFT_SMALL, Spelling
 from ilang.core.ir.kernel import Define, For, Program, Statement, Store
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
 
-SHORT = 64
-"""Iterations below which dividing is as fast."""
 HELPERS = ("quotient_f32", "bits_of_f32", "divides_f32")
+
+
+def _is_short(program: Program, fixed: int | None) -> bool:
+    """Whether a loop is known to end before a product costs less than a division."""
+    return fixed is not None and fixed < program.machine.divided_iterations
 
 
 def divided(program: Program, loop: For) -> Apply | None:
     """The one division of a loop by what the loop does not change, where the loop may run twice; else None."""
     fixed = program.sizes[loop.size].fixed
-    if loop.parallel or loop.role or loop.lanes > 1 or (fixed is not None and fixed < SHORT):
+    if loop.parallel or loop.role or loop.lanes > 1 or _is_short(program, fixed):
         return None
     stored = {s.buffer for s in loop.body if isinstance(s, Store)}
     own = {s.variable for s in loop.body if isinstance(s, Define)}

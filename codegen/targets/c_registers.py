@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-REGISTERS = (
-    "/* bytes of a vector, and of the elements of a tile that registers hold beside their operands */",
-    "#if defined(__AVX512F__)",
-    "#define VECTOR 64",
-    "#define HELD 1536",
-    "#elif defined(__AVX__)",
-    "#define VECTOR 32",
-    "#define HELD 384",
-    "#elif defined(__aarch64__)",
-    "#define VECTOR 16",
-    "#define HELD 384",
-    "#else",
-    "#define VECTOR 16",
-    "#define HELD 192",
-    "#endif",
-    "",
-)
+from collections.abc import Iterator
+
+from ilang.core.machine import Machine
+
+
+def registers(machine: Machine) -> Iterator[str]:
+    """The macros VECTOR and HELD, by the instruction set that the compiler writes for."""
+    yield "/* bytes of a vector, and of the elements of a tile that registers hold beside their operands */"
+    for number, variant in enumerate(machine.variants):
+        test = f"{'el' if number else ''}if defined({variant.macro})" if variant.macro else "else"
+        yield f"#{test}"
+        yield f"#define VECTOR {variant.vector_bytes}"
+        yield f"#define HELD {variant.held_bytes}"
+    yield "#endif"
+    yield ""

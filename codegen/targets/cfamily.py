@@ -10,7 +10,7 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Change, Define, For, Kernel, Program, Rest, statements_within
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
 from ilang.core.record import record
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -226,11 +226,15 @@ class Spelling:
                 )
             case Load():
                 text = self.element(scalar.buffer, scalar.index)
-                given = self.program.buffers[scalar.buffer].role == "input"
+                given = self.program.buffers[scalar.buffer].role in ("input", "inout")
                 return f"{text} != 0" if scalar.dtype == "bool" and given else text
             case Constant():
                 assert scalar.dtype is not None
                 return literal(scalar.value, scalar.dtype)
+            case Position():
+                fixed = not scalar.index.terms and not scalar.index.sizes
+                text = affine(scalar.index, self.variable, self.size)
+                return f"(int64_t){text}" if fixed else text
             case Convert():
                 return self._convert(scalar)
             case Select():
@@ -270,6 +274,7 @@ class Spelling:
         whole = isinstance(scalar, (Local, Constant)) or (
             isinstance(scalar, Load) and " != 0" not in text
         )
+        whole = whole or (isinstance(scalar, Position) and text.isidentifier())
         whole = whole or (isinstance(scalar, Convert) and text.startswith("("))
         called = (
             isinstance(scalar, Apply) and scalar.primitive in CALLS and not _is_operator(scalar)

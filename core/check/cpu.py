@@ -95,19 +95,20 @@ def tiles(program: Program, kernel: Kernel, demand: Demand) -> None:
 
 def _block(block: Sequence[Statement], demand: Demand) -> None:
     """What statements of a block say of those after them."""
-    filled: set[int] = set()
-    for n, s in reversed(list(enumerate(block))):
+    late: set[int] = set()
+    for n, s in enumerate(block):
+        if late:
+            tiles_inside = (x for x in statements_within((s,)) if isinstance(x, Tile))
+            late -= {x.fill.buffer for x in tiles_inside if x.fill is not None}
         if isinstance(s, For) and s.late is not None:
-            copy = s.late.copy
+            late.add(s.late.copy)
             stored = {x.buffer for x in statements_within((s,)) if isinstance(x, Store)}
-            demand(stored == {copy}, "a late loop does nothing but fill its copy")
-            demand(copy in filled, "a tile further down fills what a late loop leaves out")
-        tiles = (x for x in statements_within((s,)) if isinstance(x, Tile))
-        filled |= {tile.fill.buffer for tile in tiles if tile.fill is not None}
+            demand(stored == {s.late.copy}, "a late loop does nothing but fill its copy")
         if isinstance(s, Tile) and s.into is not None:
             demand(s.registers is not None, "a tile that is stored at once is in registers")
             copies = _copies(block[n + 1 : n + 2], s.into)
             demand(copies, "the statement after a tile stores it where the tile goes at once")
+    demand(not late, "a tile further down fills what a late loop leaves out")
 
 
 def _copies(after: Sequence[Statement], into: Into) -> bool:

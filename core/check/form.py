@@ -10,18 +10,21 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Pattern
-from ilang.core.ops import OPS
+from ilang.core.ir.syntax import Axis, Expression, Group, Operand
+from ilang.core.ops import ARGUMENTS, OPS
 
 
 def check_expression(e: Expression) -> None:
     """Refuse an expression that breaks a rule of its form."""
+    if e.op in ARGUMENTS:
+        _check_argument(e)
+        return
     op = OPS[e.op or "+"]
     if e.right is not None and op.binary is None:
         message = f"`{op.symbol}` takes one input, and two are written"
         example = f"{op.symbol}{_text(e.left)}~{_text(e.left)}"
         raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
-    inputs = e.left.axes() + (() if e.right is None else e.right.axes())
+    inputs = tuple(axis for operand in e.operands() for axis in operand.axes())
     _check_guards(e, {axis.letter for axis in inputs})
     _check_output(e, {axis.letter for axis in inputs})
     kept = set(e.output.letters())
@@ -30,6 +33,24 @@ def check_expression(e: Expression) -> None:
         raise _drops(e, e.right, dropped)
     if dropped and op.identity is None:
         raise _cannot_reduce(e, dropped)
+
+
+def _check_argument(e: Expression) -> None:
+    """An argmax or argmin reduces one axis of an input that is read whole; its result is a position along it."""
+    (pattern,) = e.inputs()
+    inputs = pattern.axes()
+    _check_output(e, {axis.letter for axis in inputs})
+    dropped = "".join(dict.fromkeys(a.letter for a in inputs if a.letter not in e.output.letters()))
+    if len(dropped) != 1:
+        message = f"`{e.op}` gives a position along one axis, and {_axes(dropped) if dropped else 'none is'}"
+        message += " missing from the output" if not dropped else ""
+        help_line = "leave one letter out of the output: `>@ij~i`"
+        raise MeaningError("E0209", message, e.span, help_line)
+    group = next((index for index in pattern.indices if isinstance(index, Group)), None)
+    if group is not None or pattern.guards:
+        span = pattern.guards[0].span if group is None else group.span
+        message = f"`{e.op}` reads whole axes: where nothing counts there is no position"
+        raise MeaningError("E0209", message, span, "take it of the result: `... >> >@ij~i`")
 
 
 def _check_output(e: Expression, known: set[str]) -> None:
@@ -58,7 +79,7 @@ def _check_output(e: Expression, known: set[str]) -> None:
 
 def _check_guards(e: Expression, known: set[str]) -> None:
     """The axes of a guard are axes of an input."""
-    patterns = [e.left] if e.right is None else [e.left, e.right]
+    patterns = e.inputs()
     guards = [guard for pattern in patterns for guard in pattern.guards]
     for pattern in patterns:
         if pattern.guards and not pattern.indices:
@@ -72,7 +93,7 @@ def _check_guards(e: Expression, known: set[str]) -> None:
             raise MeaningError("E0208", message, axis.span, help_line or "leave the guard out")
 
 
-def _drops(e: Expression, right: Pattern, dropped: tuple[Axis, ...]) -> MeaningError:
+def _drops(e: Expression, right: Operand, dropped: tuple[Axis, ...]) -> MeaningError:
     """A binary form that drops letters: the help shows the two expressions it stands for."""
     letters = _distinct(dropped)
     message = f"{_axes(letters)} missing from the output, and `{e.op}` between two inputs keeps "
@@ -104,5 +125,5 @@ def _axes(letters: str) -> str:
     return f"axes {', '.join(letters)} are" if len(letters) > 1 else f"axis {letters} is"
 
 
-def _text(pattern: Pattern) -> str:
+def _text(pattern: Operand) -> str:
     return pattern.span.text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, operands
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Operand, walk
+from ilang.core.ir.scalar import Operand, Position, walk
 
 
 def verify(graph: Graph) -> None:
@@ -41,6 +41,8 @@ def _assignment(node: Assignment, value: int) -> None:
     guards = [guard for r in node.reads for guard in r.guards]
     read |= {axis for guard in guards for _, axis in guard.index.terms}
     _demand(kept | read <= axes, "axes holds every axis", value)
+    walked = {a for p in walk(node.scalar) if isinstance(p, Position) for _, a in p.index.terms}
+    _demand(walked <= axes, "a position is one along axes", value)
     plain = all(guard.size is None and not guard.index.sizes for guard in guards)
     _demand(plain, "a guard is over axes alone", value)
     _demand(

@@ -20,7 +20,17 @@ from ilang.core.ir.kernel import (
     Store,
     Tile,
 )
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Operand, Scalar, Select
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Load,
+    Local,
+    Operand,
+    Position,
+    Scalar,
+    Select,
+)
 
 
 def verify(program: Program) -> None:
@@ -121,6 +131,9 @@ class _Verifier:
                 self._scalar(scalar.then)
                 self.held = held
                 self._scalar(scalar.otherwise)
+            case Position():
+                opened = all(v in self.sizes for _, v in scalar.index.terms)
+                self.demand(opened, "a position is one in open loops")
             case Constant():
                 pass
             case Operand():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import DTYPES
 from ilang.core.ir.affine import Within
-from ilang.core.ir.scalar import Apply, Operand, walk
+from ilang.core.ir.scalar import Apply, Operand, Position, walk
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ops import PRIMITIVES
 
@@ -83,6 +83,10 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
             )
     for part in walk(node.scalar):
         _demand(part.dtype in DTYPES, "every scalar is typed", value)
+        if isinstance(part, Position):
+            walked = {axis for _, axis in part.index.terms}
+            _demand(walked <= set(range(len(node.axes))), "a position is one along axes", value)
+            _demand(part.dtype == "i64", "a position is an i64", value)
         if isinstance(part, Operand):
             _demand(
                 part.dtype == shaped.tensors[node.reads[part.number].value].dtype,

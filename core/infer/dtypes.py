@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ops import PRIMITIVES
 from ilang.core.source import Span
 
@@ -34,6 +34,8 @@ def _typed(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
             return operands[scalar.number]
         case Constant():
             return scalar
+        case Position():
+            return Position(scalar.index, "i64")
         case Convert():
             assert scalar.dtype is not None
             return _converted(_typed(scalar.argument, operands, span), scalar.dtype, span)
@@ -98,10 +100,10 @@ def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scala
 
 
 def _common(arguments: tuple[Scalar, ...], span: Span) -> str:
-    """The type in which arguments meet; constants follow the others."""
+    """The type in which arguments meet; constants follow the others, and so do positions, which are i64 alone."""
     dtype: str | None = None
     for argument in arguments:
-        if argument.dtype is None:
+        if argument.dtype is None or isinstance(argument, Position):
             continue
         joined = argument.dtype if dtype is None else join(dtype, argument.dtype)
         if joined is None:
@@ -112,6 +114,8 @@ def _common(arguments: tuple[Scalar, ...], span: Span) -> str:
                 "convert one side with the components f32 f64 i32 i64, for example `(f32 | I) >> ...`",
             )
         dtype = joined
+    if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):
+        return "i64"
     if dtype is None:
         return "f32"
     # A bool takes the type of the number beside it; a constant beside a bool is an f32 number.

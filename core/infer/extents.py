@@ -8,7 +8,7 @@ and concatenations of einsum specifications relate is solved in ``equations.py``
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Variable
@@ -44,7 +44,7 @@ class Extents:
         Raises:
             ShapeError: E0504 (two numbers written for one extent), E0515 (an axis longer than itself), E0521 (a window
                 whose size is never given), E0570 (an index with two open axes), E0571 (an open axis that an index
-                walks backwards).
+                walks backwards), E0575 (an axis that only positions have, of no extent).
         """
         self.graph = graph
         self.ranks = ranks
@@ -171,10 +171,29 @@ class Extents:
             [floor for each in found for floor in each.floors],
             read + axes + dims,
         )
+        self._check_positions(pending.guessed)
         self.guessed = pending.guessed
         for group, extent in pending.guessed.items():
             self.fixed[group] = _Written(extent, "what is left open", self.graph.nodes[0].span)
         return pending.found
+
+    def _check_positions(self, guessed: Collection[int]) -> None:
+        """Refuse axes that only positions have, where nothing gives their extent.
+
+        Raises:
+            ShapeError: E0575.
+        """
+        for value, node in enumerate(self.graph.nodes):
+            if not isinstance(node, Assignment):
+                continue
+            read = {a for r in node.reads for index in r.index for _, a in index.terms}
+            for number, axis in enumerate(node.axes):
+                group = self.groups.find(self.axis_bases[value] + number)
+                if number not in read and group in guessed:
+                    name = axis.name
+                    message = f"nothing fixes the extent of axis {name}"
+                    help_line = f"write it where the position is: `@({name}:10)`"
+                    raise ShapeError("E0575", message, axis.span, help_line)
 
     def _derive(self, value: int, node: Assignment) -> list[Derivation]:
         """The extents that the affine indices of an assignment determine; members stand where sizes will."""
@@ -204,14 +223,23 @@ class Extents:
     def _bounds(self) -> list[Bound]:
         """What fixed indices and windows demand of the dimensions they read."""
         floors = [floor for each in self.specifications.values() for floor in each.floors]
-        return bounds_of(floors, self._number) + [
-            Bound(self.of(read.value, dim), index.offset, read.spans[dim])
-            for node in self.graph.nodes
-            if isinstance(node, Assignment)
-            for read in node.reads
-            for dim, index in enumerate(read.index)
-            if not index.terms
-        ]
+        return (
+            bounds_of(floors, self._number)
+            + [
+                Bound(self.of(read.value, dim), index.offset, read.spans[dim])
+                for node in self.graph.nodes
+                if isinstance(node, Assignment)
+                for read in node.reads
+                for dim, index in enumerate(read.index)
+                if not index.terms
+            ]
+            + [
+                Bound(self.of_axis(value, axis), 0, node.span)
+                for value, node in enumerate(self.graph.nodes)
+                if isinstance(node, Assignment)
+                for axis in node.some
+            ]
+        )
 
     def _sizes(self, named: dict[int, str]) -> tuple[Size, ...]:
         """One size per class, in the order in which inputs, then other values and their axes, have them."""

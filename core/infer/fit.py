@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
-from ilang.core.ir.shaped import Bound, Derivation, Place, Shaped, Size
+from ilang.core.ir.shaped import Bound, Derivation, Place, Reach, Shaped, Size
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
@@ -18,7 +18,7 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
         ShapeError: E0503 (rank), E0505 (a shared axis with two extents), E0506 (a written extent), E0507 (negative or
             too large), E0517 (a stride that leaves a remainder), E0518 (a part that nothing is left for), E0572 (a
             window that does not fit), E0573 (a derived extent that an array contradicts), E0574 (a fixed index outside
-            its dimension).
+            its dimension), E0576 (a position that its type does not hold).
     """
     tensors = [shaped.tensors[value] for value in shaped.inputs]
     names = [tensor.name for tensor in tensors]
@@ -34,7 +34,27 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
         found.append(extent)
     for bound in shaped.bounds:
         _check_bound(bound, found[bound.size])
+    for reach in shaped.reaches:
+        check_reach(reach, found)
     return tuple(found)
+
+
+def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int]) -> None:
+    """Refuse positions that their type does not hold exactly; the extents of the terms are known.
+
+    Raises:
+        ShapeError: E0576.
+    """
+    for sign in (1, -1):
+        steps = (c * max((extents[n] or 0) - 1, 0) for c, n in reach.terms if 0 < c * sign)
+        position = reach.offset + sum(steps)
+        if reach.limit < abs(position):
+            message = (
+                f"`{reach.span.text()}`: positions reach {position}, "
+                f"and {reach.dtype} holds all whole numbers to {reach.limit}"
+            )
+            help_line = "convert what the position meets to f64 or i64"
+            raise ShapeError("E0576", message, reach.span, help_line)
 
 
 def _check_bound(bound: Bound, extent: int | None) -> None:

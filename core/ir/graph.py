@@ -82,7 +82,11 @@ class Claim:
 
 @record
 class Assignment:
-    """An accumulating assignment to a new tensor; ``text`` is how the user wrote it."""
+    """An accumulating assignment to a new tensor; ``text`` is how the user wrote it.
+
+    ``operands`` numbers the reads as they are written; empty where that is their order. The axes in ``some`` must have
+    an element.
+    """
 
     axes: tuple[Axis, ...]
     target: tuple[Affine, ...]
@@ -92,6 +96,12 @@ class Assignment:
     schedule: Schedule | None
     text: str
     span: Span
+    operands: tuple[int, ...] = ()
+    some: tuple[int, ...] = ()
+
+    def operand(self, read: int) -> int:
+        """The written operand that a read delivers: positions are operands, but no reads."""
+        return self.operands[read] if self.operands else read
 
 
 @record

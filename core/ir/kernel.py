@@ -22,7 +22,7 @@ from typing import assert_never
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Into, Late, Registers, Runs, Transpose
 from ilang.core.ir.scalar import Load, Scalar
-from ilang.core.ir.shaped import Bound, Derivation, Size
+from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 
@@ -31,8 +31,8 @@ from ilang.core.record import record, replace
 class Buffer:
     """Storage of one tensor, row-major: ``dims`` are size numbers.
 
-    ``role``: input, output, temporary, or tile (a ``Tile`` fills it). The last dimension of a ``padded`` one has room
-    for whole loop parts, past the end of a ragged dimension.
+    ``role``: input, output, inout (updated in place), temporary, or tile (a ``Tile`` fills it). The last dimension
+    of a ``padded`` one has room for whole loop parts, past the end of a ragged dimension.
     """
 
     name: str
@@ -72,10 +72,11 @@ class For:
     """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
 
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
-    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "".
-    Of a loop with a ``stretch``, the iterations of one block run, each with its own number. ``ahead`` are elements that
-    the loop should fetch into the cache while it runs; they may be past the end of their buffer. A ``late`` loop only
-    fills a copy that a ``Tile`` further down in the same block fills instead, where that can.
+    (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
+    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
+    block run, each with its own number. ``ahead`` are elements that the loop should fetch into the cache while it runs;
+    they may be past the end of their buffer. A ``late`` loop only fills a copy that a ``Tile`` further down in the same
+    block fills instead, where that can.
     """
 
     variable: int
@@ -88,6 +89,7 @@ class For:
     stretch: Stretch | None = None
     ahead: tuple[Load, ...] = ()
     late: Late | None = None
+    copies: int | None = None
 
 
 @record
@@ -221,6 +223,7 @@ class Program:
     bounds: tuple[Bound, ...] = ()
     parts: tuple[Part | Window | Blocks, ...] = ()
     machine: Machine = CPU
+    reaches: tuple[Reach, ...] = ()
 
 
 def blocks_of(s: Statement) -> tuple[Block, ...]:

@@ -1,7 +1,8 @@
 """Scalar expressions: what one iteration of an assignment computes.
 
 Shared by three IRs, which differ in their leaves and in what is known:
-    - ``ir/graph.py``: leaves ``Operand`` and ``Constant``; ``dtype`` is None (not yet known) but in a ``Convert``.
+    - ``ir/graph.py``: leaves ``Operand``, ``Constant`` and ``Position``; ``dtype`` is None (not yet known) but in a
+      ``Convert``.
     - ``ir/shaped.py``: the same leaves; every ``dtype`` known, conversions explicit: the arguments of an ``Apply`` have
       one type, except under logic.
     - ``ir/kernel.py``: operands have become ``Load`` and ``Local``; ``Select`` guards a load.
@@ -28,6 +29,14 @@ class Constant:
     """A number. Before inference its type is open: it takes the type of what it meets, f32 where it meets nothing."""
 
     value: float | int
+    dtype: str | None = None
+
+
+@record
+class Position:
+    """Where an iteration is: the value of an index, an i64. Sizes in it are extents."""
+
+    index: Affine
     dtype: str | None = None
 
 
@@ -75,7 +84,7 @@ class Select:
     dtype: str
 
 
-Scalar = Operand | Constant | Convert | Apply | Load | Local | Select
+Scalar = Operand | Constant | Position | Convert | Apply | Load | Local | Select
 
 
 def walk(scalar: Scalar) -> Iterator[Scalar]:

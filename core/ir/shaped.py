@@ -95,6 +95,20 @@ class Bound:
 
 
 @record
+class Reach:
+    """What positions reach: the sum over ``terms`` (a coefficient, a size) of 0 to extent - 1, plus ``offset``.
+
+    It must stay within ``limit`` on both sides of 0, for a ``dtype`` holds it exactly.
+    """
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+    limit: int
+    dtype: str
+    span: Span
+
+
+@record
 class Tensor:
     """A value: its name in loops and messages, its element type, a size number per dimension."""
 
@@ -207,3 +221,4 @@ class Shaped:
     rows: tuple[Rows, ...] = ()
     counted: tuple[Counted, ...] = ()
     guessed: tuple[int, ...] = ()
+    reaches: tuple[Reach, ...] = ()

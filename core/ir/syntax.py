@@ -112,6 +112,26 @@ class Pattern:
 
 
 @record
+class Position:
+    """``@i``, ``@(2i+j-1)``, ``@(c:10)``: where an iteration is, in place of an input."""
+
+    terms: tuple[Term, ...]
+    offset: int
+    span: Span
+
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes in the order in which they are written."""
+        return tuple(term.axis for term in self.terms)
+
+    def letters(self) -> str:
+        """The letters of the axes in order."""
+        return "".join(axis.letter for axis in self.axes())
+
+
+Operand = Pattern | Position
+
+
+@record
 class Split:
     """``i:2:4``: the factors of an axis, outermost first."""
 
@@ -177,11 +197,19 @@ class Expression:
     """One index expression. ``op`` is None where none is written (then it means ``+``); ``right`` None if unary."""
 
     op: str | None
-    left: Pattern
-    right: Pattern | None
+    left: Operand
+    right: Operand | None
     output: Pattern
     schedule: Schedule | None
     span: Span
+
+    def operands(self) -> tuple[Operand, ...]:
+        """What stands on the sides of the operator."""
+        return (self.left,) if self.right is None else (self.left, self.right)
+
+    def inputs(self) -> tuple[Pattern, ...]:
+        """The operands that are inputs, in order."""
+        return tuple(operand for operand in self.operands() if isinstance(operand, Pattern))
 
 
 @record

@@ -109,8 +109,7 @@ def _leaf(tree: Tree) -> Wires:
     """The wires of a tree without parts."""
     match tree:
         case Expression():
-            read = [tree.left] if tree.right is None else [tree.left, tree.right]
-            takes: Ranks = tuple(len(pattern.indices) for pattern in read)
+            takes: Ranks = tuple(len(pattern.indices) for pattern in tree.inputs())
             return Wires(len(takes), 1, 1, takes, (len(tree.output.indices),))
         case Einsum():
             takes = tuple(_rank(shape) for shape in tree.spec.operands)

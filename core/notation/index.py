@@ -1,7 +1,9 @@
 """Index expressions: ``ik*kj~ijk``, one operator, one or two inputs, one output.
 
     expression = form "~" pattern [ schedule ]
-    form       = op pattern | pattern op pattern | pattern
+    form       = op operand | operand op operand | operand
+    op         = operator | ">@" | "<@"            the last two before one pattern
+    operand    = pattern | "@" letter | "@" "(" linear ")"
     pattern    = ("." | index+) [ "[" guard { "," guard } "]" ]       no blanks between indices; guards on inputs
     guard      = linear ("<" | "<=" | ">" | ">=" | "==") linear
     linear     = [ "+" | "-" ] part { ("+" | "-") part }
@@ -24,12 +26,14 @@ from ilang.core.ir.syntax import (
     Guard,
     Index,
     Linear,
+    Operand,
     Pattern,
+    Position,
     Relation,
     Schedule,
     Term,
 )
-from ilang.core.notation.lookahead import is_index
+from ilang.core.notation.lookahead import is_index, opens_argument
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.schedule.wellformed import Form, check_schedule
@@ -68,28 +72,38 @@ def read_expression(reader: Reader) -> Expression:
 
 def _form(e: Expression) -> Form:
     """What a schedule of an expression must fit."""
-    kept, read = e.output.letters(), e.left.letters()
-    read += e.right.letters() if e.right is not None else ""
-    return Form(tuple(dict.fromkeys(kept + read)), frozenset(kept), 1 if e.right is None else 2)
+    kept, operands = e.output.letters(), e.operands()
+    read = "".join(operand.letters() for operand in operands)
+    return Form(tuple(dict.fromkeys(kept + read)), frozenset(kept), len(operands))
 
 
 def read_form(reader: Reader) -> Expression:
     """The expression at the cursor without its schedule, not checked."""
     reader.skip()
     start = reader.pos
-    right: Pattern | None = None
-    op: str | None = _take_operator(reader) or None
-    left = read_pattern(reader)
+    right: Operand | None = None
+    op: str | None = _take_prefix(reader) or None
+    left = _read_operand(reader)
     reader.skip()
     if op is None and reader.peek() != "~":
         op = _operator_after(reader, left)
-        right = read_pattern(reader)
+        right = _read_operand(reader)
         reader.skip()
     if reader.peek() != "~":
         raise _no_tilde(reader)
     reader.take(reader.pos + 1)
     output = _read_indices(reader, "an output pattern (`.` for a scalar)")
     return Expression(op, left, right, output, None, reader.span(start))
+
+
+def _take_prefix(reader: Reader) -> str:
+    """The operator before an operand; ``>@`` and ``<@`` where indices follow, and not the group of a position."""
+    symbol = reader.operator(reader.pos)
+    if opens_argument(reader, reader.pos):
+        symbol += "@"
+    if symbol:
+        reader.take(reader.pos + len(symbol))
+    return symbol
 
 
 def _take_operator(reader: Reader) -> str:
@@ -99,7 +113,33 @@ def _take_operator(reader: Reader) -> str:
     return symbol
 
 
-def _operator_after(reader: Reader, left: Pattern) -> str:
+def _read_operand(reader: Reader) -> Operand:
+    """The operand at the cursor: a pattern, or a position."""
+    if reader.skip() != "@":
+        return read_pattern(reader)
+    start = reader.pos
+    reader.take(start + 1)
+    c = reader.peek()
+    if c and c in LETTERS:
+        axis = Axis(c, reader.take(reader.pos + 1))
+        _refuse_tail(reader, start)
+        return Position((Term(1, axis, None),), 0, reader.span(start))
+    if c != "(":
+        raise reader.unexpected("E0118", "an axis, or a sum of axes in parentheses, after `@`")
+    reader.take(reader.pos + 1)
+    terms, offset, _ = _sum(reader)
+    if reader.peek() != ")":
+        raise reader.unexpected("E0118", "`+`, `-` or `)` in this position")
+    reader.take(reader.pos + 1)
+    _refuse_tail(reader, start)
+    if not terms:
+        message = "a position is one along an axis"
+        help_line = f"a constant is a component of its own: `(I | {offset}) >> ij*.~ij`"
+        raise NotationError("E0118", message, reader.span(start), help_line)
+    return Position(tuple(terms.values()), offset, reader.span(start))
+
+
+def _operator_after(reader: Reader, left: Operand) -> str:
     """The operator between two inputs; an error if none stands there."""
     symbol = _take_operator(reader)
     if symbol:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
+from ilang.core.ops import ARGUMENTS
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
 GUARDING = AFFINE + ",<>="
@@ -62,7 +63,8 @@ def matches_form(reader: Reader) -> bool:
     """Whether ``[op] pattern [op pattern] ~ pattern`` stands at the cursor."""
     at = reader.pos
     symbol = reader.operator(at)
-    at = past_pattern(reader, at + len(symbol))
+    argued = opens_argument(reader, at)
+    at = past_pattern(reader, at + len(symbol) + argued)
     if at < 0:
         return False
     if not symbol:
@@ -74,11 +76,22 @@ def matches_form(reader: Reader) -> bool:
     return past_pattern(reader, at + 1) >= 0
 
 
+def opens_argument(reader: Reader, start: int) -> bool:
+    """Whether ``>@ij`` or ``<@ij`` stands there: letters or numbers follow, and not the group of a position."""
+    at = start + len(reader.operator(start))
+    if reader.text[start : at + 1] not in ARGUMENTS:
+        return False
+    first = reader.past(BLANKS, at + 1)
+    return first < reader.end and reader.text[first] in LETTERS + DIGITS
+
+
 def past_pattern(reader: Reader, start: int) -> int:
     """Past the pattern that begins after blanks, and the blanks that follow it; -1 if there is none."""
     start = reader.past(BLANKS, start)
     if reader.text.startswith(".", start, reader.end):
         return _past_guards(reader, start + 1)
+    if reader.text.startswith("@", start, reader.end):
+        return _past_position(reader, start + 1)
     stop = start
     while True:
         at = reader.past(LETTERS + DIGITS, stop)
@@ -92,6 +105,17 @@ def past_pattern(reader: Reader, start: int) -> int:
     if stop == start or (stop < reader.end and reader.text[stop] in WORD):
         return -1
     return _past_guards(reader, stop)
+
+
+def _past_position(reader: Reader, start: int) -> int:
+    """Past the axis, or the group, of a position, and blanks; -1 if there is none."""
+    stop = min(start + 1, reader.end)
+    if reader.text.startswith("(", start, reader.end):
+        stop = reader.past(AFFINE, stop)
+        if not reader.text.startswith(")", stop, reader.end):
+            return -1
+        return reader.past(BLANKS, stop + 1)
+    return reader.past(BLANKS, stop) if reader.text[start:stop] in tuple(LETTERS) else -1
 
 
 def _past_guards(reader: Reader, start: int) -> int:

@@ -26,6 +26,7 @@ from ilang.core.ir.syntax import (
     LoopRole,
     Name,
     Number,
+    Operand,
     Parameter,
     Pattern,
     Schedule,
@@ -116,7 +117,7 @@ def _leaf(
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")
-            first = _pattern(tree.left)
+            first = _operand(tree.left)
             return f'i("{text}")' if shadowed and first != "i" and first in names else text
         case Number():
             return tree.text
@@ -130,10 +131,18 @@ def _leaf(
 
 def print_expression(e: Expression) -> str:
     """``ik*kj~ijk | i:4 | i i' j k``."""
-    text = f"{_pattern(e.left)}{e.op or ''}{_pattern(e.right)}" if e.right is not None else ""
-    text = text or f"{e.op or ''}{_pattern(e.left)}"
+    text = f"{_operand(e.left)}{e.op or ''}{_operand(e.right)}" if e.right is not None else ""
+    text = text or f"{e.op or ''}{_operand(e.left)}"
     text += f"~{_pattern(e.output)}"
     return text if e.schedule is None else f"{text} {print_schedule(e.schedule)}"
+
+
+def _operand(operand: Operand) -> str:
+    """The indices of an input, or a position."""
+    if isinstance(operand, Pattern):
+        return _pattern(operand)
+    text = _linear(Linear(operand.terms, operand.offset, operand.span))
+    return f"@{text}" if text.isalpha() else f"@({text})"
 
 
 def _pattern(pattern: Pattern) -> str:

@@ -14,7 +14,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
 WORD_START = LETTERS + LETTERS.upper() + "_"
 WORD = WORD_START + DIGITS
-KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]")
+KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]@")
 """Every character that a program may hold."""
 
 COMBINATORS = (">>", "<<", "&", "|")

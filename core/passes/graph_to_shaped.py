@@ -11,21 +11,22 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError, Label
-from ilang.core.dtype import accumulator
+from ilang.core.dtype import LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
-from ilang.core.infer.fit import fit_shaped
+from ilang.core.infer.fit import check_reach, fit_shaped
 from ilang.core.infer.flat import solve_flat
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.operation import Einsum, Operation, Terminal
-from ilang.core.ir.scalar import Constant, Operand, Scalar
+from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
 from ilang.core.passes.assembly import Assembly, name_tensors, reduced_scalar
 from ilang.core.record import replace
+from ilang.core.source import Span
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
@@ -123,6 +124,7 @@ class _Shaping(Assembly):
         self.solved = solved
         self.dtypes = _input_dtypes(self.program, dtypes)
         self.inputs: list[int] = []
+        self.reaches: list[shaped.Reach] = []
 
     def run(self, outputs: Sequence[int], needed: Collection[int] | None) -> shaped.Shaped:
         for value, node in enumerate(self.program.nodes):
@@ -146,6 +148,7 @@ class _Shaping(Assembly):
             ),
             self.solved.counted(),
             self.solved.guessed(),
+            tuple(self.reaches),
         )
         self._check_claims(result)
         return result
@@ -208,8 +211,9 @@ class _Shaping(Assembly):
             leaving = self.solved.guards(value, read) + read.guards
             guards += leaving if read.skips else ()
             reads.append(shaped.Read(source, read.index, () if read.skips else leaving))
-            operands.append(operand)
+            operands.append(node.operand(operand))
         scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
+        self.reaches += self._reaches(scalar, sizes, node.span)
         result = shaped.Assignment(
             node.axes,
             sizes,
@@ -221,10 +225,30 @@ class _Shaping(Assembly):
             node.schedule,
             node.text,
             node.span,
-            operands=tuple(operands) if len(operands) < len(node.reads) else (),
+            operands=() if operands == list(range(len(node.reads))) else tuple(operands),
             guards=tuple(guards),
         )
         self._add(value, result, dtype)
+
+    def _reaches(
+        self, scalar: Scalar, sizes: tuple[int, ...], span: Span
+    ) -> Iterator[shaped.Reach]:
+        """What the positions in a scalar reach, where that may be more than their type holds exactly."""
+        for part in walk(scalar):
+            index, dtype = None, "i64"
+            if isinstance(part, Convert) and isinstance(part.argument, Position):
+                index, dtype = part.argument.index, part.dtype or ""
+            elif isinstance(part, Position) and sum(abs(c) for c, _ in part.index.terms) > 1:
+                index = part.index
+            if index is None or dtype not in LARGEST_WHOLE:
+                continue
+            terms = tuple((c, sizes[axis]) for c, axis in index.terms)
+            reach = shaped.Reach(terms, index.offset, LARGEST_WHOLE[dtype], dtype, span)
+            known = {size: self.solved.fixed(size) for _, size in terms}
+            if None in known.values():
+                yield reach
+            else:
+                check_reach(reach, known)
 
     def _add(self, value: int, node: shaped.Node, dtype: str) -> None:
         self.number[value] = self.add(node, dtype, self.solved.dims(value))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, inside, walks
-from ilang.core.ir.nest import Loop, Nest, Scheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.schedule import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
@@ -224,7 +224,9 @@ class Loops:
     def _value(self, frame: Frame) -> Scalar:
         """The scalar of an assignment over loads and locals."""
         delivered = [self._element(frame, read) for read in frame.node.reads]
-        return substituted(self._scalar(frame), delivered)
+        return substituted(
+            self._scalar(frame), delivered, lambda index: self._indexed(frame, index)
+        )
 
     def _element(self, frame: Frame, read: Read) -> Scalar:
         dtype = self.shaped.tensors[read.value].dtype

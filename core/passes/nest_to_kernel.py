@@ -8,7 +8,7 @@ Example:
               for j: t1 = in0[i,k] * in1[k,j];  acc[j] += t1
             for j: out[i,j] = acc[j]
 
-One kernel per value that is stored whole; those whose leading loops are the same share one (``schedule/roots.py``). A
+One kernel per value that is stored whole; those whose leading loops are the same share one (``schedule/groups.py``). A
 staged producer is computed in the block of the loop its site names, or
 of the loop that this one fused with; the loops it shares (``schedule/fuse.py``) are its reader's, so its storage keeps
 a dimension per loop part that it does not share: a scalar variable when none is left. A producer staged at one place
@@ -23,35 +23,30 @@ from __future__ import annotations
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Within, walks
-from ilang.core.ir.nest import Loop, Nest, Scheduled, schedule_text, unscheduled
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
-from ilang.core.ir.shaped import Assignment, Input, Read
+from ilang.core.ir.schedule import Group, Loop, Root, Scheduled, schedule_text, unscheduled
+from ilang.core.ir.shaped import Read
 from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
 from ilang.core.passes.running import Running
 from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.passes.windows import begins_known, seen, windows_of
-from ilang.core.schedule.fuse import Provenance, fuse
 from ilang.core.schedule.legal import check_equalities, check_registers
-from ilang.core.schedule.online import Plans
-from ilang.core.schedule.roots import Kernels, Root, readers_of, whole_values
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     """Every kernel of a program, in the order in which they run.
 
     Raises:
-        ScheduleError: E0320 to E0329: a written schedule that is not legal here.
+        ScheduleError: E0324, E0325: a written schedule that is not legal here.
     """
     shaped = scheduled.shaped
-    whole = whole_values(shaped, scheduled.nests)
-    storage = Storage(shaped, sorted(whole), scheduled.machine)
-    provenance = Provenance(shaped)
-    kernels: list[kernel.Kernel] = []
-    plans = Plans(scheduled, provenance)
-    for roots in _kernels(scheduled, plans, whole):
-        kernels.append(_Lowering(scheduled, storage, plans, len(kernels)).run(roots))
+    storage = Storage(shaped, scheduled.whole(), scheduled.machine)
+    kernels = [
+        _Lowering(scheduled, storage, number).run(group)
+        for number, group in enumerate(scheduled.groups)
+    ]
     check_equalities(shaped, storage.computed)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
@@ -66,36 +61,24 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         shaped.bounds,
         tuple(storage.parted),
         scheduled.machine,
+        shaped.reaches,
     )
-
-
-def _kernels(scheduled: Scheduled, plans: Plans, whole: set[int]) -> list[list[Root]]:
-    """The roots of every kernel, the one that runs first first."""
-    shaped = scheduled.shaped
-    kernels, readers = Kernels(shaped, plans.provenance), readers_of(shaped)
-    for value in range(len(shaped.nodes) - 1, -1, -1):
-        nest = scheduled.nests[value]
-        if nest is not None and (readers[value] or value in whole):
-            runs = value in whole and bool(plans.of(value).copies)
-            kernels.add(value, nest, readers[value], value in whole, alone=runs)
-    return kernels.groups[::-1]
 
 
 class _Lowering(Running):
     """One kernel under construction."""
 
-    def __init__(self, scheduled: Scheduled, storage: Storage, plans: Plans, number: int) -> None:
+    def __init__(self, scheduled: Scheduled, storage: Storage, number: int) -> None:
         super().__init__(scheduled, storage)
-        self.plans = plans
-        self.provenance = plans.provenance
         self.number = number
         self.comments: list[str] = []
 
-    def run(self, roots: list[Root]) -> kernel.Kernel:
-        """The kernel that computes all of some values: the loops that they share, and inside them each in turn."""
+    def run(self, group: Group) -> kernel.Kernel:
+        """The kernel of a fusion group: the loops that its roots share, and inside them each root in turn."""
+        roots = group.roots
         frames = {root.value: self._frame(root.value) for root in roots}
         first = frames[roots[0].value]
-        self.plan = self.plans.of(first.value)
+        self.plan = group.plan
         self._lowers(first, 0)
         sharing: dict[int, list[Root]] = {root.value: [] for root in roots}
         for root in roots:
@@ -187,21 +170,21 @@ class _Lowering(Running):
 
     def _stage_outside(self, frame: Frame) -> Steps:
         """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
-        for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
+        for number, site in enumerate(frame.nest.sites):
             if site is None:
                 continue
             if site == 0:
-                yield self._producer(frame, read, 0, self.top)
+                yield self._producer(frame, number, self.top)
             else:
                 loop = frame.nest.order[site - 1]
                 if loop in frame.home:
-                    yield self._producer(frame, read, site, frame.home[loop])
+                    yield self._producer(frame, number, frame.home[loop])
 
     def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
         """Compute the producers whose site is inside a loop just opened."""
-        for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
+        for number, site in enumerate(frame.nest.sites):
             if site and frame.nest.order[site - 1] == loop:
-                yield self._producer(frame, read, site, frame.home[loop])
+                yield self._producer(frame, number, frame.home[loop])
 
     def _stages_inside(self, frame: Frame, loops: tuple[Loop, ...]) -> bool:
         """Whether anything is staged right inside one of these loops: by the assignment, or by what it stages."""
@@ -209,23 +192,24 @@ class _Lowering(Running):
         while todo:
             value, among = todo.pop()
             node, nest = self._node(value)
-            for read, site in zip(node.reads, nest.sites, strict=True):
+            for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
                 if not among or not site:
                     continue
                 if nest.order[site - 1] in among:
                     return True
-                if self._is_copied(node, nest, read):
+                fusion = self.scheduled.fusions[value][number]
+                if fusion is None:
                     continue
-                made = self._node(read.value)[1]
-                shared = fuse(self.provenance, value, nest, read, site, made).loops
-                todo.append((read.value, frozenset(o for o, r in shared.items() if r in among)))
+                shared = frozenset(o for o, r in fusion.loops.items() if r in among)
+                todo.append((read.value, shared))
         return False
 
-    def _producer(self, reader: Frame, read: Read, depth: int, site: Scope) -> Steps:
-        """Lower a staged producer in the scope of its site, or find it computed there."""
+    def _producer(self, reader: Frame, number: int, site: Scope) -> Steps:
+        """Lower the staged producer of a read in the scope of its site, or find it computed there."""
+        read, fusion = reader.node.reads[number], self.scheduled.fusions[reader.value][number]
         if read in reader.staged:
             return
-        if self._is_copied(reader.node, reader.nest, read):
+        if fusion is None:  # the read copies what is there already
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
             above = [s for s in reader.home.values() if site.is_inside(s)]
             copied = (reader.value, read, below, tuple(id(s) for s in above))
@@ -237,7 +221,6 @@ class _Lowering(Running):
             reader.staged[read] = site.places[copied]
             return
         node, nest = self._node(read.value)
-        fusion = fuse(self.provenance, reader.value, reader.nest, read, depth, nest)
         home = {
             own: reader.home[ours]
             for own, ours in fusion.loops.items()
@@ -245,26 +228,21 @@ class _Lowering(Running):
         }
         axes = {own.axis for own in home}
         windows = (
-            () if self.plan.copies else windows_of(self.storage, reader, read, node, site, axes)
+            () if self.plan.instances else windows_of(self.storage, reader, read, node, site, axes)
         )
         loops = sorted((own.axis, own.part, id(s)) for own, s in home.items())
         key = (read.value, tuple(loops), tuple(window.key() for window in windows))
         if key not in site.places:
-            copy = self._copy_of(reader, read)
+            instance = self._instance_of(reader, read)
             frame = Frame(read.value, node, nest, Place(None, None, ()))
             frame.home.update(home)
             frame.walk(windows, reader, {own: fusion.pairs[own] for own in axes})
-            frame.place = self._running_place(copy) or self._staged_place(frame, site)
+            frame.place = self._running_place(instance) or self._staged_place(frame, site)
             self._check_space(reader, read, frame.place)
-            self._lowers(frame, copy)
+            self._lowers(frame, instance)
             yield self._assignment(frame, site)
             site.places[key] = frame.place
         reader.staged[read] = seen(site.places[key], windows)
-
-    def _is_copied(self, node: Assignment, nest: Nest, read: Read) -> bool:
-        """Whether a staged read copies what is there already: an input, or what is computed whole."""
-        made = self.shaped.nodes[read.value]
-        return isinstance(made, Input) or nest.staged(node.reads.index(read)) is None
 
     def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
         """Registers hold constant extents only."""

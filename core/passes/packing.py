@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.scalar import Operand
+from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read, Tensor
 from ilang.core.passes.scope import Frame, Scope, Walk
 from ilang.core.passes.storage import Storage

@@ -19,8 +19,8 @@ from collections.abc import Callable, Generator
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, walks
-from ilang.core.ir.nest import Loop
 from ilang.core.ir.scalar import Load, Local, Scalar
+from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops
 from ilang.core.passes.scope import Block, Frame, Scope, Walk, fresh

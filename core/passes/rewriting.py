@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
+    Block,
     Change,
     Define,
     Fold,
     For,
     If,
+    Kernel,
+    Program,
     Rest,
     Statement,
     Store,
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select, walk
+from ilang.core.ir.scalar import Apply, Convert, Load, Position, Scalar, Select, walk
 from ilang.core.record import replace
 
 Access = tuple[int, tuple[Affine, ...]]
 """A buffer, and the index of an element of it."""
 Walks = Mapping[int, Affine]
 """What stands for each loop variable that is replaced."""
+
+
+def with_bodies(program: Program, change: Callable[[Kernel], Block]) -> Program:
+    """The program with other bodies of its kernels; the program itself where all of them stay what they are."""
+    bodies = [change(kernel) for kernel in program.kernels]
+    if all(body is kernel.body for body, kernel in zip(bodies, program.kernels, strict=True)):
+        return program
+    kernels = (replace(k, body=body) for k, body in zip(program.kernels, bodies, strict=True))
+    return replace(program, kernels=tuple(kernels))
+
+
+def unless_same(block: Block, out: Sequence[Statement]) -> Block:
+    """Statements as a block: the block that they are made of where each of them is the same statement as there."""
+    same = len(out) == len(block) and all(a is b for a, b in zip(block, out, strict=True))
+    return block if same else tuple(out)
 
 
 def parts_of(s: Statement) -> Iterator[Scalar]:
@@ -113,6 +131,8 @@ def walked_scalar(scalar: Scalar, walks: Walks) -> Scalar:
     match scalar:
         case Load():
             return replace(scalar, index=tuple(walked_index(i, walks) for i in scalar.index))
+        case Position():
+            return Position(walked_index(scalar.index, walks), scalar.dtype)
         case Convert():
             return Convert(walked_scalar(scalar.argument, walks), scalar.dtype)
         case Apply():

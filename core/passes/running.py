@@ -23,16 +23,15 @@ from collections.abc import Callable
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.nest import Loop, Scheduled
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.schedule import Link, Loop, Opened, Plan, Scheduled
 from ilang.core.ir.shaped import Read
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
 from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.passes.tiles import Strand, strand_shape, tile_shape
 from ilang.core.record import record, replace
-from ilang.core.schedule.copies import Opened
-from ilang.core.schedule.online import LEAST, Link, Plan, finite
+from ilang.core.schedule.online import LEAST, finite
 
 WIDE = "f64"
 """Corrections are computed in the type in which sums accumulate."""
@@ -64,23 +63,23 @@ class Running(Reductions):
     def _stage_outside(self, frame: Frame) -> Steps:
         """Compute the producers whose site is the start of the kernel, or inside a shared loop."""
 
-    # -- copies --------------------------------------------------------------------------------------------------------
+    # -- instances -----------------------------------------------------------------------------------------------------
 
-    def _copy_of(self, reader: Frame, read: Read) -> int | None:
-        """The number of the copy that a staged read is from, in a kernel that has a plan."""
-        if reader.copy is None:
+    def _instance_of(self, reader: Frame, read: Read) -> int | None:
+        """The number of the instance that a staged read is from, in a kernel that has a plan."""
+        if reader.instance is None:
             return None
-        return self.plan.copies[reader.copy].sources[read].copy
+        return self.plan.instances[reader.instance].sources[read].instance
 
-    def _lowers(self, frame: Frame, copy: int | None) -> None:
-        """Remember which frame lowers a copy, in a kernel that has a plan."""
-        if copy is not None and self.plan.copies:
-            frame.copy = copy
-            self.frames[copy] = frame
+    def _lowers(self, frame: Frame, instance: int | None) -> None:
+        """Remember which frame lowers an instance, in a kernel that has a plan."""
+        if instance is not None and self.plan.instances:
+            frame.instance = instance
+            self.frames[instance] = frame
 
     def _runs(self, frame: Frame) -> bool:
         """Whether an assignment is a running reduction."""
-        return frame.copy in self.plan.running
+        return frame.instance in self.plan.running
 
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         if self._runs(frame):
@@ -88,21 +87,21 @@ class Running(Reductions):
         else:
             yield from super()._reduction(frame, scope, loops)
 
-    def _running_place(self, copy: int | None) -> Place | None:
+    def _running_place(self, instance: int | None) -> Place | None:
         """Where a reduction is that is read while it is partial; None for any other value."""
-        if copy is None or copy not in self.plan.running:
+        if instance is None or instance not in self.plan.running:
             return None
-        return self._running(copy).place if self.plan.running[copy].partial else None
+        return self._running(instance).place if self.plan.running[instance].partial else None
 
     def _scalar(self, frame: Frame) -> Scalar:
         """What an iteration of an assignment computes."""
-        if frame.copy is None:
+        if frame.instance is None:
             return frame.node.scalar
-        return self.plan.scalars.get(frame.copy, frame.node.scalar)
+        return self.plan.scalars.get(frame.instance, frame.node.scalar)
 
-    def _row(self, copy: int, home: dict[Loop, Scope]) -> Frame:
+    def _row(self, instance: int, home: dict[Loop, Scope]) -> Frame:
         """A frame for elements of a running reduction, whose output parts are walked by these loops."""
-        value = self.plan.copies[copy].value
+        value = self.plan.instances[instance].value
         node, nest = self._node(value)
         frame = Frame(value, node, nest, Place(None, None, ()))
         frame.home.update(home)
@@ -113,13 +112,13 @@ class Running(Reductions):
         kept = set(frame.node.output_axes())
         return [loop for loop in frame.nest.order if loop.axis in kept and loop not in frame.home]
 
-    def _open(self, copy: int, scope: Scope) -> dict[Loop, Scope]:
-        """The loops over output axes of a copy that are open around a scope, whether or not it is being lowered."""
-        node, nest = self._node(self.plan.copies[copy].value)
+    def _open(self, instance: int, scope: Scope) -> dict[Loop, Scope]:
+        """The loops over output axes of an instance that are open around a scope, lowered now or not."""
+        node, nest = self._node(self.plan.instances[instance].value)
         found = {}
         for loop in nest.order:
-            opened = self.plan.copies[copy].home.get(loop, Opened(copy, loop))
-            owner = self.frames.get(opened.copy)
+            opened = self.plan.instances[instance].home.get(loop, Opened(instance, loop))
+            owner = self.frames.get(opened.instance)
             there = None if owner is None else owner.home.get(opened.loop)
             if there is not None and loop.axis in node.output_axes() and scope.is_inside(there):
                 found[loop] = there
@@ -127,18 +126,18 @@ class Running(Reductions):
 
     # -- storage -------------------------------------------------------------------------------------------------------
 
-    def _running(self, copy: int) -> Kept:
+    def _running(self, instance: int) -> Kept:
         """Where a running reduction is; it is started when it is first asked for."""
-        if copy not in self.kept:
-            outer = self.plan.running[copy].outer
-            inside = self.frames[outer.copy].home[outer.loop]
+        if instance not in self.kept:
+            outer = self.plan.running[instance].outer
+            inside = self.frames[outer.instance].home[outer.loop]
             assert inside.parent is not None
-            self._start(copy, inside.parent)
-        return self.kept[copy]
+            self._start(instance, inside.parent)
+        return self.kept[instance]
 
-    def _start(self, copy: int, scope: Scope) -> None:
+    def _start(self, instance: int, scope: Scope) -> None:
         """Make room in a scope, and start there; an output part that is open around it needs no room."""
-        row = self._row(copy, self._open(copy, scope))
+        row = self._row(instance, self._open(instance, scope))
         node, nest, loops = row.node, row.nest, self._outputs(row)
         dims: list[int] = []
         entries: list[tuple[int, int | None] | Walk] = []
@@ -151,7 +150,7 @@ class Running(Reductions):
             for part in (part for part in nest.parts(axis) if part in loops):
                 entries.append((d, part.part))
                 dims.append(self.storage.part(node.sizes[axis], nest.factors[axis], part.part))
-        name, exact = self.shaped.tensors[row.value].name, self.plan.running[copy].exact
+        name, exact = self.shaped.tensors[row.value].name, self.plan.running[instance].exact
         places = []
         for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
             if entries:
@@ -159,7 +158,7 @@ class Running(Reductions):
                 places.append(Place(None, buffer, tuple(entries)))
             else:
                 places.append(Place(self._local(called), None, ()))
-        self.kept[copy] = Kept(places[0], node.acc_dtype, None if exact else places[1])
+        self.kept[instance] = Kept(places[0], node.acc_dtype, None if exact else places[1])
         if not entries:
             for place in places:
                 assert place.local is not None
@@ -190,8 +189,8 @@ class Running(Reductions):
 
     def _partial(self, frame: Frame, site: Scope, own: list[Loop]) -> Steps:
         """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
-        assert frame.copy is not None
-        running, kept = self.plan.running[frame.copy], self._running(frame.copy)
+        assert frame.instance is not None
+        running, kept = self.plan.running[frame.instance], self._running(frame.instance)
         yield from self._stage_outside(frame)
         rows = self._outputs(frame)
         before = self._snapshot(frame, site, rows, kept) if running.scales else None
@@ -237,7 +236,7 @@ class Running(Reductions):
         self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept, before: Place
     ) -> None:
         """Scale the sums that rest on the rows that have changed."""
-        assert frame.copy is not None
+        assert frame.instance is not None
         scope = site
         for loop in rows:
             scope = self._enter(frame, loop, scope)
@@ -246,16 +245,16 @@ class Running(Reductions):
         local = self._local("factor")
         scope.block.append(kernel.Define(local, WIDE, _factor(old, new)))
         factor = Local(local, WIDE)
-        for link in self.plan.running[frame.copy].scales:
-            place = self._running(link.copy).place
-            home = self._open(link.copy, site)
+        for link in self.plan.running[frame.instance].scales:
+            place = self._running(link.instance).place
+            home = self._open(link.instance, site)
             home.update(
                 (Loop(axis, loop.part), there)
                 for own, axis in link.axes.items()
                 for loop, there in frame.home.items()
                 if loop.axis == own
             )
-            row = self._row(link.copy, home)
+            row = self._row(link.instance, home)
 
             def scaled(body: Block, row: Frame = row, place: Place = place) -> None:
                 value = Apply("mul", (self._held(row, place, WIDE), factor), WIDE)
@@ -269,12 +268,12 @@ class Running(Reductions):
 
     def _corrected(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A sum that is corrected and is read after its loops: start, accumulate, finish, store."""
-        copy = frame.copy
-        assert copy is not None
+        instance = frame.instance
+        assert instance is not None
         running = self.plan.running
-        self.kept = {n: k for n, k in self.kept.items() if running[n].outer.copy != copy}
-        self._start(copy, scope)
-        kept, result = self.kept[copy], self.shaped.tensors[frame.value].dtype
+        self.kept = {n: k for n, k in self.kept.items() if running[n].outer.instance != instance}
+        self._start(instance, scope)
+        kept, result = self.kept[instance], self.shaped.tensors[frame.value].dtype
         rows = self._outputs(frame)
 
         def merge(body: Block, value: Scalar) -> None:
@@ -283,8 +282,8 @@ class Running(Reductions):
             body.append(self._changed(frame, kept.place, more))
 
         tile = tile_shape(frame, self.storage, loops, result)
-        strand = self._strand(copy, strand_shape(frame, self.storage, loops, result))
-        if tile is not None and self._is_still(copy, (*tile.core, *tile.lanes)):
+        strand = self._strand(instance, strand_shape(frame, self.storage, loops, result))
+        if tile is not None and self._is_still(instance, (*tile.core, *tile.lanes)):
             yield from self._tiled(frame, scope, tile.with_head(), merge)
         elif strand is not None:
             yield from self._stranded(frame, scope, strand, merge)
@@ -292,36 +291,38 @@ class Running(Reductions):
             yield from self._inside(frame, scope, loops, self._step(frame, kept))
 
         def finish(body: Block) -> None:
-            self._write(frame, body, converted(self._final(frame, copy), result))
+            self._write(frame, body, converted(self._final(frame, instance), result))
 
         self._over(frame, scope, rows, finish)
 
-    def _strand(self, copy: int, strand: Strand | None) -> Strand | None:
+    def _strand(self, instance: int, strand: Strand | None) -> Strand | None:
         """A strand with the output loops inside which something corrects the sum counted to those outside."""
-        if strand is None or not self._is_still(copy, strand.core):
+        if strand is None or not self._is_still(instance, strand.core):
             return None
         moved = next(
-            n for n in range(len(strand.outputs) + 1) if self._is_still(copy, strand.outputs[n:])
+            n
+            for n in range(len(strand.outputs) + 1)
+            if self._is_still(instance, strand.outputs[n:])
         )
         head, outputs = strand.head + strand.outputs[:moved], strand.outputs[moved:]
         return replace(strand, head=head, outputs=outputs)
 
-    def _is_still(self, copy: int, loops: tuple[Loop, ...]) -> bool:
+    def _is_still(self, instance: int, loops: tuple[Loop, ...]) -> bool:
         """Whether nothing corrects a sum inside some of its loops: a part of it may then be in registers there."""
-        running = self.plan.running[copy]
-        inside = {Opened(copy, loop) for loop in loops}
+        running = self.plan.running[instance]
+        inside = {Opened(instance, loop) for loop in loops}
         links = (*running.shifts, *running.divisors)
         return running.exact and not any(
-            inside & set(self.plan.copies[link.copy].chain) for link in links
+            inside & set(self.plan.instances[link.instance].chain) for link in links
         )
 
-    def _final(self, row: Frame, copy: int) -> Scalar:
+    def _final(self, row: Frame, instance: int) -> Scalar:
         """The final value of the element that a frame is at.
 
         It is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN there. An
         empty sum is what it started with.
         """
-        running, kept = self.plan.running[copy], self.kept[copy]
+        running, kept = self.plan.running[instance], self.kept[instance]
         held = self._held(row, kept.place, kept.dtype)
         value = held
         divisors = [self._divisor(row, link) for link in running.divisors]
@@ -332,7 +333,7 @@ class Running(Reductions):
         for divisor in divisors:
             value = Apply("div", (value, divisor), WIDE)
         for link in running.shifts:
-            most = self.kept[link.copy]
+            most = self.kept[link.instance]
             maximum = self._held(self._linked(row, link), most.place, most.dtype)
             nothing = Apply("eq", (maximum, Constant(LEAST, most.dtype)), "bool")
             nan = converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
@@ -345,7 +346,7 @@ class Running(Reductions):
         """The final value of a divisor of the element that a frame is at."""
         there = self._linked(row, link)
         dtype = self.shaped.tensors[there.value].dtype
-        return converted(converted(self._final(there, link.copy), dtype), WIDE)
+        return converted(converted(self._final(there, link.instance), dtype), WIDE)
 
     def _linked(self, row: Frame, link: Link) -> Frame:
         """The element of a reduction that the element of a sum rests on."""
@@ -355,7 +356,7 @@ class Running(Reductions):
             for loop, there in row.home.items()
             if loop.axis == axis
         }
-        return self._row(link.copy, home)
+        return self._row(link.instance, home)
 
 
 def _factor(old: Scalar, new: Scalar) -> Scalar:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Stretch
-from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record, replace
 
@@ -91,8 +91,8 @@ class Frame:
 
     __slots__ = (
         "constant",
-        "copy",
         "home",
+        "instance",
         "nest",
         "node",
         "origin",
@@ -110,7 +110,7 @@ class Frame:
         self.place = place
         self.home: dict[Loop, Scope] = {}
         self.staged: dict[Read, Place] = {}
-        self.copy: int | None = None
+        self.instance: int | None = None
         """Its number in the plan of the kernel (``schedule/online.py``), if there is one."""
         self.origin: dict[int, Origin] = {}
         """Where the loops of an axis begin that walk an interval of the dimension only."""

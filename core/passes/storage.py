@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
-from ilang.core.ir.nest import unscheduled
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.schedule import unscheduled
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.names import Names
@@ -168,15 +169,19 @@ class Storage:
         return fixed is not None and fixed % prod(factors) == 0
 
 
-def substituted(scalar: Scalar, delivered: Sequence[Scalar]) -> Scalar:
-    """A scalar with its operands replaced."""
+def substituted(
+    scalar: Scalar, delivered: Sequence[Scalar], indexed: Callable[[Affine], Affine]
+) -> Scalar:
+    """A scalar with its operands replaced, and its positions over other variables."""
     match scalar:
         case Operand():
             return delivered[scalar.number]
+        case Position():
+            return Position(indexed(scalar.index), scalar.dtype)
         case Convert():
-            return Convert(substituted(scalar.argument, delivered), scalar.dtype)
+            return Convert(substituted(scalar.argument, delivered, indexed), scalar.dtype)
         case Apply():
-            arguments = tuple(substituted(a, delivered) for a in scalar.arguments)
+            arguments = tuple(substituted(a, delivered, indexed) for a in scalar.arguments)
             return Apply(scalar.primitive, arguments, scalar.dtype)
         case _:
             return scalar

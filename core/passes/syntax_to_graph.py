@@ -16,19 +16,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from ilang.core.diagnostic import InternalError, MeaningError, ModuleError, counted, visible
+from ilang.core.diagnostic import (
+    InternalError,
+    MeaningError,
+    ModuleError,
+    ScheduleError,
+    counted,
+    visible,
+)
+from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
 from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.printer import print_tree
-from ilang.core.ops import OPS
+from ilang.core.ops import ARGUMENTS, OPS
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 MOST_LEAVES = 100_000
-"""Expressions of a program at most: definitions that double themselves reach this in seventeen lines."""
+"""Expressions of a program at most: definitions that double themselves reach this in seventeen steps."""
 
 
 class Definitions(dict[str, syntax.Definition]):
@@ -173,10 +181,13 @@ class _Wiring:
             case syntax.Einsum():
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._add(_operation(node, slots))])
+            case syntax.Expression() if node.op in ARGUMENTS:
+                slot = self._add(_Slot(node.left.span))
+                most = self._add(_assignment(_extreme(node), [slot]))
+                return _Wires([slot], [self._add(_argument(node, slot, most))])
             case syntax.Expression():
-                patterns = [node.left] if node.right is None else [node.left, node.right]
-                slots = [self._add(_Slot(pattern.span)) for pattern in patterns]
-                return _Wires(slots, [self._add(_assignment(node, patterns, slots))])
+                slots = [self._add(_Slot(pattern.span)) for pattern in node.inputs()]
+                return _Wires(slots, [self._add(_assignment(node, slots))])
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
 
@@ -337,11 +348,9 @@ def _operation(node: syntax.Einsum, slots: list[int]) -> Operation:
     return Operation(tuple(slots), scalar, "+", logic, text, node.span, node.schedule)
 
 
-def _assignment(
-    node: syntax.Expression, patterns: list[syntax.Pattern], slots: list[int]
-) -> graph.Assignment:
-    """One index expression: its axes are the output's letters, then the inputs' others in order of appearance."""
-    axes = _axes([node.output, *patterns])
+def _assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
+    """One index expression: its axes are the output's letters, then the operands' others in order of appearance."""
+    axes = _axes([node.output, *node.operands()])
     position = {letter: n for n, letter in enumerate(axes)}
     reads = tuple(
         graph.Read(
@@ -352,12 +361,20 @@ def _assignment(
             pattern.span,
             tuple(within for guard in pattern.guards for within in _within(guard, position)),
         )
-        for slot, pattern in zip(slots, patterns, strict=True)
+        for slot, pattern in zip(slots, node.inputs(), strict=True)
     )
     target = tuple(_affine(index, position) for index in node.output.indices)
     reduced = len(axes) > len(target)
     symbol = node.op or "+"
-    scalar = Operand(0) if reduced else _scalar(symbol, len(reads))
+    leaves: list[Scalar] = []
+    read: list[int] = []
+    for number, operand in enumerate(node.operands()):
+        if isinstance(operand, syntax.Position):
+            leaves.append(Position(_summed(operand, position)))
+        else:
+            leaves.append(Operand(len(read)))
+            read.append(number)
+    scalar = leaves[0] if reduced else _scalar(symbol, leaves)
     return graph.Assignment(
         tuple(axes.values()),
         target,
@@ -367,10 +384,52 @@ def _assignment(
         node.schedule,
         print_tree(node),
         node.span,
+        () if len(read) == len(leaves) else tuple(read),
     )
 
 
-def _axes(patterns: list[syntax.Pattern]) -> dict[str, graph.Axis]:
+def _extreme(node: syntax.Expression) -> syntax.Expression:
+    """The reduction that an argmax or argmin is the position of."""
+    if node.schedule is not None:
+        message = "this expression becomes two assignments, and a schedule is that of one"
+        help_line = "leave the schedule out: the compiler chooses one for each"
+        raise ScheduleError("E0330", message, node.schedule.span, help_line)
+    assert node.op is not None
+    return replace(node, op=ARGUMENTS[node.op])
+
+
+def _argument(node: syntax.Expression, slot: int, most: int) -> graph.Assignment:
+    """The first position at which an element is the extreme, or NaN: then that is NaN, too.
+
+    in:   >@ij~i, and n1 = fold > over j: n0[i,j]
+    out:  n2 = fold < over j: where(n0[i,j] == n1[i] or n0[i,j] != n0[i,j], @j, 2^63 - 1)
+    """
+    plain = _assignment(_extreme(node), [slot])
+    (read,) = plain.reads
+    (reduced,) = set(range(len(plain.axes))) - {axis for i in plain.target for _, axis in i.terms}
+    extreme = graph.Read(
+        most, plain.target, False, tuple(i.span for i in node.output.indices), node.span
+    )
+    met = Apply("eq", (Operand(0), Operand(1)))
+    odd = Apply("neq", (Operand(0), Operand(0)))
+    chosen = (Apply("or", (met, odd)), Position(walks(reduced)), Constant(LARGEST_WHOLE["i64"]))
+    return replace(
+        plain,
+        reads=(read, extreme),
+        scalar=Apply("where", chosen),
+        acc="<",
+        text=print_tree(node),
+        some=(reduced,),
+    )
+
+
+def _summed(part: syntax.Position | syntax.Linear, position: Mapping[str, int]) -> Affine:
+    """A sum of axes and a number as an index that need not stay in any dimension."""
+    terms = tuple((term.coefficient, position[term.axis.letter]) for term in part.terms)
+    return Affine(terms, part.offset, window=True)
+
+
+def _axes(patterns: list[syntax.Operand]) -> dict[str, graph.Axis]:
     """The axes of an expression by letter, in order of appearance; a written extent is kept.
 
     Raises:
@@ -380,8 +439,9 @@ def _axes(patterns: list[syntax.Pattern]) -> dict[str, graph.Axis]:
     for pattern in patterns:
         for axis in pattern.axes():
             axes.setdefault(axis.letter, graph.Axis(axis.letter, None, axis.span))
-        for index in pattern.indices:
-            for term in index.terms if isinstance(index, syntax.Group) else ():
+        written = [pattern] if isinstance(pattern, syntax.Position) else pattern.indices
+        for index in written:
+            for term in index.terms if isinstance(index, syntax.Group | syntax.Position) else ():
                 known = axes[term.axis.letter]
                 if term.extent is None:
                     continue
@@ -422,14 +482,15 @@ def _within(guard: syntax.Guard, position: Mapping[str, int]) -> list[Within]:
     return [difference, Within(opposite, None)]
 
 
-def _scalar(symbol: str, arity: int) -> Scalar:
+def _scalar(symbol: str, leaves: list[Scalar]) -> Scalar:
     """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
     op = OPS[symbol]
-    if arity == 2:
+    if len(leaves) == 2:
         assert op.binary is not None
-        return Apply(op.binary, (Operand(0), Operand(1)))
+        return Apply(op.binary, tuple(leaves))
+    (leaf,) = leaves
     if op.unary_left is not None:
-        return Apply(op.unary, (Constant(op.unary_left), Operand(0)))
+        return Apply(op.unary, (Constant(op.unary_left), leaf))
     if op.unary_right is not None:
-        return Apply(op.unary, (Operand(0), Constant(op.unary_right)))
-    return Operand(0) if op.unary == "copy" else Apply(op.unary, (Operand(0),))
+        return Apply(op.unary, (leaf, Constant(op.unary_right)))
+    return leaf if op.unary == "copy" else Apply(op.unary, (leaf,))

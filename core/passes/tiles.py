@@ -13,7 +13,7 @@ from math import prod
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.nest import Loop
+from ilang.core.ir.schedule import Loop
 from ilang.core.passes.scope import Frame
 from ilang.core.passes.storage import Storage
 from ilang.core.record import record, replace

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.nest import Loop
+from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.passes.scope import Frame, Origin, Place, Scope, Walk, Window
 from ilang.core.passes.storage import Storage

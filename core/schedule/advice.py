@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ilang.core.diagnostic import Fix, ScheduleError, shorten
-from ilang.core.ir.nest import Loop, Nest
+from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
 from ilang.core.notation.printer import print_schedule
-from ilang.core.passes.shaped_to_nest import written_nest
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.written import written_nest
 from ilang.core.source import Span
 
 TRIES, LARGE = 40, 4000

@@ -24,29 +24,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.nest import Loop, Nest
 from ilang.core.ir.scalar import Operand
+from ilang.core.ir.schedule import Loop, Nest, Root
 from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
 from ilang.core.machine import Machine
-from ilang.core.record import replace
+from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
-from ilang.core.schedule.roots import Kernels, readers_of
+from ilang.core.schedule.groups import Kernels
+from ilang.core.schedule.readers import all_reads, live_values, readers_of
 from ilang.core.schedule.tile import Access, Factors, Tiling, blocked, tiling, transposed
 
 
+@record
+class Choice:
+    """A nest per assignment, and the roots of each kernel, the one that runs first first.
+
+    ``groups`` is None where a person wrote a nest: which kernels there are is seen when all nests are known.
+    """
+
+    nests: tuple[Nest | None, ...]
+    groups: tuple[tuple[Root, ...], ...] | None
+
+
 def choose(
-    shaped: Shaped, written: Sequence[Nest | None], machine: Machine
-) -> tuple[Nest | None, ...]:
+    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
+) -> Choice:
     """A nest per assignment: the written one, with the compiler's sites where its order is not; else a chosen one.
+
+    Args:
+        shaped: the program.
+        written: the nests that a person wrote, None for every other node.
+        provenance: of the program.
+        machine: what the loops are for.
 
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
     if any(nest is not None for nest in written):
-        alone = _Choice(shaped, [None] * len(written), machine).run()
-        if all(nest is None or _same(nest, own) for nest, own in zip(written, alone, strict=True)):
+        alone = _Choice(shaped, [None] * len(written), provenance, machine).run()
+        pairs = zip(written, alone.nests, strict=True)
+        if all(nest is None or _same(nest, chosen) for nest, chosen in pairs):
             return alone  # a printed choice, written back: what cannot have a schedule is as it was
-    return _Choice(shaped, written, machine).run()
+    return _Choice(shaped, written, provenance, machine).run()
 
 
 def _same(written: Nest, chosen: Nest | None) -> bool:
@@ -64,12 +83,18 @@ def _same(written: Nest, chosen: Nest | None) -> bool:
 class _Choice:
     """One run: readers, the accesses each nest will make, and the nests chosen so far."""
 
-    def __init__(self, shaped: Shaped, written: Sequence[Nest | None], machine: Machine) -> None:
+    def __init__(
+        self,
+        shaped: Shaped,
+        written: Sequence[Nest | None],
+        provenance: Provenance,
+        machine: Machine,
+    ) -> None:
         self.shaped = shaped
         self.machine = machine
         self.written = written
-        self.provenance = Provenance(shaped)
-        self.all_reads, self.kept = _all_reads(shaped)
+        self.provenance = provenance
+        self.all_reads, self.kept = all_reads(shaped)
         self.readers = [self._sole_reader(value) for value in range(len(shaped.nodes))]
         self.inlined = [self._is_inlined(value) for value in range(len(shaped.nodes))]
         self.accesses = self._accesses()
@@ -86,15 +111,17 @@ class _Choice:
         self.places: dict[tuple[int, Loop], tuple[int, Loop]] = {}
         self.kernels = Kernels(shaped, self.provenance)
         self.takers = readers_of(shaped)
+        self.live = live_values(shaped)
         self.has_written = any(nest is not None for nest in written)
 
-    def run(self) -> tuple[Nest | None, ...]:
+    def run(self) -> Choice:
         for value in range(len(self.shaped.nodes) - 1, -1, -1):
             node = self.shaped.nodes[value]
             if isinstance(node, Assignment):
                 self._share(value, node)
                 self.nests[value] = self._nest(value, node)
-        return tuple(self.nests)
+        groups = tuple(tuple(roots) for roots in reversed(self.kernels.groups))
+        return Choice(tuple(self.nests), None if self.has_written else groups)
 
     def _share(self, value: int, node: Assignment) -> None:
         """Rule 5: compute a value with several readers once, inside the loops that all of them are in."""
@@ -211,7 +238,7 @@ class _Choice:
         whole = value not in self.given
         if whole:
             self.places.update({(value, loop): (value, loop) for loop in nest.order})
-        if self.has_written:
+        if self.has_written or value not in self.live:
             return  # which kernels there are is seen when all schedules are read
         root = self.kernels.add(value, nest, self.takers[value], whole)
         known = self.kernels.nests[root.owner].order[: root.shared]
@@ -542,20 +569,6 @@ def _taken(
         if Loop(axis, part) not in outer
     ]
     return factors, (*outer, *rest)
-
-
-def _all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
-    """Who reads each value, and by which indices; and the values that are stored whole in any case."""
-    found: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
-    kept = set(shaped.outputs)
-    for reader, node in enumerate(shaped.nodes):
-        if not isinstance(node, Assignment):
-            continue
-        if node.base is not None:
-            kept |= {reader, node.base}
-        for read in dict.fromkeys(node.reads):
-            found[read.value].append((reader, read))
-    return found, kept
 
 
 def _inverse(pairs: dict[int, int]) -> dict[int, list[int]]:

@@ -7,24 +7,15 @@ also through a chain of plain accesses. Letters, positions and equal extents dec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from heapq import heappop, heappush
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.nest import Loop, Nest, loop_text, unscheduled
+from ilang.core.ir.schedule import Fusion, Loop, Nest, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.record import record
 
 Sources = frozenset[tuple[int, int]]
 """Dimensions of values, each a value and the number of one of its dimensions."""
-
-
-@record
-class Fusion:
-    """The loops of a producer that are loops of its reader; ``pairs`` gives the reader's axis of each fused axis."""
-
-    loops: dict[Loop, Loop]
-    pairs: dict[int, int]
 
 
 MOST_ORIGINS = 64
@@ -171,6 +162,51 @@ def _ambiguous(
         "stage it outside these loops, or leave the digit out: it is then computed whole, before",
         [Label(made.span, "staged here")],
     )
+
+
+class Fusions:
+    """The loops that staged producers share with their readers, for nests that are chosen."""
+
+    def __init__(
+        self, shaped: Shaped, nests: Sequence[Nest | None], provenance: Provenance
+    ) -> None:
+        """For one program; a fusion is found when it is asked for."""
+        self.shaped = shaped
+        self.nests = nests
+        self.provenance = provenance
+        self.known: dict[tuple[int, int], Fusion] = {}
+
+    def of(self, value: int, number: int) -> Fusion | None:
+        """What read ``number`` of an assignment shares with its producer; None where nothing is computed for it.
+
+        Raises:
+            ScheduleError: E0320 to E0322: loops that cannot fuse.
+        """
+        node, nest = self.shaped.nodes[value], self.nests[value]
+        if not isinstance(node, Assignment) or nest is None:
+            return None
+        read, site = node.reads[number], nest.sites[number]
+        made = self.nests[read.value]
+        copied = nest.staged(node.reads.index(read)) is None  # an equal read follows the first one
+        if site is None or made is None or copied:
+            return None
+        key = (value, number)
+        if key not in self.known:
+            self.known[key] = fuse(self.provenance, value, nest, read, site, made)
+        return self.known[key]
+
+    def table(self, live: Container[int]) -> tuple[tuple[Fusion | None, ...], ...]:
+        """Per node and read, the fusion; none of what no output needs.
+
+        Raises:
+            ScheduleError: E0320 to E0322: loops that cannot fuse.
+        """
+        return tuple(
+            tuple(self.of(value, number) for number in range(len(node.reads)))
+            if isinstance(node, Assignment) and value in live
+            else ()
+            for value, node in enumerate(self.shaped.nodes)
+        )
 
 
 def fuse(

@@ -5,30 +5,30 @@ Fusion (E0320 to E0322) is decided in ``fuse.py``, partial results (E0323) where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.nest import Loop, Nest, Scheduled, loop_text, unscheduled
 from ilang.core.ir.scalar import Apply, walk
+from ilang.core.ir.schedule import Loop, Nest, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.source import Span
 
 EQUALITIES = ("eq", "neq")
 
 
-def check_nests(scheduled: Scheduled) -> None:
+def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
     """Refuse what no loops can follow.
 
     Raises:
         ScheduleError: E0325 (a role that needs a constant extent), E0326 (parallel iterations that meet in one
             element), E0327 (a staged value that several assignments make).
     """
-    for value, node in enumerate(scheduled.shaped.nodes):
-        nest = scheduled.nests[value]
+    for value, node in enumerate(shaped.nodes):
+        nest = nests[value]
         if isinstance(node, Assignment) and nest is not None:
-            _check_sites(scheduled.shaped, node, nest)
+            _check_sites(shaped, node, nest)
             for loop, role in zip(nest.order, nest.roles, strict=False):
-                _check_role(scheduled.shaped, node, loop, role)
+                _check_role(shaped, node, loop, role)
 
 
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:

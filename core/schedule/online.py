@@ -8,7 +8,7 @@ rule 6). That is right where every use of it ends in a sum that can be corrected
     - a sum or maximum s that only divides: the quotient is not formed, and the sum of its numerators is divided once,
       by the final s.
 
-``Plans.of`` looks at one kernel and changes nothing. It follows each copy that staging makes of a value, from the
+``Plans.of`` looks at one kernel and changes nothing. It follows each instance that staging makes of a value, from the
 partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
 
     raw       it is a partial reduction
@@ -19,63 +19,25 @@ partial reductions to the sums that end them, and refuses every other way. What 
 from __future__ import annotations
 
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.nest import Scheduled, unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.schedule import Axes, Link, Plan, Running, unscheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
-from ilang.core.schedule.copies import Copies, Copy, Opened
-from ilang.core.schedule.fuse import Provenance, mapping
+from ilang.core.schedule.fuse import Fusions, mapping
+from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.refusals import interleaved, parallel, unfinished
 
 LEAST = float("-inf")
-
-Axes = dict[int, int]
-"""The output axes of a reduction, and the axis of another assignment that each is there."""
-
-
-@record
-class Link:
-    """A copy, and where the output axes of one side of a correction are on the other."""
-
-    copy: int
-    axes: Axes
-
-
-@record
-class Running:
-    """What is kept while loops run: a partial reduction, a sum that is corrected, or both in one.
-
-    ``outer`` is the outermost loop over its reduced axes: it starts before that. ``shifts`` are the maxima whose growth
-    scales it, ``divisors`` divide it in the end, ``scales`` are the sums that it scales when it grows. ``exact`` says
-    that where a divisor ends as 0, so does the sum, since the divisor sums the numerators themselves.
-    """
-
-    partial: bool
-    outer: Opened
-    shifts: tuple[Link, ...] = ()
-    divisors: tuple[Link, ...] = ()
-    scales: tuple[Link, ...] = ()
-    exact: bool = True
-
-
-@record
-class Plan:
-    """The copies of a kernel, root first; what runs among them, and the scalars that are computed instead."""
-
-    copies: tuple[Copy, ...]
-    running: dict[int, Running]
-    scalars: dict[int, Scalar]
 
 
 class Plans:
     """The plans of the kernels of a program, each found when it is first asked for."""
 
-    def __init__(self, scheduled: Scheduled, provenance: Provenance) -> None:
+    def __init__(self, fusions: Fusions) -> None:
         """For one program."""
-        self.scheduled = scheduled
-        self.provenance = provenance
-        self.written = any(nest is not None and nest.written for nest in scheduled.nests)
+        self.fusions = fusions
+        self.written = any(nest is not None and nest.written for nest in fusions.nests)
         self.known: dict[int, Plan] = {}
 
     def of(self, root: int) -> Plan:
@@ -87,15 +49,15 @@ class Plans:
         if not self.written:
             return Plan((), {}, {})
         if root not in self.known:
-            copies = Copies(self.scheduled, self.provenance, root)
-            partial = any(copies.partial(number) for number in range(len(copies.found)))
-            self.known[root] = _Planning(copies).run() if partial else Plan((), {}, {})
+            instances = Instances(self.fusions, root)
+            partial = any(instances.partial(number) for number in range(len(instances.found)))
+            self.known[root] = _Planning(instances).run() if partial else Plan((), {}, {})
         return self.known[root]
 
 
 @record
 class _State:
-    """How a value depends on partial reductions (see above); both tables are by copy."""
+    """How a value depends on partial reductions (see above); both tables are by instance."""
 
     kind: str
     shifts: dict[int, Axes]
@@ -118,24 +80,24 @@ Found = tuple[_State | None, Scalar]
 class _Planning:
     """One kernel under analysis."""
 
-    def __init__(self, copies: Copies) -> None:
-        self.copies = copies
+    def __init__(self, instances: Instances) -> None:
+        self.instances = instances
         self.states: dict[int, _State] = {}
         self.scalars: dict[int, Scalar] = {}
         self.running: dict[int, Running] = {}
 
     def run(self) -> Plan:
-        """Producers have smaller numbers than readers, so copies are done by value."""
-        found = self.copies.found
+        """Producers have smaller numbers than readers, so instances are done by value."""
+        found = self.instances.found
         for number in sorted(range(len(found)), key=lambda n: found[n].value):
-            self._copy(number)
+            self._instance(number)
         return Plan(tuple(found), self.running, self.scalars)
 
-    def _copy(self, number: int) -> None:
-        node, copies = self.copies.node(number), self.copies
+    def _instance(self, number: int) -> None:
+        node, instances = self.instances.node(number), self.instances
         reads = [self._read(number, read) for read in node.reads]
         state, scalar = self._scalar(number, reads, node.scalar)
-        partial = copies.partial(number)
+        partial = instances.partial(number)
         if state is not None:
             self.scalars[number] = scalar
             if node.acc is None or node.base is not None:
@@ -143,9 +105,9 @@ class _Planning:
                 self.states[number] = state
                 return
             self._check_sum(number, state)
-            for copy, axes in state.shifts.items():
-                known = self.running[copy]
-                self.running[copy] = replace(known, scales=(*known.scales, Link(number, axes)))
+            for instance, axes in state.shifts.items():
+                known = self.running[instance]
+                self.running[instance] = replace(known, scales=(*known.scales, Link(number, axes)))
         if partial:
             self._check_partial(number)
             own = {axis: axis for axis in node.output_axes()}
@@ -154,7 +116,7 @@ class _Planning:
             links = ([], []) if state is None else (_links(state.shifts), _links(state.divisors))
             self.running[number] = Running(
                 bool(partial),
-                copies.outermost(number),
+                instances.outermost(number),
                 tuple(links[0]),
                 tuple(links[1]),
                 exact=state is None or state.exact,
@@ -162,33 +124,33 @@ class _Planning:
 
     def _read(self, number: int, read: Read) -> _State | None:
         """The state of what a read delivers, in the axes of the reader."""
-        source = self.copies.found[number].sources.get(read)
-        state = None if source is None else self.states.get(source.copy)
+        source = self.instances.found[number].sources.get(read)
+        state = None if source is None else self.states.get(source.instance)
         if source is None or state is None:
             return None
-        names = mapping(self.copies.node(source.copy), read)
+        names = mapping(self.instances.node(source.instance), read)
         plain = not read.guards
 
         def moved(table: dict[int, Axes]) -> dict[int, Axes]:
             nonlocal plain
             found = {}
-            for copy, axes in table.items():
+            for instance, axes in table.items():
                 there = {own: names[axis] for own, axis in axes.items() if axis in names}
                 plain &= len(set(there.values())) == len(axes)
-                found[copy] = there
+                found[instance] = there
             return found
 
         result = _State(state.kind, moved(state.shifts), moved(state.divisors), state.exact)
         if not plain:
-            text = unscheduled(self.copies.node(number))
+            text = unscheduled(self.instances.node(number))
             why = f"{text} reads it, or what is made of it, by an index that is no axis of its own"
-            raise unfinished(self.copies, state.first(), number, why)
+            raise unfinished(self.instances, state.first(), number, why)
         return result
 
     # -- what a partial value may meet ---------------------------------------------------------------------------------
 
     def _scalar(self, number: int, reads: list[_State | None], scalar: Scalar) -> Found:
-        """The state of a scalar of a copy whose reads have these states."""
+        """The state of a scalar of an instance whose reads have these states."""
         match scalar:
             case Operand():
                 return reads[scalar.number], scalar
@@ -264,17 +226,17 @@ class _Planning:
     def _divided(self, number: int, scalar: Apply, states: list[_State | None]) -> _State:
         """A quotient by a partial reduction: its numerator, and the divisor as a debt."""
         assert states[1] is not None
-        copy = states[1].first()
-        made = self.copies.node(copy)
+        instance = states[1].first()
+        made = self.instances.node(instance)
         exact = False
         if made.acc == "+":
             read = self._operand(number, scalar.arguments[0])
-            node = None if read is None else self.copies.scheduled.shaped.nodes[read.value]
+            node = None if read is None else self.instances.shaped.nodes[read.value]
             exact = (
                 isinstance(node, Assignment)
                 and isinstance(node.scalar, Apply)
                 and node.scalar.primitive == "exp"
-                and self._is_of(number, scalar.arguments[0], copy, scalar.arguments[1])
+                and self._is_of(number, scalar.arguments[0], instance, scalar.arguments[1])
             )
         debt = replace(states[1], kind="product", exact=exact)
         return self._together(number, states[0], debt)
@@ -282,10 +244,10 @@ class _Planning:
     def _shifted(self, number: int, scalar: Apply, state: _State | None) -> _State:
         """``x - m``: of the elements that m is the maximum of, or nothing keeps e^(x - m) from overflowing."""
         assert state is not None
-        copy = state.first()
-        if self.copies.node(copy).acc != ">":
+        instance = state.first()
+        if self.instances.node(instance).acc != ">":
             raise self._refused(number, state, "subtracts it: only a maximum may be subtracted")
-        if not self._is_of(number, scalar.arguments[0], copy, scalar.arguments[1]):
+        if not self._is_of(number, scalar.arguments[0], instance, scalar.arguments[1]):
             why = "subtracts it from something else than the elements that it is the maximum of"
             raise self._refused(number, state, why)
         return _State("shifted", state.divisors, {})
@@ -295,17 +257,19 @@ class _Planning:
         while isinstance(scalar, Convert):
             scalar = scalar.argument
         return (
-            self.copies.node(number).reads[scalar.number] if isinstance(scalar, Operand) else None
+            self.instances.node(number).reads[scalar.number]
+            if isinstance(scalar, Operand)
+            else None
         )
 
-    def _is_of(self, number: int, part: Scalar, copy: int, whole: Scalar) -> bool:
-        """Whether, when a copy computes, the reduction ``copy`` has taken in the element that ``part`` reads."""
-        made = self.copies.node(copy)
+    def _is_of(self, number: int, part: Scalar, instance: int, whole: Scalar) -> bool:
+        """Whether the reduction ``instance`` has taken in the element that ``part`` reads when another computes."""
+        made = self.instances.node(instance)
         read, result = self._operand(number, part), self._operand(number, whole)
-        taken = self._operand(copy, made.scalar)
+        taken = self._operand(instance, made.scalar)
         if read is None or result is None or taken is None or read.value != taken.value:
             return False
-        pairs = self.copies.found[number].sources[result].pairs
+        pairs = self.instances.found[number].sources[result].pairs
         names = {**mapping(made, result), **pairs}
         inside = set(made.reduced_axes()) - set(pairs)
         return not (read.guards or taken.guards or made.guards) and all(
@@ -318,34 +282,34 @@ class _Planning:
 
     def _check_partial(self, number: int) -> None:
         """Rules of the reduction itself: its operator, and the loops between its start and its place."""
-        copies = self.copies
-        node, chain = copies.node(number), copies.found[number].chain
+        instances = self.instances
+        node, chain = instances.node(number), instances.found[number].chain
         if node.acc not in ("+", ">"):
             says = OPS[node.acc or "+"].reduction_says
-            raise unfinished(copies, number, None, f"nothing corrects what is made of a {says}")
-        shared = set(copies.found[number].home.values())
-        for opened in chain[chain.index(copies.outermost(number)) :]:
+            raise unfinished(instances, number, None, f"nothing corrects what is made of a {says}")
+        shared = set(instances.found[number].home.values())
+        for opened in chain[chain.index(instances.outermost(number)) :]:
             if opened not in shared:
-                raise interleaved(copies, number, opened)
-        over = copies.partial(number)
-        for other in range(len(copies.found)):
-            nest = copies.nest(other)
+                raise interleaved(instances, number, opened)
+        over = instances.partial(number)
+        for other in range(len(instances.found)):
+            nest = instances.nest(other)
             for position, loop in enumerate(nest.order):
-                if nest.role(position) == "p" and copies.opened(other, loop) in over:
-                    raise parallel(copies, number, other, loop)
+                if nest.role(position) == "p" and instances.opened(other, loop) in over:
+                    raise parallel(instances, number, other, loop)
 
     def _check_passed(self, number: int, state: _State) -> None:
         """A value that is no sum must be used up in the iteration in which it is computed."""
-        copy, text = self.copies.found[number], unscheduled(self.copies.node(number))
+        instance, text = self.instances.found[number], unscheduled(self.instances.node(number))
         for partial in state.all():
-            if not set(self.copies.partial(partial)) <= set(copy.home.values()):
+            if not set(self.instances.partial(partial)) <= set(instance.home.values()):
                 why = f"{text} keeps values of several iterations"
                 why = f"{text} stores what is made of it" if number == 0 else why
-                raise unfinished(self.copies, partial, number, why)
+                raise unfinished(self.instances, partial, number, why)
 
     def _check_sum(self, number: int, state: _State) -> None:
         """Conditions (i) to (iii) of the rule on the sum that ends a path."""
-        copies, node = self.copies, self.copies.node(number)
+        instances, node = self.instances, self.instances.node(number)
         if state.kind != "product":
             raise self._refused(number, state, "reduces it")
         if node.acc != "+":
@@ -354,16 +318,16 @@ class _Planning:
         if node.guards:
             raise self._refused(number, state, "leaves out iterations")
         for partial, axes in state.all().items():
-            made = copies.node(partial)
+            made = instances.node(partial)
             lost = [own for own, axis in axes.items() if axis not in node.output_axes()]
             if lost:
                 name = made.axes[lost[0]].name
                 raise self._refused(
                     number, state, f"sums over {name}, an axis that it keeps", partial
                 )
-            if not set(copies.partial(partial)) <= set(copies.reduced(number)):
+            if not set(instances.partial(partial)) <= set(instances.reduced(number)):
                 raise self._refused(number, state, "does not sum over that loop", partial)
-            if copies.outermost(partial) != copies.outermost(number):
+            if instances.outermost(partial) != instances.outermost(number):
                 why = "sums over a loop outside, in which it starts again and again"
                 raise self._refused(number, state, why, partial)
             if not self._is_aligned(partial, number, axes):
@@ -371,15 +335,15 @@ class _Planning:
 
     def _is_aligned(self, partial: int, number: int, axes: Axes) -> bool:
         """Whether the rows of a partial reduction are rows of a sum, part by part."""
-        copies = self.copies
-        chain, home = copies.found[partial].chain, copies.found[partial].home
+        instances = self.instances
+        chain, home = instances.found[partial].chain, instances.found[partial].home
         for own, axis in axes.items():
-            if copies.nest(partial).factors[own] != copies.nest(number).factors[axis]:
+            if instances.nest(partial).factors[own] != instances.nest(number).factors[axis]:
                 return False
             for mine, theirs in zip(
-                copies.nest(partial).parts(own), copies.nest(number).parts(axis), strict=True
+                instances.nest(partial).parts(own), instances.nest(number).parts(axis), strict=True
             ):
-                opened = copies.opened(number, theirs)
+                opened = instances.opened(number, theirs)
                 if opened in chain and home.get(mine) != opened:
                     return False
         return True
@@ -387,13 +351,13 @@ class _Planning:
     def _refused(
         self, number: int, state: _State, why: str, partial: int | None = None
     ) -> Exception:
-        text = unscheduled(self.copies.node(number))
+        text = unscheduled(self.instances.node(number))
         chosen = state.first() if partial is None else partial
-        return unfinished(self.copies, chosen, number, f"{text} {why}")
+        return unfinished(self.instances, chosen, number, f"{text} {why}")
 
 
 def _links(table: dict[int, Axes]) -> list[Link]:
-    return [Link(copy, axes) for copy, axes in table.items()]
+    return [Link(instance, axes) for instance, axes in table.items()]
 
 
 def finite(maximum: Scalar) -> Scalar:

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.nest import Loop, loop_text, unscheduled
-from ilang.core.schedule.copies import Copies, Opened
+from ilang.core.ir.schedule import Loop, Opened, loop_text, unscheduled
+from ilang.core.schedule.instances import Instances
 
 OUTSIDE = "stage it outside that loop"
 
 
-def unfinished(copies: Copies, partial: int, blamed: int | None, why: str) -> ScheduleError:
+def unfinished(instances: Instances, partial: int, blamed: int | None, why: str) -> ScheduleError:
     """E0323: the value of a partial reduction is used where it is not final, in a way that nothing corrects."""
-    node = copies.node(partial)
-    name = _name(copies, copies.outermost(partial))
+    node = instances.node(partial)
+    name = _name(instances, instances.outermost(partial))
     message = (
         f"{unscheduled(node)} is staged under loop {name} over its own reduced axis, "
         f"where its value is not final, and {why}"
     )
-    span = node.span if blamed is None else copies.node(blamed).span
+    span = node.span if blamed is None else instances.node(blamed).span
     labels = [] if blamed is None else [Label(node.span, "staged here")]
     return ScheduleError("E0323", message, span, OUTSIDE, labels)
 
 
-def interleaved(copies: Copies, partial: int, opened: Opened) -> ScheduleError:
+def interleaved(instances: Instances, partial: int, opened: Opened) -> ScheduleError:
     """E0328: a loop that a partial reduction does not have is around it, inside a loop over its reduced axis."""
-    node = copies.node(partial)
-    inner, outer = _name(copies, opened), _name(copies, copies.outermost(partial))
+    node = instances.node(partial)
+    inner, outer = _name(instances, opened), _name(instances, instances.outermost(partial))
     message = (
         f"{unscheduled(node)} is staged inside loop {inner}, which it does not have, "
         f"and that inside loop {outer} over its own reduced axis: it would count every element again"
     )
-    labels = [Label(copies.node(opened.copy).span, f"has loop {inner}")]
+    labels = [Label(instances.node(opened.instance).span, f"has loop {inner}")]
     return ScheduleError("E0328", message, node.span, OUTSIDE, labels)
 
 
-def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleError:
+def parallel(instances: Instances, partial: int, other: int, loop: Loop) -> ScheduleError:
     """E0329: the loop over which a reduction is partial is parallel."""
-    node, owner = copies.node(partial), copies.node(other)
+    node, owner = instances.node(partial), instances.node(other)
     name = loop_text(owner, loop)
     message = (
         f"loop {name} of {unscheduled(owner)} is parallel, and {unscheduled(node)}, staged inside, "
@@ -48,5 +48,5 @@ def parallel(copies: Copies, partial: int, other: int, loop: Loop) -> ScheduleEr
     return ScheduleError("E0329", message, written, help_line, labels)
 
 
-def _name(copies: Copies, opened: Opened) -> str:
-    return loop_text(copies.node(opened.copy), opened.loop)
+def _name(instances: Instances, opened: Opened) -> str:
+    return loop_text(instances.node(opened.instance), opened.loop)

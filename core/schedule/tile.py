@@ -19,7 +19,7 @@ from math import prod
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.nest import Loop
+from ilang.core.ir.schedule import Loop
 from ilang.core.ir.shaped import Assignment, Size
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace

@@ -18,6 +18,7 @@ from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 FACTOR_LIMIT = 2**31
+"""Factors stay below this."""
 FACTOR_DIGITS = 10
 """No more digits than this can be a factor in range."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Shapes = Sequence[tuple[int, ...]] | None
 
 EMITTED = (*STAGES, "c", "cuda")
+WRITTEN = "nests"
+"""What ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -35,7 +37,7 @@ def run(request: Request, screen: Screen) -> int:
     name = request.one("--def")
     found = [each.graph for each in subjects(program, () if name is None else (name,))]
     all_of(found, lambda graph: flag_shapes(graph, shapes))
-    stage = "schedule" if request.has("--schedule") else request.one("--emit")
+    stage = WRITTEN if request.has("--schedule") else request.one("--emit")
     titled = isinstance(program, Module) and len(found) > 1
     if screen.json:
         answers = all_of(found, lambda graph: _object(graph, shapes, stage))
@@ -91,7 +93,7 @@ def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
     from ilang.core import pipeline
 
     refuse_cuda(stage)
-    if stage == "schedule":
+    if stage == WRITTEN:
         from ilang.core.explain.page import schedule_text
 
         return schedule_text(pipeline.explain(graph, shapes).schedule)

@@ -10,13 +10,14 @@ import itertools
 import math
 import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tests.property.programs import (
+    ARGUMENTS,
     COMPARISONS,
     COPIES,
     FLOATS,
@@ -79,6 +80,8 @@ def _expression(
     assert extents is not None
     letters = node.letters()
     kept = tuple(extents[letter] for letter in node.output)
+    if node.op in ARGUMENTS:
+        return _argument(node, tables[node.reads[0]], extents), kept
     compute = _compute(program, node)
     table: Table = {}
     if node.reduces():
@@ -98,12 +101,31 @@ def _expression(
         if None in operands and node.reduces():
             continue
         operands = [0 if x is None else x for x in operands]
+        if node.at:
+            index = index_of(node.at)
+            operands.append(sum(c * where[x] for c, x, _ in index.terms) + index.offset)
         at = tuple(where[letter] for letter in node.output)
         table[at] = compute(table[at], operands[0]) if node.reduces() else compute(*operands)
     if node.reduces():
         given = program.dtypes()[len(tables)] or "f32"
         table = {at: converted(x, given) for at, x in table.items()}
     return table, kept
+
+
+def _argument(node: Expression, table: Table, extents: Mapping[str, int]) -> Table:
+    """The first position of an extreme element, or of a NaN."""
+    (reduced,) = set(node.letters()) - set(node.output)
+    best: Table = {}
+    found: Table = {}
+    for point in itertools.product(*(range(extents[letter]) for letter in node.letters())):
+        where = dict(zip(node.letters(), point, strict=True))
+        at = tuple(where[letter] for letter in node.output)
+        x = table[tuple(where[letter] for letter in node.patterns[0])]
+        held = best.get(at, x)
+        better = held < x if node.op == ">@" else x < held
+        if at not in best or better or (math.isnan(x) and not math.isnan(held)):
+            best[at], found[at] = x, where[reduced]
+    return found
 
 
 def _indices(node: Expression, where: dict[str, int]) -> list[tuple[int, ...]]:
@@ -127,17 +149,18 @@ def _compute(program: Program, node: Expression) -> Callable[..., Scalar]:
         return lambda total, x: ARITHMETIC[node.op or "+"](
             converted(total, wide), converted(x, wide), wide
         )
-    if len(node.reads) == 1 and node.op in COPIES:
+    alone = len(node.reads) == 1 and not node.at
+    if alone and node.op in COPIES:
         return lambda x: x
     if node.op in COMPARISONS:
         test = COMPARED[node.op]
         return lambda x, y=0: bool(test(converted(x, met), converted(y, met)))
     kind = "f32" if met == "bool" else met
-    if len(node.reads) == 1:
+    if alone:
         one = UNARY[node.op]
         return lambda x: one(converted(x, kind), kind)
     two = ARITHMETIC[node.op]
-    power = literal(program, node.reads[1]) if node.op == "^" else None
+    power = literal(program, node.reads[1]) if node.op == "^" and not node.at else None
     if power in POWERS:
         return lambda x, _: POWERS[power](float(converted(x, kind)), kind)
     return lambda x, y: two(converted(x, kind), converted(y, kind), kind)
@@ -157,7 +180,7 @@ def literal(program: Program, value: int) -> float | None:
 def _logic(node: Expression) -> Callable[..., Scalar]:
     if node.op == "!!":
         return lambda x: not bool(x)
-    if len(node.reads) == 1 and not node.reduces():
+    if len(node.reads) == 1 and not node.at and not node.reduces():
         return bool
     test: Callable[[bool, bool], bool] = {
         "&&": operator.and_,

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.property.programs import (
+    ARGUMENTS,
     COMPARISONS,
     COPIES,
     FLOATS,
@@ -104,24 +105,23 @@ def _expression(
     met = operand_type(node, dtypes)
     letters = node.letters()
     types = [dtypes[read] for read in node.reads]
-    given = [values[read] for read in node.reads]
+    given = original = [values[read] for read in node.reads]
     if node.reduces():
         given, met = [_typed(given[0], types[0])], "f32" if met == "bool" else met
         given = [truth(given[0]) if node.op in LOGIC else convert(given[0], types[0], met)]
     if node.left:
-        given[0] = gathered(node, given, identity(node.op or "+", met) if node.reduces() else 0)
-    operands = [
-        laid_out(known, pattern, letters)
-        for known, pattern in zip(given, node.patterns, strict=True)
-    ]
-    if node.guards:
-        outside = identity(node.op or "+", met) if node.reduces() else 0
-        extents = axis_extents(node, [values[read].value.shape for read in node.reads])
-        assert extents is not None
-        operands = [
-            guarded(known, guard, {letter: extents[letter] for letter in letters}, outside)
-            for known, guard in zip(operands, node.guards, strict=True)
-        ]
+        given[0] = gathered(
+            node, given, identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0
+        )
+    operands = _placed(
+        node,
+        given,
+        original,
+        identity((node.op or "+").removesuffix("@"), met) if node.reduces() else 0,
+    )
+    types += ["i64"] if node.at else []
+    if node.op in ARGUMENTS:
+        return _argument(node, operands[0], letters)
     if node.reduces():
         return _reduction(node, operands[0], met, letters)
     if node.op in LOGIC or node.op == "!!":
@@ -139,10 +139,48 @@ def _expression(
     if node.op == "-" and literal(program, node.reads[0]) == 0:
         # GCC 12 takes `0.0f - (float)n` for `-(float)n`, without any optimisation: -0 in place of 0.
         return replace(POINTWISE["-"](met, brought), zeros=True)
-    power = literal(program, node.reads[1]) if node.op == "^" else None
+    power = literal(program, node.reads[1]) if node.op == "^" and not node.at else None
     if power in POWERS:
         return POINTWISE[POWERS[power]](met, [brought[0]])
     return POINTWISE[node.op](met, brought)
+
+
+def _argument(node: Expression, known: Known, letters: str) -> Known:
+    """The position of an extreme element; anything where an element may be another one."""
+    (axis,) = (at for at, letter in enumerate(letters) if letter not in node.output)
+    if not known.value.shape[axis]:  # refused, and met by shrinking alone
+        known = Known(np.zeros([n or 1 for n in known.value.shape]))
+    find = np.argmax if node.op == ">@" else np.argmin
+    value = np.asarray(find(known.value, axis=axis), np.int64)
+    error = None
+    if known.error is not None:
+        open_ = np.any(np.broadcast_to(known.error, known.value.shape) != 0, axis=axis)
+        error = np.where(open_, INFINITY, 0.0)
+    left = [letter for letter in letters if letter in node.output]
+    order = [left.index(letter) for letter in node.output]
+    return Known(np.transpose(value, order), None if error is None else np.transpose(error, order))
+
+
+def _placed(
+    node: Expression, given: Sequence[Known], original: Sequence[Known], outside: float
+) -> list[Known]:
+    """The operands along all axes, ``outside`` where a guard does not hold, and a position."""
+    letters = node.letters()
+    operands = [
+        laid_out(known, pattern, letters)
+        for known, pattern in zip(given, node.patterns, strict=True)
+    ]
+    if not node.guards and not node.at:
+        return operands
+    found = axis_extents(node, [known.value.shape for known in original])
+    assert found is not None
+    extents = {letter: found[letter] for letter in letters}
+    guards = node.guards or ("",) * len(operands)
+    operands = [
+        guarded(known, guard, extents, outside)
+        for known, guard in zip(operands, guards, strict=True)
+    ]
+    return [*operands, positions(node.at, extents)] if node.at else operands
 
 
 POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
@@ -198,6 +236,15 @@ def guarded(known: Known, guards: str, extents: dict[str, int], outside: float) 
     value = np.where(inside, known.value, known.value.dtype.type(outside))
     error = None if known.error is None else np.where(inside, known.error, 0.0)
     return replace(known, value=value, error=error)
+
+
+def positions(text: str, extents: dict[str, int]) -> Known:
+    """The value of a sum of axes, along all of them."""
+    grid = np.meshgrid(*map(np.arange, extents.values()), indexing="ij")
+    along = dict(zip(extents, grid, strict=True))
+    index = index_of(text)
+    value = sum((c * along[letter] for c, letter, _ in index.terms), start=np.asarray(index.offset))
+    return Known(np.asarray(value, np.int64))
 
 
 def laid_out(known: Known, pattern: str, letters: str) -> Known:

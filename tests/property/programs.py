@@ -26,6 +26,7 @@ COMPARISONS = (">>", ">=", "<<", "<=", "==", "!=")
 LOGIC = ("&&", "||", "^^")
 NEED_FLOATS = ("/", "^", "$")
 ARITHMETIC = ("+", "*", "-", ">", "<")
+ARGUMENTS = (">@", "<@")
 REDUCIBLE = ("+", "*", ">", "<", "&&", "||", "^^")
 COPIES = ("", "+", "*")
 
@@ -62,7 +63,8 @@ class Expression:
     """An index expression: an operator ("" where none is written), a pattern a read, the output's letters.
 
     ``left`` is there where the first read has affine or fixed indices: an index per dimension, as written. Its pattern
-    then holds their letters in order. ``guards`` has the guards of each operand as written, "" for none.
+    then holds their letters in order. ``guards`` has the guards of each operand as written, "" for none. ``at`` is the
+    sum of axes whose value is the right operand, if that is a position.
     """
 
     op: str
@@ -72,6 +74,7 @@ class Expression:
     schedule: str = ""
     left: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
+    at: str = ""
 
     def letters(self) -> str:
         """Every letter once: those of the output first."""
@@ -166,6 +169,8 @@ def operand_type(node: Expression, dtypes: Sequence[str | None]) -> str:
     """The type to which the operands of an expression are brought (for logic: that they stay)."""
     operands = [dtypes[read] for read in node.reads]
     joined = join(operands[0], operands[1]) if len(operands) == 2 else operands[0]
+    if node.at:
+        return joined if joined in (*FLOATS, *INTEGERS) else "i64"
     if len(operands) == 1 and node.op in COMPARISONS and joined == "bool":
         joined = "f32"  # the zero beside it is a number
     return joined or "f32"
@@ -183,8 +188,11 @@ def dtype_of(node: Node, dtypes: Sequence[str | None]) -> str | None:
         case Expression():
             if node.op in (*COMPARISONS, *LOGIC, "!!"):
                 return "bool"
+            if node.op in ARGUMENTS:
+                return "i64"
             met = operand_type(node, dtypes)
-            copied = len(node.reads) == 1 and node.op in COPIES and not node.reduces()
+            alone = len(node.reads) == 1 and not node.at
+            copied = alone and node.op in COPIES and not node.reduces()
             return "f32" if met == "bool" and not copied else met
 
 
@@ -256,6 +264,8 @@ def axis_extents(node: Expression, shapes: Sequence[tuple[int, ...]]) -> dict[st
     for index, n in zip(indices, shapes[0], strict=False):
         fits &= all(fix(letter, extent) for _, letter, extent in index.terms if extent)
         fits &= bool(index.terms) or index.offset < n
+    if node.op in ARGUMENTS:
+        fits &= all(0 < found[letter] for letter in node.letters() if letter not in node.output)
     for index, n in zip(indices, shapes[0], strict=False):
         opened = [term for term in index.terms if term[1] not in found]
         if len(opened) > 1:
@@ -361,7 +371,9 @@ def _repaired(
     """Change the extent of an input where a program does not fit; False if there is nothing to change."""
     free = [number for number in found if found[number] < max(EXTENTS)]
     affine = [
-        n for n, node in enumerate(program.nodes) if isinstance(node, Expression) and node.left
+        n
+        for n, node in enumerate(program.nodes)
+        if isinstance(node, Expression) and (node.left or node.op in ARGUMENTS)
     ]
     if not affine or not free:
         return False
@@ -451,6 +463,8 @@ def draw_taste(rng: random.Random) -> Taste:
     motifs = MOTIFS if rng.random() < 0.6 else tuple(rng.choice(MOTIFS) for _ in range(3))
     if rng.random() < 0.3:
         motifs = (*motifs, *WINDOWS)
+    if rng.random() < 0.25:
+        motifs = (*motifs, "position", "position", "argument")
     return Taste(
         few,
         rng.choice((0.2, 0.5, 0.8)),
@@ -482,6 +496,8 @@ def generate(rng: random.Random) -> Program:
         "chain": maker.chain,
         "statistics": maker.statistics,
         "window": maker.window,
+        "position": maker.position,
+        "argument": maker.argument,
     }
     while maker.made < wanted:
         motifs[rng.choice(taste.motifs)]()
@@ -647,6 +663,29 @@ class _Maker:
         left = self.pattern(one)
         right = self.matching(left, other)
         return self.expression(op, [left, right], self.arranged(left + right), [one, other])
+
+    def position(self) -> int:
+        """A value beside a position along its axes."""
+        rng = self.rng
+        value = self.value(1)
+        dtype = self.dtypes[value]
+        ops = [*ARITHMETIC, *ARITHMETIC, *COMPARISONS, *LOGIC, *("/" * (dtype in FLOATS))]
+        pattern = self.pattern(value)
+        chosen = rng.sample(sorted(set(pattern)), min(len(set(pattern)), rng.choice((1, 1, 2))))
+        at = "+".join(rng.choice(("", "", "2", "3")) + letter for letter in chosen)
+        at = rng.choice(("", "", "-")) + at + rng.choice(("", "", "+1", "-2"))
+        node = Expression(rng.choice(ops), (pattern,), self.arranged(pattern), (value,), at=at)
+        if rng.random() < self.taste.schedules:
+            node = replace(node, schedule=draw_schedule(node, rng))
+        return self.add(node)
+
+    def argument(self) -> int:
+        """Where the largest or the smallest element is along an axis."""
+        value = self.value(1)
+        pattern = self.pattern(value)
+        kept = pattern.replace(self.rng.choice(pattern), "")
+        output = self.arranged(kept)
+        return self.add(Expression(self.rng.choice(ARGUMENTS), (pattern,), output, (value,)))
 
     def operator(self, met: str | None) -> str:
         """An operator for operands that meet in a type."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
 from ilang.core.diagnostic import Fix, ScheduleError
-from ilang.core.ir.nest import schedule_text, unscheduled
+from ilang.core.ir.schedule import schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import Expression as Written
-from ilang.core.passes.shaped_to_nest import shaped_to_nest
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import programs
 from tests.property.checking import graph_of
 from tests.property.programs import Expression, Program, is_plain
@@ -123,7 +123,7 @@ def pasted(trial: Trial, fix: Fix) -> Trial:
 def written_back(shaped: Shaped) -> Shaped:
     """The program with the schedule of every expression written, as ``i explain --schedule`` prints it."""
     nodes = list(shaped.nodes)
-    for value, nest in enumerate(shaped_to_nest(shaped).nests):
+    for value, nest in enumerate(shaped_to_schedule(shaped).nests):
         node = nodes[value]
         if not isinstance(node, Assignment) or nest is None or "~" not in node.text:
             continue

@@ -137,7 +137,8 @@ def _simpler(node: Expression) -> Iterator[Node]:
     left = tuple("".join(names.get(c, c) for c in text) for text in node.left)
     output = "".join(names[c] for c in node.output)
     guards = tuple("".join(names.get(c, c) for c in text) for text in node.guards)
-    renamed = replace(node, patterns=patterns, output=output, left=left, guards=guards)
+    at = "".join(names.get(c, c) for c in node.at)
+    renamed = replace(node, patterns=patterns, output=output, left=left, guards=guards, at=at)
     if renamed != node and not node.schedule:
         yield renamed
 

@@ -17,7 +17,9 @@ from ilang.core.ir.syntax import (
     LoopRole,
     Name,
     Number,
+    Operand,
     Pattern,
+    Position,
     Schedule,
     Site,
     SiteRole,
@@ -70,7 +72,17 @@ def random_expression(random: Random) -> Expression:
     left = [c for c in letters if random.random() < 0.7]
     right = [c for c in letters if c not in left or random.random() < 0.5]
     op: str | None
-    if random.random() < 0.5:
+    if letters and random.random() < 0.2:
+        terms = [
+            Term(random.choice((1, 1, 2, -1)), Axis(c, NOWHERE), random.choice((None, 3)))
+            for c in letters
+        ]
+        place = Position(tuple(terms[: random.randint(1, 2)]), random.choice((0, 0, 1)), NOWHERE)
+        op, output = random.choice(BINARY), random.sample(letters, len(letters))
+        sides: list[Operand] = [_read(random, letters), place]
+        random.shuffle(sides)
+        e = Expression(op, sides[0], sides[1], _pattern(output), None, NOWHERE)
+    elif random.random() < 0.5:
         op, output = random.choice(BINARY), random.sample(letters, len(letters))
         e = Expression(
             op, _read(random, left), _read(random, right), _pattern(output), None, NOWHERE

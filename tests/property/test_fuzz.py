@@ -123,8 +123,13 @@ def test_programs_use_the_whole_language() -> None:
     nodes = [node for t in trials for node in t.program.nodes]
     expressions = [node for node in nodes if isinstance(node, programs.Expression)]
     assert {e.op for e in expressions} >= {*programs.COMPARISONS, *programs.LOGIC, "!!", ""}
-    assert {e.op for e in expressions if e.reduces()} == {"", *programs.REDUCIBLE}
+    assert {e.op for e in expressions if e.reduces()} == {
+        "",
+        *programs.REDUCIBLE,
+        *programs.ARGUMENTS,
+    }
     assert {len(e.reads) for e in expressions} == {1, 2}
+    assert {e.op for e in expressions if e.at} >= {"+", "*", "<<", "&&"}
     guarded = [e for e in expressions if any(e.guards)]
     assert {e.reduces() for e in guarded} == {True, False}
     assert {relation for e in guarded for relation in RELATION.findall("".join(e.guards))} == {

@@ -12,10 +12,10 @@ from ilang.core import pipeline
 from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.kernel import For, Program, statements_within
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.passes import nest_to_kernel, shaped_to_nest
+from ilang.core.passes import nest_to_kernel
 from ilang.core.passes.scope import Place
 from ilang.core.record import replace
-from ilang.core.schedule import fuse
+from ilang.core.schedule import fuse, shaped_to_schedule
 from tests.property.test_fuzz import needs_compiler
 
 Patch = pytest.MonkeyPatch
@@ -100,10 +100,10 @@ def test_a_site_moves_to_the_loop_it_fused_with(monkeypatch: Patch) -> None:
     text = "^ij~ij || i j >> -ij~ij || i 0 j >> +ij~ij || i 0 j"
 
     def at_the_top(self: Any, frame: Any) -> Any:
-        for read, site in zip(frame.node.reads, frame.nest.sites, strict=True):
+        for number, site in enumerate(frame.nest.sites):
             if site is not None and (site == 0 or frame.nest.order[site - 1] in frame.home):
                 frame.home = dict.fromkeys(frame.home, self.top)
-                yield self._producer(frame, read, site, self.top)
+                yield self._producer(frame, number, self.top)
 
     monkeypatch.setattr(nest_to_kernel._Lowering, "_stage_outside", at_the_top)
     with pytest.raises((AssertionError, KeyError, InternalError)):
@@ -165,7 +165,7 @@ def test_parallel_iterations_write_disjoint_elements(monkeypatch: Patch) -> None
     """Rule 7."""
     text = "+ij~j || i j | i:p"
     assert refused(text) == "E0326"
-    monkeypatch.setattr(shaped_to_nest, "check_nests", nothing)
+    monkeypatch.setattr(shaped_to_schedule, "check_nests", nothing)
     assert not _parallel(lowered(text))
     assert _parallel(lowered("+ij~j || j i | j:p"))
 

@@ -58,6 +58,9 @@ def spelled(node: Expression, rng: random.Random, plain: bool) -> str:
     form = f"{node.op}{blank}{words[0]}"
     if len(words) == 2:
         form = f"{words[0]}{blank}{node.op}{blank}{words[1]}"
+    if node.at:
+        place = node.at if node.at.isalpha() and len(node.at) == 1 else f"({node.at})"
+        form = f"{words[0]}{blank}{node.op}{blank}@{place}"
     text = f"{form}{blank}~{blank}{node.output or '.'}"
     if node.schedule:
         return f"{text} {node.schedule}"

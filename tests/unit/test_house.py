@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,13 @@ OUTSIDE_MODULES = {
     *("socket", "subprocess", "sys", "tempfile", "threading", "time", "urllib"),
 }
 OUTSIDE_CALLS = {"breakpoint", "exit", "input", "open", "print", "quit"}
+
+# What is chosen, lowered and written holds for a machine: its numbers are fields of core/machine.py.
+FOR_MACHINES = ("core/schedule/", "core/passes/", "core/lower/", "codegen/targets/")
+OF_PROCESSORS = re.compile(
+    r"\b(bytes?|[KM]i?B|caches?|lines?|vectors?|registers?|pages?|threads?|lanes?|cores)\b",
+    re.IGNORECASE,
+)
 
 TEXT = {"", ".c", ".console", ".cu", ".h", ".i", ".json", ".md", ".py", ".sh", ".toml", ".txt"}
 UNFINISHED = re.compile("|".join((r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b", r"\bX{3}\b")))
@@ -157,6 +165,7 @@ def test_landings_know_no_step() -> None:
 # Inside of a layer: the folder, and what it never imports.
 INSIDE = {
     "codegen/targets/": ("ilang.codegen.project", "ilang.codegen.runtime"),
+    "core/schedule/": ("ilang.core.passes",),
     "core/notation/": tuple(f"ilang.core.{name}" for name in ("infer", "passes")),
 }
 
@@ -203,6 +212,36 @@ def test_functions_are_short() -> None:
             and FUNCTION_LINES < (lines := (node.end_lineno or node.lineno) - node.lineno + 1)
         ]
     )
+
+
+def is_number(node: ast.AST | None) -> bool:
+    """Whether an expression is numbers alone, none of which is below 0."""
+    match node:
+        case ast.Constant():
+            return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        case ast.BinOp():
+            return is_number(node.left) and is_number(node.right)
+        case ast.Tuple() | ast.List():
+            return bool(node.elts) and all(map(is_number, node.elts))
+        case ast.Dict():
+            return bool(node.values) and all(map(is_number, node.values))
+        case _:
+            return False
+
+
+def test_numbers_of_processors_are_of_machines() -> None:
+    """A numeric constant of what is for a machine says what it counts, and that is no unit of a processor."""
+    found = []
+    for path in PRODUCT:
+        body = tree_of(path).body if name_of(path).startswith(FOR_MACHINES) else []
+        for s, after in pairwise(body):
+            if not isinstance(s, ast.Assign | ast.AnnAssign) or not is_number(s.value):
+                continue
+            doc = after.value if isinstance(after, ast.Expr) else None
+            says = str(doc.value) if isinstance(doc, ast.Constant) else ""
+            if not says or OF_PROCESSORS.search(says):
+                found.append(f"{name_of(path)}:{s.lineno} {says or 'a number without a docstring'}")
+    none_of(found)
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Blocks, Change, Define, For, Program, Store
-from ilang.core.ir.scalar import Apply, Load, Local, Select, walk
+from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, walk
 from ilang.core.passes.rewriting import parts_of
 
 
@@ -45,7 +45,7 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
         if isinstance(s, Change) and not _accumulates(s):
             return ()
         for part in parts_of(s):
-            if isinstance(part, Select):
+            if isinstance(part, Select | Position):
                 return ()
             if isinstance(part, Load) and (
                 part.buffer in stored or step_in_row(part.index, loop.variable) not in (0, 1)

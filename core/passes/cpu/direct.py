@@ -8,34 +8,30 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.cpu import Into, Left, Product
-from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, map_blocks
+from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.rewriting import accesses, step_of, walked_index
+from ilang.core.passes.rewriting import accesses, step_of, unless_same, walked_index, with_bodies
 from ilang.core.record import replace
 
 
 def kernel_to_direct(program: Program) -> Program:
     """The program whose tiles know where they go."""
-    kernels = tuple(
-        replace(kernel, body=_block(program, kernel.body)) for kernel in program.kernels
-    )
-    return replace(program, kernels=kernels)
+    return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 
-def _block(program: Program, body: Sequence[Statement]) -> tuple[Statement, ...]:
+def _block(program: Program, body: Block) -> Block:
     out: list[Statement] = []
     for n, s in enumerate(body):
         if isinstance(s, Tile) and s.registers is not None and n + 1 < len(body):
-            out.append(replace(s, into=_into(program, s, body[n + 1])))
+            into = _into(program, s, body[n + 1])
+            out.append(s if into is None else replace(s, into=into))
         elif isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _block(program, block)))
         else:
             out.append(s)
-    return tuple(out)
+    return unless_same(body, out)
 
 
 def _into(program: Program, tile: Tile, after: Statement) -> Into | None:

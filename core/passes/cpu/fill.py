@@ -29,14 +29,20 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
-from ilang.core.passes.rewriting import parts_of, step_of, walked_index
+from ilang.core.passes.rewriting import parts_of, step_of, unless_same, walked_index, with_bodies
 from ilang.core.record import replace
 
 
 def kernel_to_fills(program: Program) -> Program:
     """The program with tiles that fill the copies that they read."""
-    kernels = tuple(_Filling(program, kernel).run() for kernel in program.kernels)
-    return replace(program, kernels=kernels)
+    return with_bodies(program, lambda kernel: _filled_copies(program, kernel))
+
+
+def _filled_copies(program: Program, kernel: Kernel) -> Block:
+    tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+    if not any(tile.registers is not None for tile in tiles):
+        return kernel.body
+    return _Filling(program, kernel).block(kernel.body, frozenset())
 
 
 class _Filling:
@@ -44,16 +50,12 @@ class _Filling:
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
-        self.kernel = kernel
         stores = (s for s in statements_within(kernel.body) if isinstance(s, Store))
         self.written = Counter(s.buffer for s in stores)
         self.read = Counter(load.buffer for load in _loads(kernel.body))
 
-    def run(self) -> Kernel:
-        """The kernel, its copies marked that a tile may fill."""
-        return replace(self.kernel, body=self._block(self.kernel.body, frozenset()))
-
-    def _block(self, body: Block, opened: frozenset[int]) -> tuple[Statement, ...]:
+    def block(self, body: Block, opened: frozenset[int]) -> Block:
+        """A block inside ``opened`` loops, its copies marked that a tile fills."""
         filled: dict[int, Tile] = {}  # by the buffer of the tile
         late: dict[int, Late] = {}  # by the place of the loop in the block
         alone = any(isinstance(s, For) and s.parallel for s in body)
@@ -76,10 +78,11 @@ class _Filling:
             out[n] = replace(out[n], late=told)
         for n, s in enumerate(out):
             if isinstance(s, For):
-                out[n] = replace(s, body=self._block(s.body, opened | {s.variable}))
+                inside = self.block(s.body, opened | {s.variable})
+                out[n] = s if inside is s.body else replace(s, body=inside)
             elif isinstance(s, If):
-                out[n] = map_blocks(s, lambda block: self._block(block, opened))
-        return tuple(out)
+                out[n] = map_blocks(s, lambda block: self.block(block, opened))
+        return unless_same(body, out)
 
     def _filled(
         self, copied: Store, loops: Sequence[For], tile: Tile, opened: frozenset[int]

@@ -48,8 +48,8 @@ from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
 TERMS = 128
-"""Terms of an f32 sum that a lane takes before they are added in f64: the sum stays within 1e-5 of the exact one,
-relative to the sum of sizes."""
+"""Terms of an f32 sum that each partial result takes before they are added in f64: the sum stays within 1e-5 of
+the exact one, relative to the sum of sizes."""
 ANY = -1
 """Stands for the variable of any loop."""
 

@@ -17,11 +17,12 @@ that ends early, the half is cleared that it ends in: tiles do not read the othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
+    Block,
     For,
     If,
     Kernel,
@@ -52,7 +53,9 @@ class _Around:
 Path = tuple[_Around, ...]
 """The statements around another one, outermost first."""
 Places = tuple[tuple[int, bool], ...]
-"""Where a statement is: its place in each block on the way to it, and whether that is what is done otherwise."""
+"""A block: the places of the statements around it, and of each whether it is in what is done otherwise."""
+Spot = tuple[Places, int]
+"""A statement: its block, and its place there."""
 
 
 @record
@@ -69,32 +72,27 @@ class _Filling:
     lanes: For
 
 
-MOST_LANES = 16
-"""Lanes of the longest vectors: a tile reads as many at a time, or divisors of its row, of which half is past the end
-at most."""
-
-
 def kernel_to_padded(program: Program) -> Program:
     """The program with zeros in all lanes that a tile reads and nothing else writes.
 
     A buffer that cannot be cleared at one place is ``padded`` no more: tiles that read it along their lanes are in
     registers where all lanes are inside.
     """
+    read = [_read_past(kernel) for kernel in program.kernels]
+    if not any(read):
+        return program
     buffers, kernels = list(program.buffers), []
-    program = _with_halves(program)
-    numbers = {size.fixed: n for n, size in reversed(list(enumerate(program.sizes)))}
-    for kernel in program.kernels:
-        found = _Accesses(_read_past(kernel))
-        found.note(kernel.body, (), ())
-        inserted: dict[Places, list[Statement]] = {}
-        for number in sorted(found.stores):
-            cleared = _cleared(program, found, number, numbers)
-            if cleared is None:
+    program = _with_halves(program, set().union(*read))
+    for kernel, numbers in zip(program.kernels, read, strict=True):
+        clearing = _Clearing(program, kernel.body, numbers)
+        cleared: dict[Spot, list[Statement]] = {}
+        for number in sorted(numbers):
+            spot = clearing.spot(number)
+            if spot is None:
                 buffers[number] = replace(buffers[number], padded=False)
-            elif cleared[1]:
-                inserted.setdefault(cleared[0], []).extend(cleared[1])
-        body = _with(kernel.body, inserted, ()) if inserted else kernel.body
-        kernels.append(kernel if body is kernel.body else replace(kernel, body=body))
+            else:
+                cleared.setdefault(spot, []).extend(clearing.nests(number))
+        kernels.append(replace(kernel, body=_before(kernel.body, cleared, ())))
     padded = replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
     return padded if padded.buffers == program.buffers else _guarded(padded)
 
@@ -119,93 +117,85 @@ def _guarded(program: Program) -> Program:
     return replace(program, kernels=tuple(kernels))
 
 
-class _Accesses:
-    """Where the statements of a kernel write and read some buffers: seen in one walk."""
+class _Clearing:
+    """The statements that fill some buffers of a kernel, found in one walk, and where buffers are cleared before."""
 
-    def __init__(self, buffers: set[int]) -> None:
+    def __init__(self, program: Program, body: Block, buffers: set[int]) -> None:
+        self.program = program
+        self.buffers = buffers
         self.stores: dict[int, list[tuple[Store, Path]]] = {number: [] for number in buffers}
-        self.loads: dict[int, list[Places]] = {number: [] for number in buffers}
+        self.reads: dict[Spot, frozenset[int]] = {}
+        self._walk(body, ())
+        self.fillings = {
+            number: [self._filling(store, around) for store, around in stores]
+            for number, stores in self.stores.items()
+        }
 
-    def note(self, body: Sequence[Statement], around: Path, places: Places) -> None:
-        """Note the accesses of a block; ``around`` is what it stands in, and ``places`` is where."""
+    def _walk(self, body: Block, around: Path) -> None:
+        """Find the stores in a block, and what is around each."""
         for place, s in enumerate(body):
-            here = (*places, (place, False))
-            for part in parts_of(s):
-                if isinstance(part, Load) and part.buffer in self.loads:
-                    self.loads[part.buffer].append(here)
-            if isinstance(s, Store) and s.buffer in self.stores:
+            if isinstance(s, Store) and s.buffer in self.buffers:
                 self.stores[s.buffer].append((s, around))
             elif isinstance(s, (For, Transpose)):
                 loop = s if isinstance(s, For) else s.loops
-                self.note(loop.body, (*around, _Around(loop, place, False)), here)
+                self._walk(loop.body, (*around, _Around(loop, place, False)))
             elif isinstance(s, If):
-                self.note(s.body, (*around, _Around(s, place, False)), here)
-                other = (*places, (place, True))
-                self.note(s.otherwise, (*around, _Around(s, place, True)), other)
-            elif isinstance(s, Tile):
-                for inner in statements_within((s,)):
-                    self._note_tile(inner, here)
+                self._walk(s.body, (*around, _Around(s, place, False)))
+                self._walk(s.otherwise, (*around, _Around(s, place, True)))
 
-    def _note_tile(self, inner: Statement, here: Places) -> None:
-        for part in parts_of(inner):
-            if isinstance(part, Load) and part.buffer in self.loads:
-                self.loads[part.buffer].append(here)
+    def spot(self, buffer: int) -> Spot | None:
+        """Where a buffer is cleared: before the statement that fills it first; None where others do elsewhere."""
+        first: Spot | None = None
+        for filling in self.fillings[buffer]:
+            if filling is None:
+                return None
+            spot = _spot((*filling.outside, filling.first))
+            first = first or spot
+            if spot[0] != first[0]:
+                return None
+        return first
 
-    def is_read_in(self, buffer: int, outside: Path, at: _Around) -> bool:
-        """Whether anything reads a buffer inside a statement that stands in others."""
-        depth, known = len(outside), places_of(outside)
-        return any(
-            depth < len(load) and load[:depth] == known and load[depth][0] == at.place
-            for load in self.loads[buffer]
-        )
+    def nests(self, buffer: int) -> Iterator[Statement]:
+        """The loops that clear a buffer that is cleared at one spot."""
+        for filling in self.fillings[buffer]:
+            assert filling is not None
+            nest = _nest_of_zeros(self.program, filling)
+            if nest is not None:
+                yield nest
 
+    def _filling(self, store: Store, around: Path) -> _Filling | None:
+        """Where a store fills a buffer; None where its rows have no loop of their own there.
 
-def places_of(path: Path) -> Places:
-    """Where the block is that a path leads to."""
-    return tuple((at.place, at.otherwise) for at in path)
+        A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
+        """
+        paths = (around[: n + 1] for n in range(len(around)))
+        n = next((n for n, path in enumerate(paths) if not self._reads(path, store.buffer)), None)
+        size = self.program.buffers[store.buffer].dims[-1]
+        inside = () if n is None else around[n:]
+        loops = [at.s for at in inside if isinstance(at.s, For)]
+        for s in loops:
+            if store.index[-1] == walks(s.variable) and s.size == size:
+                depends = any(_mentions(loop, s.variable) for loop in loops)
+                simple = s.stretch is None and not depends
+                return _Filling(around[:n], inside[0], inside, store, s) if simple else None
+        return None
 
-
-def _cleared(
-    program: Program, found: _Accesses, buffer: int, numbers: Mapping[int | None, int]
-) -> tuple[Places, list[Statement]] | None:
-    """What clears a buffer before it is filled, and before which statement; None where several places fill it."""
-    fillings = [_filling(program, store, around, found) for store, around in found.stores[buffer]]
-    clearing: list[Statement] = []
-    first: _Filling | None = None
-    for filling in fillings:
-        if filling is None:
-            return None
-        first = first or filling
-        if places_of(filling.outside) != places_of(first.outside):
-            return None
-        nest = _clearing(program, filling, numbers)
-        clearing += [] if nest is None else [nest]
-    if first is None:
-        return (), []
-    return (*places_of(first.outside), (first.first.place, False)), clearing
-
-
-def _filling(program: Program, store: Store, around: Path, found: _Accesses) -> _Filling | None:
-    """Where a store fills a buffer; None where its rows have no loop of their own there.
-
-    A store that adds to a buffer, as all that is around it, reads the buffer, and does not fill it.
-    """
-    outer = enumerate(around)
-    apart = (n for n, at in outer if not found.is_read_in(store.buffer, around[:n], at))
-    n = next(apart, len(around))
-    size = program.buffers[store.buffer].dims[-1]
-    rests = [at.s for at in around[n:] if isinstance(at.s, For)]
-    for s in rests:
-        if store.index[-1] == walks(s.variable) and s.size == size:
-            depends = any(_mentions(loop, s.variable) for loop in rests)
-            simple = s.stretch is None and not depends
-            return _Filling(around[:n], around[n], around[n:], store, s) if simple else None
-    return None
+    def _reads(self, path: Path, buffer: int) -> bool:
+        """Whether the last statement of a path, or one in it, reads a buffer."""
+        spot = _spot(path)
+        if spot not in self.reads:
+            parts = (part for s in statements_within((path[-1].s,)) for part in parts_of(s))
+            self.reads[spot] = frozenset(part.buffer for part in parts if isinstance(part, Load))
+        return buffer in self.reads[spot]
 
 
-def _clearing(
-    program: Program, filling: _Filling, numbers: Mapping[int | None, int]
-) -> Statement | None:
+def _spot(path: Path) -> Spot:
+    """Which statement a path leads to."""
+    *outside, last = path
+    return tuple((at.place, at.otherwise) for at in outside), last.place
+
+
+def _nest_of_zeros(program: Program, filling: _Filling) -> Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
@@ -224,7 +214,7 @@ def _clearing(
     inner = next(
         (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
     )  # the loops from here on have nothing to do with where a row ends
-    half = _half(program, lanes, numbers)
+    half = _half(program, lanes)
     if half is None:
         cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
     else:
@@ -264,21 +254,29 @@ def _reaches(rest: Rest, lane: int) -> Within:
     return Within(rest.start.plus((), rest.step * lane), rest.size)
 
 
-def _with_halves(program: Program) -> Program:
-    """The program with the size of half of each row of lanes that is cleared by halves."""
+def _with_halves(program: Program, read: set[int]) -> Program:
+    """The program with the size of half of each row of lanes of buffers that is cleared by halves."""
     fixed = {size.fixed for size in program.sizes}
-    read = {number for kernel in program.kernels for number in _read_past(kernel)}
     rows = {program.sizes[program.buffers[number].dims[-1]].fixed for number in read}
-    halves = {row // 2 for row in rows if row is not None and row % (2 * MOST_LANES) == 0} - fixed
+    pair = _pair(program)
+    halves = {row // 2 for row in rows if row is not None and row % pair == 0} - fixed
     names = Names(frozenset(size.name for size in program.sizes))
     sizes = [Size(names.fresh(f"c{half}"), half, ()) for half in sorted(halves)]
     return replace(program, sizes=(*program.sizes, *sizes)) if sizes else program
 
 
-def _half(program: Program, lanes: For, numbers: Mapping[int | None, int]) -> int | None:
+def _pair(program: Program) -> int:
+    """Lanes of two of the longest vectors: a tile reads one at a time, or divisors of its row, half past it at most."""
+    return 2 * program.machine.vector_lanes("f32")
+
+
+def _half(program: Program, lanes: For) -> int | None:
     """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
     extent = program.sizes[lanes.size].fixed or 0
-    return None if extent % (2 * MOST_LANES) else numbers[extent // 2]
+    if extent % _pair(program):
+        return None
+    sizes = (size.fixed for size in program.sizes)
+    return next(n for n, fixed in enumerate(sizes) if fixed == extent // 2)
 
 
 def _mentions(s: For | If, variable: int) -> bool:
@@ -288,19 +286,19 @@ def _mentions(s: For | If, variable: int) -> bool:
     return s.rest is not None and any(v == variable for _, v in s.rest.start.terms)
 
 
-def _with(
-    body: Sequence[Statement], inserted: Mapping[Places, Sequence[Statement]], places: Places
-) -> tuple[Statement, ...]:
-    """A block with other statements before some of its own, and of those inside; ``places`` is where it stands."""
+def _before(body: Block, cleared: Mapping[Spot, Sequence[Statement]], block: Places) -> Block:
+    """A block at some place, with other statements before those at some spots."""
+    if not cleared:
+        return body
     out: list[Statement] = []
     for place, s in enumerate(body):
-        here = (*places, (place, False))
-        out += inserted.get(here, ())
+        out += cleared.get((block, place), ())
+        inside, otherwise = (*block, (place, False)), (*block, (place, True))
         if isinstance(s, For):
-            out.append(replace(s, body=_with(s.body, inserted, here)))
+            out.append(replace(s, body=_before(s.body, cleared, inside)))
         elif isinstance(s, If):
-            otherwise = _with(s.otherwise, inserted, (*places, (place, True)))
-            out.append(replace(s, body=_with(s.body, inserted, here), otherwise=otherwise))
+            then = _before(s.body, cleared, inside)
+            out.append(replace(s, body=then, otherwise=_before(s.otherwise, cleared, otherwise)))
         else:
             out.append(s)
     return tuple(out)

@@ -20,6 +20,7 @@ from ilang.core.ir.kernel import (
     Block,
     Define,
     For,
+    Kernel,
     Program,
     Statement,
     Store,
@@ -29,7 +30,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
 from ilang.core.machine import Machine
-from ilang.core.passes.rewriting import strides
+from ilang.core.passes.rewriting import strides, with_bodies
 from ilang.core.record import replace
 
 SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})
@@ -45,14 +46,15 @@ takes up to ``core.schedule.tile.MOST_TERMS``; in runs, whose sums are added to 
 
 def kernel_to_tiles(program: Program) -> Program:
     """The program whose tiles say how registers hold them."""
-    kernels = []
-    for kernel in program.kernels:
-        tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
-        described = {
-            tile.buffer: _described(program, tile, number) for number, tile in enumerate(tiles)
-        }
-        kernels.append(replace(kernel, body=with_tiles(kernel.body, described)))
-    return replace(program, kernels=tuple(kernels))
+    return with_bodies(program, lambda kernel: _described_tiles(program, kernel))
+
+
+def _described_tiles(program: Program, kernel: Kernel) -> Block:
+    tiles = (s for s in statements_within(kernel.body) if isinstance(s, Tile))
+    described = {
+        tile.buffer: _described(program, tile, number) for number, tile in enumerate(tiles)
+    }
+    return with_tiles(kernel.body, described)
 
 
 def with_tiles(body: Block, tiles: dict[int, Tile]) -> Block:

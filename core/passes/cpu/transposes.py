@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
-from ilang.core.ir.kernel import For, If, Program, Statement, Store, map_blocks
+from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import FEW
-from ilang.core.passes.rewriting import step_of
+from ilang.core.passes.rewriting import step_of, unless_same, with_bodies
 from ilang.core.record import replace
 
 MOVED = frozenset({"f32", "f64", "i32", "i64"})
@@ -26,23 +26,18 @@ MOVED = frozenset({"f32", "f64", "i32", "i64"})
 
 def kernel_to_transposes(program: Program) -> Program:
     """The program with a statement for each copy that transposes."""
-    kernels = tuple(
-        replace(kernel, body=_block(program, kernel.body)) for kernel in program.kernels
-    )
-    return replace(program, kernels=kernels)
+    return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 
-def _block(program: Program, body: Sequence[Statement]) -> tuple[Statement, ...]:
+def _block(program: Program, body: Block) -> Block:
     out: list[Statement] = []
     for s in body:
-        if isinstance(s, For):
-            copies = _copies(program, s)
-            out += copies or [replace(s, body=_block(program, s.body))]
-        elif isinstance(s, If):
+        copies = _copies(program, s) if isinstance(s, For) else []
+        if not copies and isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _block(program, block)))
         else:
-            out.append(s)
-    return tuple(out)
+            out += copies or [s]
+    return unless_same(body, out)
 
 
 def _copies(program: Program, loop: For) -> list[Transpose]:

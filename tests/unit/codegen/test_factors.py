@@ -11,7 +11,7 @@ import pytest
 
 from ilang import i
 from ilang.codegen.runtime import toolchain
-from ilang.codegen.targets.c import MOST_COPIES
+from ilang.core.passes.cpu.unroll import MOST_COPIES
 
 SCHEDULES = {
     "one too many for gcc": "+ij~i | j:65535 | i j j' | j':u",

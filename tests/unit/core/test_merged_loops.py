@@ -64,6 +64,6 @@ def test_every_stage_is_printed_by_its_name() -> None:
     graph = graph_of(text_component(SOFTMAX), "program")
     assert {stage: stage_text(graph, stage) for stage in STAGES} == {
         **{stage: text for stage, text in shown.items() if stage != "syntax"},
-        FINAL: shown[STEPS[-1].stage],
+        FINAL: shown[STEPS[-2].stage],
     }
     assert len(set(shown)) == len(STEPS)

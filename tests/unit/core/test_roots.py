@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.core.ir.nest import schedule_text
+from ilang.core.ir.schedule import schedule_text
 from ilang.core.ir.shaped import Assignment
-from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.pipeline import graph_of, infer, text_component
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
 PRODUCT = "ik*kj~ijk >> (>ijk~ij & <ijk~ij)"
 X = np.linspace(-2, 3, 5 * 7 * 4, dtype=np.float32).reshape(5, 7, 4)
@@ -93,7 +93,7 @@ def test_results(text: str, shape: tuple[int, ...]) -> None:
 
 def test_printed_choice_gives_the_same_loops() -> None:
     texts = ["ik*kj~ijk", ">ijk~ij", "<ijk~ij"]
-    scheduled = shaped_to_nest(infer(graph_of(text_component(PRODUCT), "f")))
+    scheduled = shaped_to_schedule(infer(graph_of(text_component(PRODUCT), "f")))
     nests = zip(scheduled.shaped.nodes, scheduled.nests, strict=True)
     lines = [
         schedule_text(node, nest) for node, nest in nests if isinstance(node, Assignment) and nest

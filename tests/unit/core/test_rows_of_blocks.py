@@ -1,9 +1,9 @@
 """Contractions that meet in rows: block of rows by block of rows, or not."""
 
-from ilang.core.ir.nest import schedule_text
+from ilang.core.ir.schedule import schedule_text
 from ilang.core.ir.shaped import Assignment
-from ilang.core.passes.shaped_to_nest import shaped_to_nest
 from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
 ROWS = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 
@@ -11,7 +11,7 @@ ROWS = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 def schedules(text: str) -> list[str]:
     """The chosen schedule of each assignment of a program."""
     shaped = infer(graph_of(text_component(text), "program"))
-    found = shaped_to_nest(shaped)
+    found = shaped_to_schedule(shaped)
     return [
         schedule_text(node, nest)
         for node, nest in zip(shaped.nodes, found.nests, strict=True)

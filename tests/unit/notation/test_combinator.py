@@ -46,7 +46,7 @@ def test_names_and_expressions() -> None:
 def test_the_longest_expression_wins_over_a_number(text: str) -> None:
     tree = parse(text)
     assert isinstance(tree, Expression)
-    assert isinstance(tree.left.indices[0], Fixed)
+    assert isinstance(tree.inputs()[0].indices[0], Fixed)
 
 
 @pytest.mark.parametrize("text", ["-1 >> i~i", "0.5 >> i~i", "2 >> -i~i", "(2) >> i~i", "2 >> I"])
@@ -67,7 +67,10 @@ def test_positions_next_to_each_other(text: str) -> None:
     assert same(parse(text), parse("oc(0)(0)~oc"))
     tree = parse(text)
     assert isinstance(tree, Expression)
-    assert [index.position for index in tree.left.indices if isinstance(index, Fixed)] == [0, 0]
+    assert [index.position for index in tree.inputs()[0].indices if isinstance(index, Fixed)] == [
+        0,
+        0,
+    ]
 
 
 def test_three_bars_before_any_pattern() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
@@ -18,7 +18,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Load, Local, Scalar, Select, walk
+from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, walk
 from ilang.core.passes.rewriting import strides
 from ilang.core.record import record
 
@@ -65,6 +65,14 @@ def use_of(
         tuple(sorted(found.variables - found.opened - opened)),
         tuple(sorted(found.locals - found.defined)),
     )
+
+
+def touched(s: Statement) -> Iterator[int]:
+    """The buffers that a statement itself reads or writes."""
+    if isinstance(s, (Define, Change, Store)):
+        yield from (part.buffer for part in walk(s.value) if isinstance(part, Load))
+    if isinstance(s, Store):
+        yield s.buffer
 
 
 class _Mentions:
@@ -126,6 +134,8 @@ class _Mentions:
                 self._element(part.buffer, part.index)
             elif isinstance(part, Select):
                 self._conditions(part.within)
+            elif isinstance(part, Position):
+                self._index((part.index,))
             elif isinstance(part, Local):
                 self.locals.add(part.variable)
 

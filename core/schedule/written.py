@@ -1,32 +1,15 @@
-"""Give every assignment its loop nest: the one a person wrote, or one that ``schedule/auto.py`` chooses.
+"""A written schedule as the nest of its assignment.
 
 Example:
-    in:   t1 = mul in0[i,k] in1[k,j];  out = sum t1[i,j,k] over k
-    out:  t1 || i k j      out || i k j 0
+    in:   +ijk~ij | i:8 | i k i' j 0
+    out:  factors (8) () (), order i k i' j, site of read 0 inside all four
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.nest import Loop, Nest, Scheduled
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
-from ilang.core.machine import CPU, Machine
-from ilang.core.schedule.auto import choose
-from ilang.core.schedule.legal import check_nests
-
-
-def shaped_to_nest(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
-    """The program with a nest per assignment, chosen for a machine.
-
-    Raises:
-        ScheduleError: E0320 to E0322, E0325 to E0327.
-    """
-    written = [
-        written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
-    ]
-    scheduled = Scheduled(shaped, choose(shaped, written, machine), machine)
-    check_nests(scheduled)
-    return scheduled
 
 
 def written_nest(node: Assignment) -> Nest | None:

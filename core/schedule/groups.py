@@ -14,19 +14,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from ilang.core.ir.nest import Nest
+from ilang.core.ir.schedule import Nest, Root
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.record import record
 from ilang.core.schedule.fuse import Provenance, Sources
-
-
-@record
-class Root:
-    """A value that is stored whole, and how many of its leading loops are those of another root of its kernel."""
-
-    value: int
-    owner: int
-    shared: int
+from ilang.core.schedule.online import Plans
+from ilang.core.schedule.readers import readers_of, whole_values
 
 
 class Kernels:
@@ -136,35 +128,22 @@ class Kernels:
         return node
 
 
-def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
-    """The assignments that have loops of their own: outputs, and what something reads that does not stage it."""
-    found: set[int] = set(shaped.outputs)
-    seen: set[int] = set()
-    todo = list(shaped.outputs)
-    while todo:
-        value = todo.pop()
-        node, nest = shaped.nodes[value], nests[value]
-        if value in seen or not isinstance(node, Assignment) or nest is None:
-            continue
-        seen.add(value)
-        if node.base is not None:
-            found.add(node.base)
-            todo.append(node.base)
-        for number, read in enumerate(node.reads):
-            todo.append(read.value)
-            if nest.staged(number) is None:
-                found.add(read.value)
-    return {v for v in found if isinstance(shaped.nodes[v], Assignment)}
+def grouped(
+    shaped: Shaped, nests: Sequence[Nest | None], provenance: Provenance, plans: Plans
+) -> tuple[tuple[Root, ...], ...]:
+    """The roots of every kernel, the kernel that runs first first, for nests that are all known.
 
-
-def readers_of(shaped: Shaped) -> list[list[int]]:
-    """Who reads each value, or takes its place in memory."""
-    found: list[list[int]] = [[] for _ in shaped.nodes]
-    for reader, node in enumerate(shaped.nodes):
-        if isinstance(node, Assignment):
-            below = {read.value for read in node.reads}
-            if node.base is not None:
-                below.add(node.base)
-            for value in below:
-                found[value].append(reader)
-    return found
+    Raises:
+        ScheduleError: E0320 to E0323, E0328, E0329: a partial value that cannot be made right.
+    """
+    kernels, readers, whole = (
+        Kernels(shaped, provenance),
+        readers_of(shaped),
+        whole_values(shaped, nests),
+    )
+    for value in range(len(shaped.nodes) - 1, -1, -1):
+        nest = nests[value]
+        if nest is not None and (readers[value] or value in whole):
+            alone = value in whole and bool(plans.of(value).instances)
+            kernels.add(value, nest, readers[value], value in whole, alone=alone)
+    return tuple(tuple(roots) for roots in reversed(kernels.groups))

@@ -1,7 +1,7 @@
-"""Loop nests: for every assignment its loops, their order and roles, and where its operands' producers are computed.
+"""The schedule: for every assignment its loops and where its operands' producers are computed; which share a kernel.
 
-Produced by ``passes/shaped_to_nest.py`` (by a person's schedule or by ``schedule/auto.py``: the same value either
-way), consumed by ``passes/nest_to_kernel.py``.
+Produced by ``schedule/shaped_to_schedule.py`` (by a person's schedule or by ``schedule/auto.py``: the same value either
+way), consumed by ``passes/nest_to_kernel.py``, which follows it and chooses nothing of that again.
 
 An axis of extent n with the factors f1 .. fm has the loops part 0 (ceil(n / (f1 ... fm)) iterations), part 1 (f1), ...,
 part m (fm); its index is the sum of part times weight, the weight of a part being the product of the factors after it.
@@ -13,13 +13,19 @@ Invariants:
       of what has the space ``c``, places a copy of what is read below.
     - ``start`` is the number of loops outside the written start of a reduction, or None.
     - ``roles`` has a role or "" per loop of the order, ``spaces`` one or "" per read.
+    - A fusion stands at each read of a live assignment that stages what another assignment computes, and nowhere else;
+      it maps loops of the producer to loops of the reader outside the site, part to part.
+    - Every live value that some reader does not stage, and every output, is a root of one group, and of one only. The
+      owner of a root is a root of its group; it shares no more loops than either has.
+    - An instance of a plan shares loops that other instances of the kernel open.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
@@ -69,12 +75,119 @@ class Nest:
 
 
 @record
+class Fusion:
+    """The loops of a producer that are loops of its reader; ``pairs`` gives the reader's axis of each fused axis."""
+
+    loops: dict[Loop, Loop]
+    pairs: dict[int, int]
+
+
+@record
+class Root:
+    """A value that is stored whole, and how many of its leading loops are those of another root of its kernel."""
+
+    value: int
+    owner: int
+    shared: int
+
+
+@record
+class Opened:
+    """A loop of a kernel: the instance that opens it, and which loop of that one's nest it is."""
+
+    instance: int
+    loop: Loop
+
+
+@record
+class Source:
+    """The instance that a read is from, and the reader's axis of each axis of it that fuses."""
+
+    instance: int
+    pairs: dict[int, int]
+
+
+@record
+class Instance:
+    """One computation of a value in a kernel.
+
+    ``home`` are the loops that it shares, ``chain`` all loops around its place, outermost first; ``sources`` has an
+    entry per staged read of an assignment.
+    """
+
+    value: int
+    home: dict[Loop, Opened]
+    chain: tuple[Opened, ...]
+    sources: dict[Read, Source]
+
+
+Axes = dict[int, int]
+"""The output axes of a reduction, and the axis of another assignment that each is there."""
+
+
+@record
+class Link:
+    """An instance, and where the output axes of one side of a correction are on the other."""
+
+    instance: int
+    axes: Axes
+
+
+@record
+class Running:
+    """What is kept while loops run: a partial reduction, a sum that is corrected, or both in one.
+
+    ``outer`` is the outermost loop over its reduced axes: it starts before that. ``shifts`` are the maxima whose growth
+    scales it, ``divisors`` divide it in the end, ``scales`` are the sums that it scales when it grows. ``exact`` says
+    that where a divisor ends as 0, so does the sum, since the divisor sums the numerators themselves.
+    """
+
+    partial: bool
+    outer: Opened
+    shifts: tuple[Link, ...] = ()
+    divisors: tuple[Link, ...] = ()
+    scales: tuple[Link, ...] = ()
+    exact: bool = True
+
+
+@record
+class Plan:
+    """The instances of a kernel, root first; what runs among them, and the scalars that are computed instead."""
+
+    instances: tuple[Instance, ...]
+    running: dict[int, Running]
+    scalars: dict[int, Scalar]
+
+
+@record
+class Group:
+    """A fusion group: the values that one kernel computes, in the order in which its loops were shared out.
+
+    ``plan`` is that of the first root; a kernel with an online reduction has no other root.
+    """
+
+    roots: tuple[Root, ...]
+    plan: Plan
+
+
+@record
 class Scheduled:
-    """A shaped program with a nest per assignment, for a machine; None for inputs."""
+    """A shaped program and everything that is chosen for it on a machine.
+
+    ``nests`` has the loops of each assignment, None for inputs; ``fusions``, per read of an assignment, the loops that
+    the staged producer shares, None where nothing is computed for the read; ``groups`` the kernels in the order in
+    which they run.
+    """
 
     shaped: Shaped
     nests: tuple[Nest | None, ...]
+    fusions: tuple[tuple[Fusion | None, ...], ...]
+    groups: tuple[Group, ...]
     machine: Machine
+
+    def whole(self) -> list[int]:
+        """The values that are stored whole, in order."""
+        return sorted(root.value for group in self.groups for root in group.roots)
 
 
 def loop_text(node: Assignment, loop: Loop) -> str:

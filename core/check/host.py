@@ -1,0 +1,101 @@
+"""Invariants of ``ir/host.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
+from ilang.core.lower.host import follows_from
+
+
+def verify(host: Host) -> None:
+    """Raise an InternalError (E9905) naming the first invariant that does not hold."""
+    _arguments(host)
+    _workspace(host)
+    _launches(host)
+    program = host.program
+    measured = [argument.buffer for argument in host.arguments]
+    measured += [*host.layout.temporaries, *(n for private in host.layout.scratch for n in private)]
+    wanted = {size for number in measured for size in program.buffers[number].dims}
+    _steps(host, host.checks, wanted, "a size of what is measured is given")
+    taken = {size for launch in host.launches for size in launch.sizes}
+    _steps(host, host.sizes, taken, "a size that a launch takes is given")
+
+
+def _demand(host: Host, holds: bool, invariant: str) -> None:
+    if not holds:
+        raise InternalError("E9905", f"host program of {host.program.name}: {invariant}")
+
+
+def _steps(host: Host, steps: Sequence[Step], wanted: set[int], invariant: str) -> None:
+    """Steps read what is known before them, give each size once, and in the end all that are wanted."""
+    known = {n for n, size in enumerate(host.program.sizes) if size.fixed is not None}
+    for step in steps:
+        reads, gives = _touched(step)
+        _demand(host, reads <= known, "a step reads sizes that are known before it")
+        _demand(host, gives is None or gives not in known, "a size is given once")
+        known |= set() if gives is None else {gives}
+    _demand(host, wanted <= known, invariant)
+
+
+def _touched(step: Step) -> tuple[set[int], int | None]:
+    """The sizes that a step reads, and the one that it gives."""
+    match step:
+        case Take():
+            return set(), step.size
+        case Derive():
+            reads = {*(size for _, size in step.rule.terms), *step.spread}
+            return (reads | {step.rule.size}, None) if step.known else (reads, step.rule.size)
+        case Follow():
+            return {size for _, size in step.rule.terms}, step.rule.size
+        case Require():
+            return {step.bound.size}, None
+        case Hold():
+            return {size for _, size in step.reach.terms}, None
+        case Count():
+            return follows_from(step.part), step.part.size
+        case _:
+            assert_never(step)
+
+
+def _arguments(host: Host) -> None:
+    inputs, outputs = set(host.program.inputs), set(host.program.outputs)
+    numbers = [argument.buffer for argument in host.arguments]
+    _demand(host, len(set(numbers)) == len(numbers), "an array is one argument")
+    _demand(host, set(numbers) == inputs | outputs, "inputs and outputs are the arguments")
+    for argument in host.arguments:
+        is_both = argument.buffer in inputs and argument.buffer in outputs
+        role = "inout" if is_both else ("input" if argument.buffer in inputs else "output")
+        _demand(host, argument.role == role, "an argument is for what the program does with it")
+        same = host.program.buffers[argument.buffer].role == role
+        _demand(host, same, "a buffer and its argument have one role")
+
+
+def _workspace(host: Host) -> None:
+    buffers, layout = host.program.buffers, host.layout
+    taken = {n for launch in host.launches for n in launch.buffers}
+    temporaries = {n for n in taken if buffers[n].role == "temporary"}
+    placed = list(layout.temporaries)
+    _demand(host, set(placed) == temporaries, "a temporary that a launch takes has a place")
+    private = [n for each in layout.scratch for n in each]
+    _demand(host, all(buffers[n].private for n in private), "scratch is private")
+    _demand(host, not taken & set(private), "a launch takes no scratch as an array")
+    every = placed + private
+    _demand(host, len(set(every)) == len(every), "a buffer has one place")
+
+
+def _launches(host: Host) -> None:
+    buffers = host.program.buffers
+    read_only = {argument.buffer for argument in host.arguments if argument.role == "input"}
+    written: set[int] = set()
+    for launch in host.launches:
+        _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
+        _demand(host, not launch.writes & read_only, "inputs are not written")
+        read = {n for n in launch.buffers if buffers[n].role == "temporary"} - launch.writes
+        _demand(host, read <= written, "a temporary is written before it is read")
+        written |= launch.writes
+    outputs = (a.buffer for a in host.arguments if a.role == "output")
+    full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}
+    _demand(host, full <= written, "an output is written")

@@ -1,0 +1,135 @@
+"""Invariants of ``ir/schedule.py``."""
+
+from __future__ import annotations
+
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.schedule import Fusion, Group, Loop, Nest, Scheduled
+from ilang.core.ir.shaped import Assignment
+
+
+def verify(scheduled: Scheduled) -> None:
+    """Raise an InternalError (E9904) naming the first invariant that does not hold."""
+    nodes = scheduled.shaped.nodes
+    _demand(len(scheduled.nests) == len(nodes), "a nest, or None, per node", -1)
+    _demand(len(scheduled.fusions) == len(nodes), "fusions per node", -1)
+    for value, node in enumerate(nodes):
+        nest = scheduled.nests[value]
+        _demand(
+            (nest is None) != isinstance(node, Assignment),
+            "assignments have nests, inputs none",
+            value,
+        )
+        if isinstance(node, Assignment) and nest is not None:
+            _nest(node, nest, value)
+    live = _live(scheduled)
+    for value, node in enumerate(nodes):
+        if value in live and isinstance(node, Assignment):
+            _fusions(scheduled, node, value)
+        else:
+            _demand(not scheduled.fusions[value], "only live assignments have fusions", value)
+    _groups(scheduled, live)
+
+
+def _nest(node: Assignment, nest: Nest, value: int) -> None:
+    _demand(len(nest.factors) == len(node.axes), "factors, or none, per axis", value)
+    loops = {
+        Loop(axis, part)
+        for axis, factors in enumerate(nest.factors)
+        for part in range(len(factors) + 1)
+    }
+    once = len(nest.order) == len(loops) and set(nest.order) == loops
+    _demand(once, "the order names every loop part once", value)
+    _demand(len(nest.sites) == len(node.reads), "a site, or None, per read", value)
+    inside = all(site is None or 0 <= site <= len(nest.order) for site in nest.sites)
+    _demand(inside, "a site is inside some of the loops", value)
+    _demand(
+        not nest.roles or len(nest.roles) == len(nest.order), "a role, or none, per loop", value
+    )
+    _demand(not nest.spaces or len(nest.spaces) == len(node.reads), "a space per read", value)
+
+
+def _live(scheduled: Scheduled) -> set[int]:
+    """The values that the roots of all groups are made of."""
+    found: set[int] = set()
+    todo = [root.value for group in scheduled.groups for root in group.roots]
+    while todo:
+        value = todo.pop()
+        node = scheduled.shaped.nodes[value]
+        if value in found or not isinstance(node, Assignment):
+            continue
+        found.add(value)
+        todo += [read.value for read in node.reads]
+    return found
+
+
+def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
+    """The fusions of one assignment fit its reads, its nest and the nests of its producers."""
+    nest, fusions = scheduled.nests[value], scheduled.fusions[value]
+    assert nest is not None
+    _demand(len(fusions) == len(node.reads), "a fusion, or None, per read", value)
+    for read, fusion, site in zip(node.reads, fusions, nest.sites, strict=True):
+        made = scheduled.nests[read.value]
+        computed = site is not None and made is not None
+        if fusion is None:
+            first = nest.staged(node.reads.index(read))
+            _demand(not computed or first is None, "a staged producer has a fusion", value)
+            continue
+        _demand(computed, "what is fused is staged", value)
+        if made is not None:
+            _fusion(fusion, made, nest.order[:site], value)
+
+
+def _fusion(fusion: Fusion, made: Nest, outside: tuple[Loop, ...], value: int) -> None:
+    inner, outer = list(fusion.loops), list(fusion.loops.values())
+    _demand(set(inner) <= set(made.order), "fused loops are loops of the producer", value)
+    _demand(set(outer) <= set(outside), "fused loops are outside the site", value)
+    _demand(
+        all(own.part == other.part for own, other in fusion.loops.items()),
+        "loops fuse part to part",
+        value,
+    )
+
+
+def _groups(scheduled: Scheduled, live: set[int]) -> None:
+    """Every value that is stored whole is a root of one group; loops are shared within a group."""
+    roots = [root.value for group in scheduled.groups for root in group.roots]
+    _demand(len(set(roots)) == len(roots), "a value is a root of one group", -1)
+    whole = {v for v in scheduled.shaped.outputs if scheduled.nests[v] is not None}
+    for value in live:
+        node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        for number, read in enumerate(node.reads):
+            if nest.staged(number) is None and scheduled.nests[read.value] is not None:
+                whole.add(read.value)
+        if node.base is not None:
+            whole.add(node.base)
+    _demand(whole == set(roots), "the roots are what is stored whole", -1)
+    for group in scheduled.groups:
+        _group(scheduled, group)
+
+
+def _group(scheduled: Scheduled, group: Group) -> None:
+    values = {root.value for root in group.roots}
+    _demand(bool(values), "a group has a root", -1)
+    for root in group.roots:
+        nest, owner = scheduled.nests[root.value], scheduled.nests[root.owner]
+        _demand(root.owner in values, "an owner is a root of its group", root.value)
+        assert nest is not None
+        assert owner is not None
+        most = min(len(nest.order), len(owner.order))
+        _demand(0 <= root.shared <= most, "shared loops are loops of both", root.value)
+    plan = group.plan
+    if plan.instances:
+        first = group.roots[0].value
+        _demand(len(values) == 1, "a kernel with an online reduction has one root", first)
+        _demand(plan.instances[0].value == first, "the first instance is the root", first)
+        numbers = range(len(plan.instances))
+        known = all(number in numbers for number in (*plan.running, *plan.scalars))
+        _demand(known, "a plan tells of its instances", first)
+
+
+def _demand(holds: bool, invariant: str, value: int) -> None:
+    if not holds:
+        where = f", node {value}" if 0 <= value else ""
+        raise InternalError("E9904", f"schedule{where}: {invariant}")

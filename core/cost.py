@@ -1,0 +1,198 @@
+"""What a program costs: iterations, operations and time, nest by nest, symbolic where extents are known at run time.
+
+One count for all who ask: how much there is to do (``i explain``), whether threads are worth it (``passes/cpu``, the
+tests in the text of targets), whether a call is so long that somebody may want to stop it.
+
+Example, ``ik*kj~ijk >> +ijk~ij`` on a machine whose tiles take 16 elements in the time of one:
+    as assignments:  i·j·k iterations of 1 operation that cost nothing: the sum's tiles make them
+                     i·j·k iterations of 1 operation in 1/16 of the time of an element that is read and added
+    as loops:        the copies, n_k·64 iterations in time 1;  the tile, n_k·6·64 in time 1/16 each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.scalar import Apply, Scalar, walk
+from ilang.core.ir.shaped import Assignment, Shaped, Size
+from ilang.core.machine import Machine
+from ilang.core.ops import COSTS, PRIMITIVES
+from ilang.core.record import record
+
+if TYPE_CHECKING:  # who calls what an earlier run has compiled asks about assignments only
+    from ilang.core.ir.kernel import For, Part, Program, Statement, Window
+
+USUAL = 1000.0
+"""Elements of a dimension, where a choice between nests rests on which has more work."""
+
+
+@record
+class Work:
+    """The iterations of a nest, the product of ``sizes``, and what one of them costs.
+
+    ``operations`` are those of arithmetic; ``time`` is in elements that one thread reads and adds.
+    """
+
+    sizes: tuple[int, ...]
+    operations: int
+    time: float
+
+    def usual(self, sizes: Sequence[Size], steps: Mapping[int, int]) -> float:
+        """The time of all iterations, where every dimension whose extent is not known has ``USUAL`` elements.
+
+        ``steps`` says how far apart the parts of dimensions are, by size number.
+        """
+        known, unknown = self.split(sizes)
+        return known * prod(max(1.0, USUAL / steps.get(size, 1)) for size in unknown)
+
+    def split(self, sizes: Sequence[Size]) -> tuple[float, tuple[int, ...]]:
+        """The time of all iterations: a number, times the sizes that are not known."""
+        known = self.time * prod(n for size in self.sizes if (n := sizes[size].fixed) is not None)
+        return known, tuple(size for size in self.sizes if sizes[size].fixed is None)
+
+
+def of_assignments(shaped: Shaped, machine: Machine) -> dict[int, Work]:
+    """The work of each assignment of a program, by value, however it will be scheduled.
+
+    The products of a contraction cost nothing beside its sum, which goes in tiles.
+    """
+    nodes = {v: node for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)}
+    times: dict[int, float] = {}
+    for value, node in nodes.items():
+        times[value] = _time([node.scalar])
+        product = node.reads[0].value if len(node.reads) == 1 else value
+        product = product if product in nodes else value
+        if product != value and (nodes[product].acc is not None or times[product] != 1.0):
+            continue
+        if _contracts(node, nodes[product]):
+            times[product] = 0.0
+            times[value] = 1 / machine.tiles.gain
+    return {
+        value: Work(node.sizes, _operations([node.scalar]) + (node.acc is not None), times[value])
+        for value, node in nodes.items()
+    }
+
+
+def _contracts(node: Assignment, product: Assignment) -> bool:
+    """Whether an assignment sums products in which each operand is met again and again."""
+    walked = [{axis for part in r.index for _, axis in part.terms} for r in product.reads]
+    again = all(len(axes) < len(product.axes) for axes in walked)
+    return again and node.acc == "+" and node.scalar.dtype in FLOATS
+
+
+def of_loop(program: Program, loop: For) -> Iterator[Work]:
+    """The work of each innermost loop inside a loop, with the loops from that one down to it."""
+    from ilang.core.ir import kernel
+    from ilang.core.ir.cpu import Transpose
+
+    nested = (kernel.For, kernel.If, kernel.Tile, Transpose)
+    computing = (kernel.Define, kernel.Change, kernel.Store)
+    stack: list[tuple[Statement, list[tuple[int, int]], float]] = [(loop, [], 1.0)]
+    while stack:
+        s, around, scale = stack.pop()
+        if isinstance(s, kernel.For):
+            around = _opened(s, around)
+            if not any(isinstance(inner, nested) for inner in s.body):
+                scalars = [inner.value for inner in s.body if isinstance(inner, computing)]
+                sizes = tuple(size for _, size in around)
+                yield Work(sizes, _operations(scalars), scale * _time(scalars))
+        elif isinstance(s, kernel.Tile):
+            around = [*around, *((loop.variable, loop.size) for loop in s.blocks)]
+            gained = scale / program.machine.tiles.gain
+            stack += [(inner, around, gained) for inner in s.edge]
+            continue
+        stack += [(inner, around, scale) for block in kernel.blocks_of(s) for inner in block]
+
+
+def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The loops around what is inside a loop: variables and sizes.
+
+    The parts of a dimension count as the whole of it, and so do the blocks of a loop.
+    """
+    outer = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+    around = [(v, n) for v, n in around if loop.stretch is None or v != loop.stretch.block]
+    if loop.rest is None or loop.rest.step != 1 or not outer & {v for v, _ in around}:
+        return [*around, (loop.variable, loop.size)]
+    return [*((v, n) for v, n in around if v not in outer), (loop.variable, loop.rest.size)]
+
+
+def _time(scalars: Iterable[Scalar]) -> float:
+    """The time of an iteration that computes some scalars."""
+    return 1.0 + sum(COSTS.get(part.primitive, 0) for part in _applied(scalars))
+
+
+def _operations(scalars: Iterable[Scalar]) -> int:
+    """How many operations an iteration does: what only moves is none."""
+    return sum(PRIMITIVES[part.primitive].kind != "move" for part in _applied(scalars))
+
+
+def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:
+    for scalar in scalars:
+        yield from (part for part in walk(scalar) if isinstance(part, Apply))
+
+
+class Total:
+    """A sum of products of extents: a number, or a formula where extents are not known."""
+
+    def __init__(self, program: Program) -> None:
+        """Nothing yet, of the sizes of a program."""
+        from ilang.core.ir.kernel import Blocks
+
+        self.sizes = program.sizes
+        self.most_blocks = program.machine.threads.most_blocks
+        self.parts: Mapping[int, Part | Window] = {
+            p.size: p for p in program.parts if not isinstance(p, Blocks)
+        }
+        self.blocks = {p.size for p in program.parts if isinstance(p, Blocks)}
+        self.number = 0
+        self.terms: dict[tuple[str, ...], int] = {}
+
+    def add(self, factor: int, sizes: Sequence[int]) -> None:
+        """Add ``factor`` times the product of some sizes."""
+        names = []
+        for number in sizes:
+            size = self.sizes[number]
+            if number in self.parts:
+                names.append(self._spelled(self.parts[number]))
+            elif number in self.blocks:
+                factor *= self.most_blocks
+            elif size.fixed is None:
+                names.append(size.name)
+            else:
+                factor *= size.fixed
+        if factor and names:
+            self.terms[tuple(names)] = self.terms.get(tuple(names), 0) + factor
+        elif factor:
+            self.number += factor
+
+    def _spelled(self, part: Part | Window) -> str:
+        """The extent of a part of a split dimension, or of a window, in terms of sizes."""
+        from ilang.core.ir.kernel import Part
+
+        def end(number: int) -> str:
+            if number in self.parts:
+                return self._spelled(self.parts[number])
+            size = self.sizes[number]
+            return size.name if size.fixed is None else str(size.fixed)
+
+        if isinstance(part, Part):
+            return f"ceil({end(part.whole)}/{part.step})"
+        words = [f"{'' if c == 1 else c}({end(n)}-1)" for c, n in part.reach]
+        return f"({'+'.join(words)}+1)"
+
+    def spelled(self) -> str:
+        """The result as text."""
+        result = self.result()
+        return f"{result:,}" if isinstance(result, int) else result
+
+    def result(self) -> int | str:
+        """The number, or a formula such as ``2·i·k·j + 4``."""
+        if not self.terms:
+            return self.number
+        words = [
+            "·".join([*([str(f)] if f != 1 else []), *names]) for names, f in self.terms.items()
+        ]
+        return " + ".join(words + ([str(self.number)] if self.number else []))

@@ -1,0 +1,131 @@
+"""The host program as text: arguments, checks, workspace, launches.
+
+Example, of a program with an intermediate value:
+
+Arguments:
+      input   in0  f32[i,j]
+      output  out  f32[i,j]
+    checks
+      take i j
+    workspace of 64-byte lines
+      t1  f32[i]
+    sizes
+      take i j
+    launches
+      k0  i j  reads in0     writes t1
+      k1  i j  reads in0 t1  writes out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.kernel import Blocks, Part, Program, Window
+from ilang.core.ir.shaped import Derivation
+from ilang.core.listing import affine_text, aligned, size_text
+
+INDENT = "  "
+
+
+def host_text(host: Host) -> str:
+    """A host program, section after section."""
+    program, layout = host.program, host.layout
+    lines = [
+        "arguments",
+        *_indented([[a.role, *_array(program, a.buffer)] for a in host.arguments]),
+    ]
+    lines += _steps(program, "checks", host.checks)
+    if not layout.is_empty():
+        lines.append(f"workspace of {layout.alignment}-byte lines")
+        lines += _indented([_array(program, n) for n in layout.temporaries])
+    kernels = [launch.kernel for launch in host.launches if launch.scratch]
+    for kernel, private in zip(kernels, layout.scratch, strict=True):
+        names = ", ".join(" ".join(_array(program, n)) for n in private)
+        lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")
+    lines += _steps(program, "sizes", host.sizes)
+    launches = [list(_launch(program, launch)) for launch in host.launches]
+    return "\n".join([*lines, "launches", *_indented(launches)])
+
+
+def _steps(program: Program, title: str, steps: Sequence[Step]) -> Iterator[str]:
+    """A section of steps, those that a caller's sizes are on one line; none for no steps."""
+    if steps:
+        yield title
+    taken = [step for step in steps if isinstance(step, Take)]
+    if taken:
+        limit = ", so small that nothing overflows" if any(step.limited for step in taken) else ""
+        yield f"{INDENT}take {' '.join(_size(program, step.size) for step in taken)}{limit}"
+    yield from (INDENT + _step(program, step) for step in steps if not isinstance(step, Take))
+
+
+def _indented(rows: list[list[str]]) -> list[str]:
+    return [INDENT + line for line in aligned(rows)] if rows else []
+
+
+def _array(program: Program, number: int) -> list[str]:
+    """Name and type of a buffer."""
+    buffer = program.buffers[number]
+    dims = ",".join(_size(program, size) for size in buffer.dims)
+    return [buffer.name, f"{buffer.dtype}[{dims}]"]
+
+
+def _size(program: Program, number: int) -> str:
+    return size_text(program.sizes[number])
+
+
+def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> str:
+    """One step in words."""
+    match step:
+        case Derive():
+            spread = " or ".join(f"1 < {_size(program, n)}" for n in step.spread)
+            least = f"at least {step.least}" + (f", 1 if {spread}" if spread else "")
+            rule, sign = step.rule, "must be" if step.known else "="
+            exact = ", exactly" if rule.exact and rule.divisor != 1 else ""
+            return f"{_size(program, rule.size)} {sign} {_formula(program, rule)}{exact}, {least}"
+        case Follow():
+            return f"{_size(program, step.rule.size)} = {_formula(program, step.rule)}"
+        case Require():
+            return f"{step.bound.position} < {_size(program, step.bound.size)}"
+        case Hold():
+            reach = step.reach
+            ends = [f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in reach.terms]
+            offset = [str(reach.offset)] if reach.offset or not ends else []
+            return f"{' + '.join(ends + offset)} stays within {reach.limit:,}: {reach.dtype}"
+        case Count():
+            return f"{_size(program, step.part.size)} = {_count(program, step.part)}"
+        case _:
+            assert_never(step)
+
+
+def _formula(program: Program, rule: Derivation) -> str:
+    total = Affine((), rule.offset, False, rule.terms)
+    text = affine_text(total, str, lambda n: _size(program, n))
+    return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
+
+
+def _count(program: Program, part: Part | Window | Blocks) -> str:
+    match part:
+        case Part():
+            return f"parts of {part.step} in {_size(program, part.whole)}"
+        case Window():
+            reach = " + ".join(
+                f"{c if c != 1 else ''}({_size(program, n)} - 1)" for c, n in part.reach
+            )
+            return f"{reach} + 1"
+        case Blocks():
+            return f"blocks of {' x '.join(_size(program, n) for n in part.loops)} terms"
+
+
+def _launch(program: Program, launch: Launch) -> Iterator[str]:
+    """A kernel, the sizes and arrays that it takes, and the scratch storage."""
+    names = {n: program.buffers[n].name for n in launch.buffers}
+    yield program.kernels[launch.kernel].name
+    yield " ".join(_size(program, n) for n in launch.sizes) or "-"
+    reads = " ".join(name for n, name in names.items() if n not in launch.writes)
+    yield f"reads {reads}" if reads else "reads nothing"
+    yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
+    if launch.scratch:
+        yield "scratch of each thread" if launch.divided else "scratch"

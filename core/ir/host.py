@@ -1,0 +1,139 @@
+"""The host program: what runs around the kernels of a program, as data. A target prints it, and decides nothing.
+
+Produced by ``lower/host.py`` from ``ir/kernel.py``, consumed by ``codegen/targets``. A target prints three functions:
+the layout, which ``checks`` sizes and measures every array; the bytes of the workspace; and the program itself, which
+checks its arguments against the layout, computes ``sizes``, and launches the kernels in order.
+
+Invariants:
+    - A step reads only sizes that are fixed or that steps before it give, and gives each size once. ``checks`` gives
+      every size of what is measured, ``sizes`` every size that a launch takes.
+    - Each input and output is one argument; it is ``inout`` exactly if it is both.
+    - A temporary has a place in the workspace exactly if a launch takes it; a private buffer is scratch of the one
+      kernel that it belongs to.
+    - A launch writes no argument that is an ``input``. A temporary is written by a launch before another one reads it,
+      and every ``output`` that has elements is written.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ilang.core.ir.kernel import Blocks, Part, Program, Window
+from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.record import record
+
+Role = Literal["input", "output", "inout"]
+"""What a caller's array is for: read, written, or read and written (updated in place)."""
+
+
+@record
+class Argument:
+    """An array of the caller: a buffer, and what it is for."""
+
+    buffer: int
+    role: Role
+
+
+@record
+class Take:
+    """A size that the caller gives; where ``limited``, so small that what follows from it cannot overflow."""
+
+    size: int
+    limited: bool
+
+
+@record
+class Derive:
+    """A size that follows from others, checked: refused where there is none.
+
+    Where the size is ``known`` already, it must be the same. The size is at least ``least``, and at least 1 where one
+    of the sizes ``spread`` is more than 1.
+    """
+
+    rule: Derivation
+    known: bool
+    least: int
+    spread: tuple[int, ...]
+
+
+@record
+class Follow:
+    """A size that follows from others, where that has been checked."""
+
+    rule: Derivation
+
+
+@record
+class Require:
+    """A fixed index, which must be inside its dimension."""
+
+    bound: Bound
+
+
+@record
+class Hold:
+    """Positions along axes, which their type must hold exactly."""
+
+    reach: Reach
+
+
+@record
+class Count:
+    """How many parts, elements or blocks loops have."""
+
+    part: Part | Window | Blocks
+
+
+Step = Take | Derive | Follow | Require | Hold | Count
+
+
+@record
+class Layout:
+    """The workspace: ``temporaries`` one after the other, then scratch storage, once for each thread.
+
+    Each stands at a multiple of ``alignment`` bytes. ``scratch`` has the private buffers of each kernel that has any;
+    scratch storage has room for those of the kernel that needs most. As many threads have some as take ``most_scratch``
+    bytes together, ``most_threads`` at most and one at least.
+    """
+
+    alignment: int
+    temporaries: tuple[int, ...]
+    scratch: tuple[tuple[int, ...], ...]
+    most_threads: int
+    most_scratch: int
+
+    def is_empty(self) -> bool:
+        """Whether a call needs no workspace at all."""
+        return not self.temporaries and not self.scratch
+
+
+@record
+class Launch:
+    """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
+
+    With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own.
+    """
+
+    kernel: int
+    sizes: tuple[int, ...]
+    buffers: tuple[int, ...]
+    writes: frozenset[int]
+    scratch: bool
+    divided: bool
+
+
+@record
+class Host:
+    """The host program of ``program``, whose kernels it launches."""
+
+    program: Program
+    arguments: tuple[Argument, ...]
+    checks: tuple[Step, ...]
+    layout: Layout
+    sizes: tuple[Step, ...]
+    launches: tuple[Launch, ...]
+
+    def in_table(self) -> tuple[Argument, ...]:
+        """The arguments in the order in which they are checked: those first that are read alone."""
+        written = tuple(a for a in self.arguments if a.role != "input")
+        return (*(a for a in self.arguments if a.role == "input"), *written)

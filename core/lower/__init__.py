@@ -1,0 +1,1 @@
+"""From kernels to the programs around them."""

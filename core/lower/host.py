@@ -1,0 +1,165 @@
+"""Kernels to the host program around them: size checks, workspace, launches.
+
+Example:
+    in:   kernels of `(+ij~i & I) >> i+ij~ij`, k0 computes t1[i] and k1 out[i,j] from t1 and in1
+    out:  checks    take i, take j
+          layout    t1 f32[i]
+          sizes     take i, take j
+          launches  k0(i, j; in0, t1) writes t1;  k1(i, j; in1, out, t1) writes out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.core.ir.host import (
+    Argument,
+    Count,
+    Derive,
+    Follow,
+    Hold,
+    Host,
+    Launch,
+    Layout,
+    Require,
+    Role,
+    Step,
+    Take,
+)
+from ilang.core.ir.kernel import Blocks, For, Kernel, Part, Program, Statement, Window, blocks_of
+from ilang.core.ir.shaped import Derivation
+from ilang.core.lower.uses import Use, touched, use_of
+
+
+def kernel_to_host(program: Program) -> Host:
+    """The host program of some kernels."""
+    uses = [use_of(program, kernel.body) for kernel in program.kernels]
+    shared = {n for use in uses for n in use.shared}
+    layout = Layout(
+        program.machine.memory.line_bytes,
+        tuple(sorted(n for n in shared if program.buffers[n].role == "temporary")),
+        tuple(use.private for use in uses if use.private),
+        program.machine.threads.most,
+        program.machine.threads.scratch_bytes,
+    )
+    measured = (*layout.temporaries, *(n for private in layout.scratch for n in private))
+    return Host(
+        program,
+        tuple(arguments_of(program)),
+        tuple(_checks(program, {n for m in measured for n in program.buffers[m].dims})),
+        layout,
+        tuple(_sizes(program, {n for use in uses for n in use.sizes})),
+        tuple(_launch(program, number, use) for number, use in enumerate(uses)),
+    )
+
+
+def arguments_of(program: Program) -> Iterator[Argument]:
+    """The arrays of a caller: inputs, then outputs; one that is both stands among the inputs."""
+    for buffer in program.inputs:
+        role: Role = "inout" if buffer in program.outputs else "input"
+        yield Argument(buffer, role)
+    yield from (Argument(n, "output") for n in program.outputs if n not in program.inputs)
+
+
+def _checks(program: Program, measured: set[int]) -> Iterator[Step]:
+    """Every size that a caller gives, what must hold of them, and the sizes of what is measured."""
+    for number, size in enumerate(program.sizes):
+        if size.is_argument():
+            yield Take(number, limited=bool(program.derived))
+    known = {n for n in range(len(program.sizes)) if _is_given(program, n)}
+    for rule in program.derived:
+        yield Derive(rule, rule.size in known, *_least(program, rule))
+        known.add(rule.size)
+    yield from (Require(bound) for bound in program.bounds)
+    yield from (Hold(reach) for reach in program.reaches)
+    yield from _counts(program, measured)
+
+
+def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
+    """The sizes that kernels take, once all of them are known to fit."""
+    needed = _needed_for_counts(program, needed)
+    for rule in reversed(program.derived):
+        if rule.size in needed and not _is_given(program, rule.size):
+            needed |= {size for _, size in rule.terms}
+    for number, size in enumerate(program.sizes):
+        if number in needed and size.is_argument():
+            yield Take(number, limited=False)
+    followed: set[int] = set()
+    for rule in program.derived:
+        if rule.size in needed - followed and not _is_given(program, rule.size):
+            yield Follow(rule)
+            followed.add(rule.size)
+    yield from _counts(program, needed)
+
+
+def _counts(program: Program, needed: set[int]) -> Iterator[Count]:
+    """What loops count, of the sizes that are needed, and of those that they follow from."""
+    every = _needed_for_counts(program, needed)
+    yield from (Count(part) for part in program.parts if part.size in every)
+
+
+def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
+    """Sizes, and those from which what loops count follows."""
+    every = set(needed)
+    for part in reversed(program.parts):
+        if part.size in every:
+            every |= follows_from(part)
+    return every
+
+
+def follows_from(part: Part | Window | Blocks) -> set[int]:
+    """The sizes that a count follows from."""
+    match part:
+        case Part():
+            return {part.whole}
+        case Window():
+            return {n for _, n in part.reach}
+        case Blocks():
+            return set(part.loops)
+
+
+def _is_given(program: Program, number: int) -> bool:
+    """Whether an extent is a number or an argument, and not only derived."""
+    size = program.sizes[number]
+    return size.fixed is not None or size.is_argument()
+
+
+def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
+    """The least extent; of the positions of windows 1, where a window spreads over several elements."""
+    if rule.pad is None:
+        return rule.least, ()
+    members = [size for _, size in rule.terms[1:]]
+    if any(1 < (program.sizes[size].fixed or 0) for size in members):
+        return 1, ()
+    return rule.least, tuple(size for size in members if program.sizes[size].fixed is None)
+
+
+def _launch(program: Program, number: int, use: Use) -> Launch:
+    return Launch(
+        number,
+        tuple(n for n in use.sizes if program.sizes[n].fixed is None),
+        use.shared,
+        use.written - set(use.private),
+        bool(use.private),
+        _is_divided(program, program.kernels[number]),
+    )
+
+
+def _is_divided(program: Program, kernel: Kernel) -> bool:
+    """Whether threads have scratch storage of their own: a private buffer is touched inside one parallel loop alone."""
+    loops: dict[int, set[int | None]] = {}
+    outermost = 0
+    todo: list[tuple[Sequence[Statement], int | None]] = [(kernel.body, None)]
+    while todo:
+        body, around = todo.pop()
+        for s in body:
+            for buffer in touched(s):
+                described = program.buffers[buffer]
+                if described.private and described.role != "tile":
+                    loops.setdefault(buffer, set()).add(around)
+            inside = around
+            if isinstance(s, For) and s.parallel and around is None:
+                outermost += 1
+                inside = outermost
+            todo += [(block, inside) for block in blocks_of(s)]
+    return any(len(around) == 1 and None not in around for around in loops.values())

@@ -1,0 +1,71 @@
+"""Who reads what: the readers of each value, the values that outputs need, and those that are stored whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Nest
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+
+
+def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
+    """Who reads each value, and by which indices; and the values that are stored whole in any case."""
+    found: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
+    kept = set(shaped.outputs)
+    for reader, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment):
+            continue
+        if node.base is not None:
+            kept |= {reader, node.base}
+        for read in dict.fromkeys(node.reads):
+            found[read.value].append((reader, read))
+    return found, kept
+
+
+def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
+    """The assignments that have loops of their own: outputs, and what something reads that does not stage it."""
+    found: set[int] = set(shaped.outputs)
+    seen: set[int] = set()
+    todo = list(shaped.outputs)
+    while todo:
+        value = todo.pop()
+        node, nest = shaped.nodes[value], nests[value]
+        if value in seen or not isinstance(node, Assignment) or nest is None:
+            continue
+        seen.add(value)
+        if node.base is not None:
+            found.add(node.base)
+            todo.append(node.base)
+        for number, read in enumerate(node.reads):
+            todo.append(read.value)
+            if nest.staged(number) is None:
+                found.add(read.value)
+    return {v for v in found if isinstance(shaped.nodes[v], Assignment)}
+
+
+def readers_of(shaped: Shaped) -> list[list[int]]:
+    """Who reads each value, or takes its place in memory."""
+    found: list[list[int]] = [[] for _ in shaped.nodes]
+    for reader, node in enumerate(shaped.nodes):
+        if isinstance(node, Assignment):
+            below = {read.value for read in node.reads}
+            if node.base is not None:
+                below.add(node.base)
+            for value in below:
+                found[value].append(reader)
+    return found
+
+
+def live_values(shaped: Shaped) -> set[int]:
+    """The assignments that an output needs."""
+    found: set[int] = set()
+    todo = list(shaped.outputs)
+    while todo:
+        value = todo.pop()
+        node = shaped.nodes[value]
+        if value in found or not isinstance(node, Assignment):
+            continue
+        found.add(value)
+        todo += [read.value for read in node.reads]
+        todo += [] if node.base is None else [node.base]
+    return found

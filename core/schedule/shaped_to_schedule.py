@@ -1,0 +1,48 @@
+"""Choose everything that the loops of a program rest on: nests, fused loops, fusion groups, online reductions.
+
+A nest that a person wrote and one that ``auto.py`` chooses give the same value by the same functions; lowering follows
+it and chooses nothing.
+
+Example:
+    in:   t1 = mul in0[i,k] in1[k,j];  out = sum t1[i,j,k] over k
+    out:  t1 || i k j      out || i k j 0      k0: out;  t1 shares i k j with out
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.schedule import Group, Scheduled
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU, Machine
+from ilang.core.schedule.auto import choose
+from ilang.core.schedule.fuse import Fusions, Provenance
+from ilang.core.schedule.groups import grouped
+from ilang.core.schedule.legal import check_nests
+from ilang.core.schedule.online import Plans
+from ilang.core.schedule.readers import live_values
+from ilang.core.schedule.written import written_nest
+
+
+def shaped_to_schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
+    """The program with its schedule for a machine.
+
+    Raises:
+        ScheduleError: E0320 to E0323, E0325 to E0329.
+    """
+    written = [
+        written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
+    ]
+    provenance = Provenance(shaped)
+    choice = choose(shaped, written, provenance, machine)
+    check_nests(shaped, choice.nests)
+    fusions = Fusions(shaped, choice.nests, provenance)
+    plans = Plans(fusions)
+    groups = choice.groups
+    if groups is None:
+        groups = grouped(shaped, choice.nests, provenance, plans)
+    return Scheduled(
+        shaped,
+        choice.nests,
+        fusions.table(live_values(shaped)),
+        tuple(Group(tuple(roots), plans.of(roots[0].value)) for roots in groups),
+        machine,
+    )

@@ -1,0 +1,212 @@
+"""The host program: what is checked, where things stand, what is launched; and that C does as it says."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ilang import Error
+from ilang.codegen.runtime.load import Compiled, Interface
+from ilang.codegen.runtime.memory import NO_SPACE, argument
+from ilang.codegen.targets.c import emit
+from ilang.core.check import host as check
+from ilang.core.check import kernel as kernel_check
+from ilang.core.dtype import BYTES
+from ilang.core.explain.host import host_text
+from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
+from ilang.core.ir.kernel import Blocks, Part, Program, Statement, Store, Window, map_statements
+from ilang.core.ir.shaped import Reach
+from ilang.core.lower.host import kernel_to_host
+from ilang.core.machine import CPU
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.record import replace
+
+pytestmark = pytest.mark.usefixtures("real_compiler")
+
+SOFTMAX = "^ij~ij >> (I & +ij~i) >> ij/i~ij"
+TWO_KERNELS = "(+ij~j & I) >> j*ij~ij >> (I & >ij~i) >> ij-i~ij"
+PROGRAMS = (
+    "i+i~i",
+    SOFTMAX,
+    TWO_KERNELS,
+    "ik*kj~ijk >> +ijk~ij",
+    "(i+k-1)*k~ik >> +ik~i",
+    "(2i+k)*k~ik >> +ik~i",
+    "3j~j",
+    "+ij~j",
+    "+i~.",
+)
+
+
+def program_of(text: str) -> Program:
+    return lower(infer(graph_of(text_component(text), "program")))
+
+
+def host_of(text: str) -> Host:
+    host = kernel_to_host(program_of(text))
+    check.verify(host)
+    return host
+
+
+def size_of(step: Derive | Follow, extents: dict[int, int]) -> int:
+    total = step.rule.offset + sum(c * extents[n] for c, n in step.rule.terms)
+    return total // step.rule.divisor
+
+
+def counted(part: Part | Window | Blocks, extents: dict[int, int]) -> int:
+    match part:
+        case Part():
+            return -(-extents[part.whole] // part.step)
+        case Window():
+            ends = [c * (extents[n] - 1) for c, n in part.reach]
+            return 0 if any(extents[n] < 1 for _, n in part.reach) else sum(ends) + 1
+        case Blocks():
+            terms = math.prod(extents[n] for n in part.loops)
+            return min(terms // CPU.threads.block_work + 1, CPU.threads.most_blocks)
+
+
+def holds(reach: Reach, extents: dict[int, int]) -> bool:
+    """Whether every position from the least to the largest is within the limit."""
+    ends = [c * (extents[n] - 1) for c, n in reach.terms]
+    largest = reach.offset + sum(end for end in ends if 0 < end)
+    least = reach.offset + sum(end for end in ends if end < 0)
+    return largest <= reach.limit and -reach.limit <= least
+
+
+def settled(host: Host, steps: Sequence[Step], given: dict[int, int]) -> dict[int, int] | None:
+    """Every extent after some steps; None where one refuses."""
+    extents = {n: size.fixed for n, size in enumerate(host.program.sizes) if size.fixed is not None}
+    for step in steps:
+        match step:
+            case Take():
+                extents[step.size] = given[step.size]
+            case Derive() | Follow():
+                value = size_of(step, extents)
+                if isinstance(step, Derive):
+                    spread = any(1 < extents[n] for n in step.spread)
+                    if value < (1 if spread else step.least):
+                        return None
+                    if step.known and value != extents[step.rule.size]:
+                        return None
+                extents[step.rule.size] = value
+            case Require():
+                if extents[step.bound.size] <= step.bound.position:
+                    return None
+            case Hold():
+                if not holds(step.reach, extents):
+                    return None
+            case Count():
+                extents[step.part.size] = counted(step.part, extents)
+    return extents
+
+
+def workspace(host: Host, given: dict[int, int]) -> int | None:
+    """The bytes of workspace by the meaning of the layout; None where the extents do not fit."""
+    extents = settled(host, host.checks, given)
+    if extents is None:
+        return None
+    layout, buffers = host.layout, host.program.buffers
+
+    def taken(number: int) -> int:
+        count = math.prod(extents[n] for n in buffers[number].dims)
+        return -(-count * BYTES[buffers[number].dtype] // layout.alignment) * layout.alignment
+
+    total = sum(map(taken, layout.temporaries))
+    most = max((sum(map(taken, private)) for private in layout.scratch), default=0)
+    threads = 1  # without OpenMP
+    return total + most * threads + (0 if layout.is_empty() else layout.alignment)
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_c_takes_the_workspace_that_the_layout_says(text: str) -> None:
+    program = program_of(text)
+    host = kernel_to_host(program)
+    arguments = [n for n, size in enumerate(program.sizes) if size.is_argument()]
+    interface = Interface("program", len(host.arguments), tuple(arguments), ())
+    library = Compiled(interface, lambda: emit(program), emit(program)).library(threads=False)
+    for extents in ((5, 7, 3), (3, 3, 3), (70, 600, 200), (0, 4, 1), (1, 0, 0)):
+        given = dict(zip(arguments, extents, strict=False))
+        sizes = np.array([*given.values(), 0], np.int64)
+        asked = library.work(argument(sizes))
+        wanted = workspace(host, given)
+        assert asked == (2**64 - 1 if wanted is None else wanted), given
+
+
+def in_place(text: str) -> Program:
+    """A program of one input and one output of the same shape, computed where the input stands."""
+    program = program_of(text)
+    (source,), (target,) = program.inputs, program.outputs
+
+    def moved(s: Statement) -> Statement:
+        return replace(s, buffer=source) if isinstance(s, Store) and s.buffer == target else s
+
+    kernels = tuple(
+        replace(kernel, body=map_statements(kernel.body, moved)) for kernel in program.kernels
+    )
+    buffers = list(program.buffers)
+    buffers[source] = replace(buffers[source], role="inout")
+    return replace(program, buffers=tuple(buffers), kernels=kernels, outputs=(source,))
+
+
+def test_an_array_that_is_read_and_written() -> None:
+    program = in_place("-i~i")
+    kernel_check.verify(program)
+    host = kernel_to_host(program)
+    check.verify(host)
+    assert [(a.buffer, a.role) for a in host.arguments] == [(program.inputs[0], "inout")]
+    text = emit(program)
+    assert "int program(const program_sizes *sizes, float *in0, void *work)" in text
+    assert "inout   in0: f32[i]" in text
+    library = Compiled(Interface("program", 1, (0,), ()), lambda: text, text).library(False)
+    array = np.arange(100, dtype=np.float32)
+    sizes = np.array([100], np.int64)
+    status = library.function(argument(sizes), argument(array), NO_SPACE)
+    assert status == 0
+    assert np.array_equal(array, -np.arange(100, dtype=np.float32))
+
+
+def test_temporaries_have_places_and_launches_take_them() -> None:
+    host = host_of(TWO_KERNELS)
+    names = [host.program.buffers[n].name for n in host.layout.temporaries]
+    assert names
+    assert len(host.launches) == len(host.program.kernels) > 1
+    assert set(host.layout.temporaries) <= {n for launch in host.launches for n in launch.buffers}
+    text = host_text(host)
+    assert text.startswith("arguments\n  input   in0  f32[i,j]\n  output  out  f32[i,j]\n")
+    assert "\nworkspace of 64-byte lines\n" in text
+
+
+def test_scratch_is_divided_where_threads_have_parts() -> None:
+    (launch,) = host_of("ik*kj~ijk >> +ijk~ij").launches
+    assert launch.scratch
+    assert launch.divided
+
+
+def broken(host: Host, invariant: str) -> None:
+    with pytest.raises(Error) as caught:
+        check.verify(host)
+    assert caught.value.code == "E9905"
+    assert invariant in caught.value.message
+
+
+def test_every_invariant_is_checked() -> None:
+    host = host_of(TWO_KERNELS)
+    first, *rest = host.launches
+    layout = host.layout
+    broken(replace(host, arguments=host.arguments[1:]), "inputs and outputs are the arguments")
+    broken(replace(host, arguments=host.arguments * 2), "an array is one argument")
+    wrong = tuple(replace(a, role="inout") for a in host.arguments)
+    broken(replace(host, arguments=wrong), "for what the program does with it")
+    broken(replace(host, checks=()), "a size of what is measured is given")
+    broken(replace(host, sizes=()), "a size that a launch takes is given")
+    broken(replace(host, checks=host.checks * 2), "a size is given once")
+    broken(replace(host, sizes=host.sizes[::-1]), "a step reads sizes that are known before it")
+    broken(replace(host, layout=replace(layout, temporaries=())), "has a place")
+    twice = replace(layout, temporaries=layout.temporaries * 2)
+    broken(replace(host, layout=twice), "a buffer has one place")
+    broken(replace(host, launches=(*rest, first)), "written before it is read")
+    foreign = replace(first, writes=first.writes | {host.program.inputs[0]})
+    broken(replace(host, launches=(foreign, *rest)), "inputs are not written")
+    idle = replace(host.launches[-1], writes=frozenset())
+    broken(replace(host, launches=(*host.launches[:-1], idle)), "an output is written")

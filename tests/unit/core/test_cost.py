@@ -1,0 +1,73 @@
+"""What a program costs: one count for assignments and for loops, and its sums as formulas."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from ilang.core.cost import Total, Work, of_assignments, of_loop
+from ilang.core.ir.kernel import For
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU
+from ilang.core.pipeline import graph_of, infer, lower, text_component
+
+PRODUCT = "ik*kj~ijk >> +ijk~ij"
+
+
+def shaped_of(text: str, shapes: Sequence[tuple[int, ...]] | None = None) -> Shaped:
+    return infer(graph_of(text_component(text), "f"), shapes=shapes)
+
+
+def works_of(text: str, shapes: Sequence[tuple[int, ...]]) -> list[Work]:
+    program = lower(shaped_of(text, shapes))
+    loops = [s for kernel in program.kernels for s in kernel.body if isinstance(s, For)]
+    return [work for loop in loops for work in of_loop(program, loop)]
+
+
+@pytest.mark.parametrize(
+    ("text", "operations", "times"),
+    [
+        ("-ij~ij", [1], [1.0]),
+        ("ij~ji", [0], [1.0]),
+        ("ij/i~ij", [1], [3.0]),
+        ("+ij~i", [1], [1.0]),
+        (PRODUCT, [1, 1], [0.0, 1 / CPU.tiles.gain]),
+        ("ik*kj~ijk >> >ijk~ij", [1, 1], [1.0, 1.0]),
+    ],
+)
+def test_assignments(text: str, operations: list[int], times: list[float]) -> None:
+    works = of_assignments(shaped_of(text), CPU).values()
+    assert [work.operations for work in works] == operations
+    assert [work.time for work in works] == times
+
+
+def test_loops_count_what_assignments_count() -> None:
+    shaped = shaped_of("ij+j~ij", [(4, 8), (8,)])
+    (assignment,) = of_assignments(shaped, CPU).values()
+    (loop,) = works_of("ij+j~ij", [(4, 8), (8,)])
+    assert assignment.split(shaped.sizes) == (32.0, ())
+    assert loop.split(lower(shaped).sizes) == (32.0, ())
+
+
+def test_tiles_gain() -> None:
+    assert min(work.time for work in works_of(PRODUCT, [(4, 8), (8, 16)])) == 1 / CPU.tiles.gain
+
+
+def test_parts_of_a_dimension_count_as_the_whole() -> None:
+    program = lower(shaped_of("-ij~ij | j:4 | j i j'"))
+    (loop,) = (s for s in program.kernels[0].body if isinstance(s, For))
+    (work,) = of_loop(program, loop)
+    assert sorted(program.sizes[n].name for n in work.sizes) == ["i", "j"]
+    assert work.usual(program.sizes, {}) == 1000.0**2
+
+
+def test_totals_are_formulas() -> None:
+    program = lower(shaped_of(PRODUCT))
+    total = Total(program)
+    work = of_assignments(shaped_of(PRODUCT), CPU)
+    for each in work.values():
+        total.add(each.operations, each.sizes)
+    total.add(3, ())
+    assert total.result() == "2·i·j·k + 3"
+    fixed = Total(lower(shaped_of(PRODUCT, [(2, 3), (3, 4)])))
+    fixed.add(1, work[2].sizes)
+    assert fixed.spelled() == "24"

@@ -1,0 +1,132 @@
+"""The schedule value: chosen once, followed by lowering, explained as it ran, printed whole, verified."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.check.schedule import verify
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.schedule import Fusion, Group, Loop, Plan, Root, Scheduled
+from ilang.core.record import replace
+from ilang.core.schedule import shaped_to_schedule as step
+from ilang.core.schedule.auto import choose
+from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.groups import Kernels
+from ilang.core.schedule.instances import Instances
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+
+SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+ONLINE = "^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i j 0 1 >> +ij~i || i j 0"
+
+
+def scheduled(text: str) -> Scheduled:
+    """The schedule of a program text."""
+    return shaped_to_schedule(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each part of a schedule is worked out."""
+    counts: Counter[str] = Counter()
+
+    def count(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments, **named)
+
+        return called
+
+    monkeypatch.setattr(step, "choose", count("choose", choose))
+    for name, class_ in (
+        ("group", Kernels),
+        ("provenance", Provenance),
+        ("plan", Instances),
+    ):
+        monkeypatch.setattr(class_, "__init__", count(name, class_.__init__))
+    return counts
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        lambda tree: pipeline.explain(pipeline.graph_of(tree, "f")),
+        lambda tree: pipeline.lower(pipeline.infer(pipeline.graph_of(tree, "f"))),
+        lambda tree: pipeline.stage_text(pipeline.graph_of(tree, "f"), "schedule"),
+    ],
+)
+def test_chosen_once(counted: Counter[str], walk: Callable[[Any], object]) -> None:
+    walk(pipeline.text_component(SOFTMAX))
+    assert counted == {"choose": 1, "group": 1, "provenance": 1}
+
+
+def test_landings_choose_once(counted: Counter[str]) -> None:
+    pipeline.landings("ik*kj~ijk >> +ijk~ij")
+    assert counted == {"choose": 1, "group": 1, "provenance": 1}
+
+
+def test_planned_once_a_root(counted: Counter[str]) -> None:
+    pipeline.explain(pipeline.graph_of(pipeline.text_component(ONLINE), "f"))
+    assert counted["plan"] == 1
+    assert counted["provenance"] == 1
+
+
+def test_an_online_reduction_is_in_the_value() -> None:
+    (group,) = scheduled(ONLINE).groups
+    assert group.plan.running
+    assert "online" in pipeline.stage_text(
+        pipeline.graph_of(pipeline.text_component(ONLINE), "f"), "schedule"
+    )
+
+
+def test_printed_whole() -> None:
+    graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
+    assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
+        "kernel k0: out",
+        "  t1 in out, inside j i k k' i' j', shares j i k k' i' j'",
+        "  in1 copied in t1, inside j",
+    ]
+
+
+def without_fusion(value: Scheduled) -> Scheduled:
+    return replace(value, fusions=tuple(tuple(None for _ in row) for row in value.fusions))
+
+
+def with_foreign_loop(value: Scheduled) -> Scheduled:
+    wrong = Fusion({Loop(9): Loop(0)}, {})
+    rows = tuple(tuple(f and wrong for f in row) for row in value.fusions)
+    return replace(value, fusions=rows)
+
+
+def without_groups(value: Scheduled) -> Scheduled:
+    return replace(value, groups=())
+
+
+def twice(value: Scheduled) -> Scheduled:
+    return replace(value, groups=value.groups * 2)
+
+
+def with_foreign_owner(value: Scheduled) -> Scheduled:
+    (root, *_) = value.groups[0].roots
+    return replace(value, groups=(Group((Root(root.value, 0, 1),), Plan((), {}, {})),))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "invariant"),
+    [
+        (without_fusion, "a staged producer has a fusion"),
+        (with_foreign_loop, "loops of the producer"),
+        (without_groups, "only live assignments"),
+        (twice, "a root of one group"),
+        (with_foreign_owner, "an owner is a root of its group"),
+    ],
+)
+def test_verified(spoil: Callable[[Scheduled], Scheduled], invariant: str) -> None:
+    value = scheduled("ik*kj~ijk >> +ijk~ij")
+    verify(value)
+    with pytest.raises(InternalError, match=invariant):
+        verify(spoil(value))
