@@ -42,6 +42,11 @@ def _file(name: str) -> str:
     return f"{name}:\n" if name else ""
 
 
+def titles() -> dict[str, str]:
+    """What each code means in a few words."""
+    return {code: _title(text) for code, text in pages().items()}
+
+
 def answer(word: str) -> tuple[str, dict[str, object]]:
     """What a code means, or which codes begin with it, as text and as a JSON-ready object.
 
@@ -56,9 +61,9 @@ def answer(word: str) -> tuple[str, dict[str, object]]:
         return known[full], {"code": full, "title": _title(known[full]), "text": known[full]}
     begun = [each for each in known if word.lower() == "codes" or each.startswith(code)]
     if begun:
-        titles = {each: _title(known[each]) for each in begun}
-        text = "".join(f"{each}  {title}\n" for each, title in titles.items())
-        return text, {"codes": [{"code": each, "title": title} for each, title in titles.items()]}
+        rows = {each: _title(known[each]) for each in begun}
+        text = "".join(f"{each}  {title}\n" for each, title in rows.items())
+        return text, {"codes": [{"code": each, "title": title} for each, title in rows.items()]}
     family = [other for other in known if other[:3] == full[:3]]
     listed = (
         f"the codes of its family: {' '.join(family)}" if family else "`i explain codes` lists all"

@@ -23,6 +23,10 @@ COMMANDS = {
     "check": ("ilang.icli.commands.check", "Check every definition and print what each takes"),
     "repl": ("ilang.icli.commands.repl", "Try programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Lay out a file in the one standard way"),
+    "completion": (
+        "ilang.icli.commands.completion",
+        "Print what completes words in bash, zsh, fish",
+    ),
 }
 """Every command: the module that runs it, and what ``i --help`` says of it."""
 
@@ -46,9 +50,9 @@ def _dispatch(tokens: list[str]) -> int:
     """Find the command that the tokens name, and run it on the rest."""
     first = tokens[0] if tokens else "--help"
     if "_I_COMPLETE" in os.environ:
-        from ilang.icli.usage import complete
+        from ilang.icli.completion import complete
 
-        return complete()
+        return complete(os.environ["_I_COMPLETE"])
     if first in ("--version", "-V"):
         if len(tokens) > 1:
             from ilang.icli.options import too_many
@@ -132,7 +136,7 @@ def _is_long(text: str) -> bool:
 
 def overview() -> str:
     """What ``i --help`` prints."""
-    rows = "".join(f"  {name:<9}{summary}\n" for name, (_, summary) in COMMANDS.items())
+    rows = "".join(f"  {name:<12}{summary}\n" for name, (_, summary) in COMMANDS.items())
     return (
         "A compiler for tensor index expressions.\n\n"
         "Usage: i COMMAND ...\n\n"

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from ilang.core.diagnostic import CommandError, nearest
 from ilang.core.record import record
 from ilang.icli.screen import Screen
+
+Kind = Literal["program", "program or code", "array", "folder", "definition", "word"]
+"""What a value names, for the completion of words in shells (``completion.py``); a word is one of few, or free."""
 
 NUMBER = re.compile(r"-(\d|\.\d|inf$|nan$)")
 
@@ -28,6 +32,15 @@ class Option:
     says: str
     choices: tuple[str, ...] = ()
     many: bool = False
+    names_a: Kind = "word"
+
+
+@record
+class Operand:
+    """What an operand of a command names, and the words it may be, if they are few."""
+
+    names_a: Kind
+    choices: tuple[str, ...] = ()
 
 
 @record
@@ -35,6 +48,7 @@ class Command:
     """A command: how it is used, and the function that runs it.
 
     ``operands`` is their usage text; between ``least`` and ``most`` of them must be there (None: any number).
+    ``takes`` says what each names; the last stands for all further ones.
     """
 
     name: str
@@ -44,6 +58,7 @@ class Command:
     most: int | None
     options: tuple[Option, ...]
     run: Callable[[Request, Screen], int]
+    takes: tuple[Operand, ...]
     more: str = ""
 
 
@@ -94,7 +109,7 @@ def read(command: Command, tokens: Sequence[str]) -> Request:
         if token == "--":
             operands += reversed(rest)
             break
-        if not token.startswith("-") or token == "-" or "~" in token or NUMBER.match(token):
+        if is_operand(token):
             operands.append(token)
             continue
         option, attached = _option(command, known, token)
@@ -108,6 +123,11 @@ def read(command: Command, tokens: Sequence[str]) -> Request:
         return request
     _count(command, operands)
     return request
+
+
+def is_operand(token: str) -> bool:
+    """Whether a token is an operand: a program, a number, a name, standard input."""
+    return not token.startswith("-") or token == "-" or "~" in token or bool(NUMBER.match(token))
 
 
 def _option(command: Command, known: dict[str, Option], token: str) -> tuple[Option, str | None]:

@@ -1,6 +1,6 @@
 """The schedule: for every assignment its loops and where its operands' producers are computed; which share a kernel.
 
-Produced by ``schedule/shaped_to_schedule.py`` (by a person's schedule or by ``schedule/auto.py``: the same value either
+Produced by ``schedule/shaped_to_schedule.py`` (by a person's schedule or by ``schedule/choose``: the same value either
 way), consumed by ``passes/nest_to_kernel.py``, which follows it and chooses nothing of that again.
 
 An axis of extent n with the factors f1 .. fm has the loops part 0 (ceil(n / (f1 ... fm)) iterations), part 1 (f1), ...,

@@ -36,7 +36,7 @@ from ilang.core.ir.syntax import (
 from ilang.core.notation.lookahead import is_index, opens_argument
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
-from ilang.core.schedule.wellformed import Form, check_schedule
+from ilang.core.schedule.check.wellformed import Form, check_schedule
 from ilang.core.source import Source
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")

@@ -27,7 +27,7 @@ from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
-from ilang.core.schedule.wellformed import Form, check_schedule, resolved
+from ilang.core.schedule.check.wellformed import Form, check_schedule, resolved
 from ilang.core.source import Span
 
 START = "start of "

@@ -32,7 +32,7 @@ from ilang.core.passes.running import Running
 from ilang.core.passes.scope import Block, Frame, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.passes.windows import begins_known, seen, windows_of
-from ilang.core.schedule.legal import check_equalities, check_registers
+from ilang.core.schedule.check.legal import check_equalities, check_registers
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:

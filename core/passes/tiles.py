@@ -17,7 +17,7 @@ from ilang.core.ir.schedule import Loop
 from ilang.core.passes.scope import Frame
 from ilang.core.passes.storage import Storage
 from ilang.core.record import record, replace
-from ilang.core.schedule.tile import MOST_TERMS
+from ilang.core.schedule.choose.tile import MOST_TERMS
 
 
 @record

@@ -24,9 +24,9 @@ from ilang.core.ir.schedule import Axes, Link, Plan, Running, unscheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
+from ilang.core.schedule.check.refusals import interleaved, parallel, unfinished
 from ilang.core.schedule.fuse import Fusions, mapping
 from ilang.core.schedule.instances import Instances
-from ilang.core.schedule.refusals import interleaved, parallel, unfinished
 
 LEAST = float("-inf")
 

@@ -1,6 +1,6 @@
 """Choose everything that the loops of a program rest on: nests, fused loops, fusion groups, online reductions.
 
-A nest that a person wrote and one that ``auto.py`` chooses give the same value by the same functions; lowering follows
+A nest that a person wrote and one that ``choose`` gives give the same value by the same functions; lowering follows
 it and chooses nothing.
 
 Example:
@@ -13,10 +13,10 @@ from __future__ import annotations
 from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
-from ilang.core.schedule.auto import choose
+from ilang.core.schedule.check.legal import check_nests
+from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.fuse import Fusions, Provenance
 from ilang.core.schedule.groups import grouped
-from ilang.core.schedule.legal import check_nests
 from ilang.core.schedule.online import Plans
 from ilang.core.schedule.readers import live_values
 from ilang.core.schedule.written import written_nest

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError, nearest
 from ilang.core.ir.graph import Graph
-from ilang.icli.options import Command, Option, Request
+from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import all_of, is_file, refuse_cuda, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
@@ -83,9 +83,16 @@ COMMAND = Command(
     1,
     (
         Option(("--target",), "TARGET", "What to write", ("c", "cuda")),
-        Option(("-o",), "DIR", "The folder to write to (out)"),
-        Option(("--def",), "NAME", "Build this definition; may be repeated", many=True),
+        Option(("-o",), "DIR", "The folder to write to (out)", names_a="folder"),
+        Option(
+            ("--def",),
+            "NAME",
+            "Build this definition; may be repeated",
+            many=True,
+            names_a="definition",
+        ),
         Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),
     ),
     run,
+    (Operand("program"),),
 )

@@ -10,7 +10,7 @@ from ilang.core.diagnostic import Error, ScheduleError, ShapeError, as_object, g
 from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
-from ilang.icli.options import JSON, Command, Request
+from ilang.icli.options import JSON, Command, Operand, Request
 from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
 
@@ -136,4 +136,5 @@ COMMAND = Command(
     1,
     (JSON,),
     run,
+    (Operand("program"),),
 )

@@ -9,7 +9,7 @@ from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
 from ilang.core.pipeline import STAGES
 from ilang.icli.codes import answer, is_code
-from ilang.icli.options import JSON, Command, Option, Request
+from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, refuse_cuda, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
@@ -111,7 +111,12 @@ COMMAND = Command(
     1,
     1,
     (
-        Option(("--def",), "NAME", "One definition of a file; otherwise all that it exports"),
+        Option(
+            ("--def",),
+            "NAME",
+            "One definition of a file; otherwise all that it exports",
+            names_a="definition",
+        ),
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
         Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
@@ -119,5 +124,6 @@ COMMAND = Command(
         JSON,
     ),
     run,
+    (Operand("program or code"),),
     "i explain CODE says what an error means, such as E0103; CODE may also be codes, for all of them.",
 )

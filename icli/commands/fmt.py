@@ -6,7 +6,7 @@ import os
 
 from ilang.codegen.runtime.files import read_program_bytes
 from ilang.icli.files import read_standard_input, write_whole
-from ilang.icli.options import Command, Option, Request
+from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.screen import Screen
 
 
@@ -40,4 +40,5 @@ COMMAND = Command(
     1,
     (Option(("--check",), None, "Change nothing; end with status 1 if it would"),),
     run,
+    (Operand("program"),),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ilang.core.diagnostic import Error
-from ilang.icli.options import Command, Request
+from ilang.icli.options import Command, Operand, Request
 from ilang.icli.screen import Screen, is_terminal
 from ilang.icli.session import Reply, Session, goes_on
 
@@ -67,5 +67,6 @@ COMMAND = Command(
     1,
     (),
     run,
+    (Operand("program"),),
     "FILE is loaded first. Where standard input is no terminal, its lines are read and answered plainly.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ilang.core.diagnostic import CommandError
-from ilang.icli.options import Command, Option, Request
+from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import one_subject, open_program, refuse_cuda
 from ilang.icli.screen import Screen
 
@@ -53,12 +53,13 @@ COMMAND = Command(
     1,
     None,
     (
-        Option(("--def",), "NAME", "The definition of a file to run"),
-        Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead"),
+        Option(("--def",), "NAME", "The definition of a file to run", names_a="definition"),
+        Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead", names_a="array"),
         Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
                ("c", "numpy", "cuda")),
     ),
     run,
+    (Operand("program"), Operand("array")),
     "ARRAY is x.npy, x.npz:name, a literal such as [[1,2],[3,4]] or 0.5, or rand:32x64: float32"
     " numbers in [0,1), the same ones every time. A literal takes the type that the program"
     " writes, else f32; i64:[1,2] and f64:rand:8 write one.",

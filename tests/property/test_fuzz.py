@@ -12,7 +12,9 @@ import pytest
 from ilang.codegen.runtime import toolchain
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
-from ilang.core.schedule import auto
+from ilang.core.machine import Machine
+from ilang.core.schedule.choose import nests
+from ilang.core.schedule.choose.accesses import Accesses, loop_order
 from tests.property import checking, fuzz, programs, spec_checking, specs, trial, writer
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
@@ -90,13 +92,13 @@ def test_random_specifications_have_every_form() -> None:
 @needs_compiler
 def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowering does not rest on the orders that the compiler prefers."""
-    chosen, rng = auto._Choice._order, random.Random(SEED)
+    rng = random.Random(SEED)
 
-    def shuffled(self: auto._Choice, value: int, node: Assignment) -> tuple[int, ...]:
-        order = chosen(self, value, node)
+    def shuffled(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[int, ...]:
+        order = loop_order(node, accesses, machine)
         return tuple(rng.sample(order, len(order)))
 
-    monkeypatch.setattr(auto._Choice, "_order", shuffled)
+    monkeypatch.setattr(nests, "loop_order", shuffled)
     none_failed(fuzz.work((SEED + 2 * PROGRAMS, 30, "sanitized", False)).failures)
 
 

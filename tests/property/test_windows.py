@@ -12,7 +12,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
-from ilang.core.schedule.tile import tiling
+from ilang.core.schedule.choose.tile import tiling
 from tests.property import native, schedules
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler

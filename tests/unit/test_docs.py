@@ -16,7 +16,7 @@ from ilang.core.dtype import DTYPES
 from ilang.core.notation.reader import RESERVED
 from ilang.core.ops import INFINITY, OPS
 from ilang.core.pipeline import STEPS
-from ilang.core.schedule.wellformed import LOOP_ROLES, SITE_ROLES
+from ilang.core.schedule.check.wellformed import LOOP_ROLES, SITE_ROLES
 from ilang.icli.main import COMMANDS
 from tests.rewritten import settle
 

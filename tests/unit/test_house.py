@@ -41,7 +41,10 @@ OF_PROCESSORS = re.compile(
     re.IGNORECASE,
 )
 
-TEXT = {"", ".c", ".console", ".cu", ".h", ".i", ".json", ".md", ".py", ".sh", ".toml", ".txt"}
+TEXT = {
+    *("", ".bash", ".c", ".console", ".cu", ".fish", ".h"),
+    *(".i", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".zsh"),
+}
 UNFINISHED = re.compile("|".join((r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b", r"\bX{3}\b")))
 MACHINE = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/[\w.]")
 OUTSIDE_CHECKOUT = re.compile(r"\.\./(?:\.\./)*shared\b")

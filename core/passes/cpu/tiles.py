@@ -39,7 +39,7 @@ RUN = 128
 """Terms of f32 that are added one after the other: 2^-17 of the sum of sizes at most.
 
 A sum of n terms, one after the other, is off by up to n/2 units in the last place of the largest partial sum. A tile
-takes up to ``core.schedule.tile.MOST_TERMS``; in runs, whose sums are added to each other, what it gives stays within
+takes up to ``MOST_TERMS`` of ``core.schedule.choose.tile``: in runs, whose sums are added, it stays within
 1e-5 of the exact sum, relative to the sum of sizes.
 """
 

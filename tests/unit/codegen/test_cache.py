@@ -269,7 +269,7 @@ def test_the_writer_is_our_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(seen) == 2
 
 
-LOWERING = ("core.passes.nest_to_kernel", "core.schedule.auto", "codegen.targets.c")
+LOWERING = ("core.passes.nest_to_kernel", "core.schedule.choose.choice", "codegen.targets.c")
 CALL = f"""
 import sys, numpy
 from ilang import i

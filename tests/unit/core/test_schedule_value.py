@@ -14,7 +14,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.ir.schedule import Fusion, Group, Loop, Plan, Root, Scheduled
 from ilang.core.record import replace
 from ilang.core.schedule import shaped_to_schedule as step
-from ilang.core.schedule.auto import choose
+from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances

@@ -1,0 +1,30 @@
+"""The schedule of everything unscheduled, as the same value a person's schedule is: one module a step.
+
+    inlining.py        who reads each value, and what is computed in its reader's innermost loop (rules 1 and 2)
+    accesses.py        the memory that an innermost iteration touches, and the order of loops (rule 4)
+    tile.py            the splits and loops of one tiled, blocked or transposed assignment (rule 6)
+    tilings.py         which assignments are tiled, and which are pointwise work on tiles (rule 6)
+    row_blocks.py      which contractions go block of rows by block of rows (rule 7)
+    packing.py         inside which loop what an assignment reads is copied
+    taking.py          the loops that a producer takes from its reader
+    nests.py           nests and sites, from the outputs to the inputs (rules 3 and 5)
+    choice.py          all of it, with the nests that a person wrote
+
+Rules, from access patterns only:
+    1. A value is computed inside its reader (staged) when one assignment reads it, always at one index,
+       it is no output, has no base, and no element would be computed twice; else it is computed whole, in a kernel
+       of its own.
+    2. A pointwise value that its reader reads once an iteration is computed in the reader's innermost loop: a chain
+       of pointwise expressions is one nest, a matrix multiply stores no product.
+    3. Any other staged value is computed inside the longest run of the reader's outer loops that are also its own
+       outer loops; what it keeps there is a scalar or a buffer over its remaining loops.
+    4. Loops are ordered by the strides they cause: the loop that walks memory in the widest steps is outermost, the
+       one that walks most tensors element by element is innermost.
+    5. A value that several assignments of one kernel read is computed once, inside the loops that all of them are in.
+       Values computed whole whose outer loops are the same share a kernel (``groups.py``).
+    6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
+    7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
+       rows by block of rows, and all that is between them stays there.
+
+Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
+"""

@@ -1,0 +1,68 @@
+"""The memory that the innermost iteration of each assignment touches, and the order of loops that follows: rule 4.
+
+Example, a product that its sum computes:
+    in:   t1 = in0[i,k] * in1[k,j];  out = sum t1[i,j,k] over k
+    out:  out: in0[i,k], in1[k,j], writes out[i,j];  loops i k j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.machine import Machine
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tile import Access
+from ilang.core.schedule.fuse import mapping
+
+Accesses = Mapping[Access, float]
+"""The weight of each access of an assignment, by its index over the axes of the assignment."""
+
+
+def accesses_of(shaped: Shaped, inlining: Inlining, machine: Machine) -> tuple[Accesses, ...]:
+    """The memory accesses of each assignment, those of what is computed in its innermost loop included."""
+    known: list[Accesses] = []
+    for node in shaped.nodes:
+        accesses: dict[Access, float] = {}
+        if isinstance(node, Assignment):
+            accesses[node.target] = machine.strides.written
+            for read in dict.fromkeys(node.reads):
+                for access, weight in _through(shaped, inlining, read, known, machine).items():
+                    accesses[access] = accesses.get(access, 0.0) + weight
+        known.append(accesses)
+    return tuple(known)
+
+
+def _through(
+    shaped: Shaped, inlining: Inlining, read: Read, known: Sequence[Accesses], machine: Machine
+) -> Accesses:
+    """The accesses that one read causes, in the axes of the reader."""
+    made = shaped.nodes[read.value]
+    if not inlining.inlined[read.value] or not isinstance(made, Assignment):
+        return {read.index: 1.0}
+    renamed = mapping(made, read)
+    found: dict[Access, float] = {}
+    for access, weight in known[read.value].items():
+        if access != made.target or weight != machine.strides.written:
+            moved = tuple(index.renamed(renamed) for index in access)
+            found[moved] = found.get(moved, 0.0) + weight
+    return found
+
+
+def reads_of(node: Assignment, accesses: Accesses) -> list[Access]:
+    """The accesses of an assignment but for its own result."""
+    return [access for access in accesses if access != node.target]
+
+
+def loop_order(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[int, ...]:
+    """The axes of an assignment, outermost first. Ties go to the order of the output, then of the reduced axes."""
+    reduced = set(node.reduced_axes())
+    strides = machine.strides
+    cost = [strides.dependent_sum * (axis in reduced) for axis in range(len(node.axes))]
+    for access, weight in accesses.items():
+        for distance, index in enumerate(reversed(access)):
+            for coefficient, axis in index.terms:
+                along = strides.unit * abs(coefficient)
+                step = strides.wide + distance if distance else along
+                cost[axis] += weight * step
+    return tuple(sorted(range(len(node.axes)), key=lambda axis: -cost[axis]))

@@ -1,0 +1,65 @@
+"""The schedule of everything unscheduled: a nest per assignment, and which values share a kernel.
+
+Example:
+    in:   >ij~i & <ij~i, nothing written
+    out:  || i j and || i j, one kernel, which shares i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Nest
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import Machine
+from ilang.core.schedule.choose.accesses import accesses_of
+from ilang.core.schedule.choose.inlining import inlining
+from ilang.core.schedule.choose.nests import Analysis, Choice, choose_nests
+from ilang.core.schedule.choose.row_blocks import by_rows
+from ilang.core.schedule.choose.tilings import tilings
+from ilang.core.schedule.fuse import Provenance
+
+
+def choose(
+    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
+) -> Choice:
+    """A nest per assignment: the written one, with the compiler's sites where its order is not; else a chosen one.
+
+    Args:
+        shaped: the program.
+        written: the nests that a person wrote, None for every other node.
+        provenance: of the program.
+        machine: what the loops are for.
+
+    Raises:
+        ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
+    """
+    if any(nest is not None for nest in written):
+        alone = _chosen(shaped, [None] * len(written), provenance, machine)
+        pairs = zip(written, alone.nests, strict=True)
+        if all(nest is None or _same(nest, chosen) for nest, chosen in pairs):
+            return alone  # a printed choice, written back: what cannot have a schedule is as it was
+    return _chosen(shaped, written, provenance, machine)
+
+
+def _chosen(
+    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
+) -> Choice:
+    """The steps of the choice, each from what the steps before gave."""
+    readers = inlining(shaped)
+    accesses = accesses_of(shaped, readers, machine)
+    tiles = tilings(shaped, written, readers, accesses, machine)
+    tiles = by_rows(shaped, written, readers, tiles)
+    return choose_nests(shaped, written, provenance, machine, Analysis(readers, accesses, tiles))
+
+
+def _same(written: Nest, chosen: Nest | None) -> bool:
+    """Whether a written nest is the chosen one."""
+    count = len(written.order)
+    return (
+        chosen is not None
+        and (written.factors, written.order, written.sites, written.start)
+        == (chosen.factors, chosen.order, chosen.sites, chosen.start)
+        and [written.role(n) for n in range(count)] == [chosen.role(n) for n in range(count)]
+        and all(written.space(n) == chosen.space(n) for n in range(len(written.sites)))
+    )

@@ -1,0 +1,60 @@
+"""Who reads each value, and what is computed in its reader's innermost loop: rules 1 and 2 of the choice.
+
+Example:
+    in:   t = -in0[i];  out = t[i] * t2[i]      t2 is an output too
+    out:  sole reader of t: out, at [i];  t is inlined, t2 is not
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.record import record
+from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.readers import all_reads
+
+
+@record
+class Inlining:
+    """Per value: every read of it, the one read by which it can be staged, and whether it is inlined there.
+
+    ``kept`` are the values that are stored whole in any case.
+    """
+
+    all_reads: tuple[tuple[tuple[int, Read], ...], ...]
+    kept: frozenset[int]
+    sole: tuple[tuple[Assignment, Read] | None, ...]
+    inlined: tuple[bool, ...]
+
+
+def inlining(shaped: Shaped) -> Inlining:
+    """The readers of every value of a program, and the values that are inlined."""
+    reads, kept = all_reads(shaped)
+    sole = [_sole_reader(shaped, reads[value], value in kept) for value in range(len(shaped.nodes))]
+    inlined = [_is_inlined(shaped, value, sole[value]) for value in range(len(shaped.nodes))]
+    return Inlining(
+        tuple(tuple(each) for each in reads), frozenset(kept), tuple(sole), tuple(inlined)
+    )
+
+
+def _sole_reader(
+    shaped: Shaped, reads: list[tuple[int, Read]], kept: bool
+) -> tuple[Assignment, Read] | None:
+    """The one assignment and index that reads a value; None if it cannot be staged there (rule 1)."""
+    if len(reads) != 1 or kept:
+        return None
+    reader, read = reads[0]
+    node = shaped.nodes[reader]
+    assert isinstance(node, Assignment)
+    return node, read
+
+
+def _is_inlined(shaped: Shaped, value: int, sole: tuple[Assignment, Read] | None) -> bool:
+    """Rule 2: pointwise, and its reader's index has every axis of the reader."""
+    node = shaped.nodes[value]
+    if not isinstance(node, Assignment) or node.acc is not None or sole is None:
+        return False
+    reader, read = sole
+    renamed = mapping(node, read)
+    return len(renamed) == len(node.output_axes()) and len(set(renamed.values())) == len(
+        reader.axes
+    )

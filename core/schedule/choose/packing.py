@@ -1,0 +1,68 @@
+"""Inside which loop what an assignment reads is copied: what the lanes of a tile read, and its rows share.
+
+Example:
+    in:   in1[k,j] in a tile of rows i and lanes j, loops j i k k' i' j'
+    out:  copied inside j
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Read
+from ilang.core.record import record
+
+
+@record
+class Packed:
+    """The axes of the tile around an assignment: its rows, its lanes, and whether the rows are windows."""
+
+    rows: int
+    lanes: int
+    windows: bool
+
+    def inside(self, back: dict[int, list[int]]) -> Packed:
+        """The same in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
+        rows, lanes = (back.get(axis, [-1])[0] for axis in (self.rows, self.lanes))
+        return Packed(rows, lanes, self.windows)
+
+
+@record
+class Across:
+    """The axes of a block of transposed work: the one that runs across, and the last one of the result."""
+
+    other: int
+    last: int
+
+    def inside(self, back: dict[int, list[int]]) -> Across:
+        """The same in the axes of an inlined producer, -1 where it has no such axis; ``back`` has its axes."""
+        other, last = (back.get(axis, [-1])[0] for axis in (self.other, self.last))
+        return Across(other, last)
+
+
+def packed_site(packed: Packed | Across | None, read: Read, nest: Nest) -> int | None:
+    """The number of loops outside the copy of what is read; None where nothing is copied."""
+    match packed:
+        case Across():
+            walked = {axis for index in read.index[:-1] for _, axis in index.terms}
+            is_across = packed.last in walked and packed.other not in walked
+            is_across = is_across and read.index[-1].axis() == packed.other
+            blocks = nest.order[-1].part == 1
+            return len(nest.order) - 2 if blocks and is_across else None
+        case Packed():
+            return _tiled(packed, read, nest)
+        case None:
+            return None
+
+
+def _tiled(packed: Packed, read: Read, nest: Nest) -> int | None:
+    """The site of a copy that stands beside a tile."""
+    terms = [term for index in read.index for term in index.terms]
+    axes = [axis for _, axis in terms]
+    rows, lanes = packed.rows, packed.lanes
+    copied = lanes in axes or (packed.windows and rows in axes)
+    if not copied or {rows, lanes} <= set(axes) or any(c < 1 for c, _ in terms):
+        return None
+    if packed.windows:
+        return next(n for n, loop in enumerate(nest.order) if loop.axis not in axes)
+    place = nest.order.index(Loop(lanes))
+    return min(place + 1, nest.order.index(Loop(rows)))

@@ -1,0 +1,115 @@
+"""Which contractions go block of rows by block of rows: rule 7 of the choice.
+
+Where rows of a contraction are reduced before another contraction reads them, as in attention, both go by the same
+blocks of rows, and all that is between them stays there.
+
+Example, attention:
+    in:   s = tile of rows m, lanes n, loops n m;   out = tile of rows m, lanes d, loops d m;   p made of max s over n
+    out:  s and out with loops m n and m d
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Nest
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.record import replace
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tile import Tiling
+from ilang.core.schedule.choose.tilings import Tilings
+from ilang.core.schedule.fuse import mapping
+
+
+def by_rows(
+    shaped: Shaped, written: Sequence[Nest | None], inlining: Inlining, tilings: Tilings
+) -> Tilings:
+    """The tilings with the contractions that meet in rows in blocks of rows.
+
+    Args:
+        shaped: the program.
+        written: the nests that a person wrote.
+        inlining: who reads each value.
+        tilings: of the program.
+    """
+    for value in range(len(shaped.nodes)):
+        for made, pairs in _reached(shaped, written, tilings, value):
+            tilings = _met(shaped, inlining, tilings, value, made, pairs)
+    return tilings
+
+
+def _met(
+    shaped: Shaped,
+    inlining: Inlining,
+    tilings: Tilings,
+    value: int,
+    made: int,
+    pairs: dict[int, int],
+) -> Tilings:
+    """The tilings with a contraction and one that it is made of in blocks of rows, if they meet there."""
+    tile, below, end = tilings.tiles[value], tilings.found(made), tilings.ends[made]
+    if tile is None or below is None or end is None or below[0].windows:
+        return tilings
+    if not _is_reduced(shaped, inlining, made, below[1].get(below[0].lanes)):
+        return tilings
+    names = {own: pairs[at] for own, at in below[1].items() if at in pairs}
+    ours, theirs = tile.by_rows(), below[0].by_rows()
+    if not _meet(ours, theirs, names):
+        return tilings
+    changed = {value: ours, end[0]: theirs}
+    tiles = tuple(changed.get(number, known) for number, known in enumerate(tilings.tiles))
+    return replace(tilings, tiles=tiles)
+
+
+def _is_reduced(shaped: Shaped, inlining: Inlining, value: int, axis: int | None) -> bool:
+    """Whether an assignment that reads a value reduces one of its axes, and another reads it too."""
+    readers = inlining.all_reads[value]
+    if len(readers) < 2 or value in inlining.kept or axis is None:
+        return False
+    made = shaped.nodes[value]
+    assert isinstance(made, Assignment)
+    for reader, read in readers:
+        node = shaped.nodes[reader]
+        assert isinstance(node, Assignment)
+        if mapping(made, read).get(axis) in node.reduced_axes():
+            return True
+    return False
+
+
+def _reached(
+    shaped: Shaped, written: Sequence[Nest | None], tilings: Tilings, value: int
+) -> list[tuple[int, dict[int, int]]]:
+    """What a contraction is made of, each with its axes in those of the contraction, up to other contractions."""
+    tile, node = tilings.tiles[value], shaped.nodes[value]
+    if tile is None or tile.windows or not isinstance(node, Assignment):
+        return []
+    found: dict[int, dict[int, int]] = {}
+    todo = [(value, {axis: axis for axis in range(len(node.axes))})]
+    while todo:
+        above, pairs = todo.pop()
+        reader = shaped.nodes[above]
+        assert isinstance(reader, Assignment)
+        for read in dict.fromkeys(reader.reads):
+            made = shaped.nodes[read.value]
+            if not isinstance(made, Assignment) or written[read.value] is not None:
+                continue
+            inside = mapping(made, read)
+            names = {own: pairs[at] for own, at in inside.items() if at in pairs}
+            if len(names) > len(found.get(read.value, {})):
+                found[read.value] = names
+                if tilings.tiles[read.value] is None:
+                    todo.append((read.value, names))
+    return list(found.items())
+
+
+def _meet(tile: Tiling, below: Tiling, ours: dict[int, int]) -> bool:
+    """Whether two contractions go by the same blocks of rows, the lanes of the second being summed by the first."""
+    walked = [ours.get(loop.axis) for loop in below.outer[:-1]]
+    lanes = ours.get(below.lanes)
+    summed = lanes is not None and lanes in {loop.axis for loop in tile.inner}
+    return (
+        walked == [loop.axis for loop in tile.outer[:-1]]
+        and tile.factors[tile.rows] == below.factors[below.rows]
+        and summed
+        and lanes not in (tile.rows, tile.lanes)
+    )

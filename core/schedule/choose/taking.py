@@ -1,0 +1,54 @@
+"""The loops that a producer takes from its reader.
+
+Example:
+    in:   reader | i:8 | i j i';  the producer's axes p q, walked by i and j, own order q p
+    out:  factors (8) (), order p q p'
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.schedule.choose.tile import Factors
+
+
+def taken(
+    nest: Nest, pairs: dict[int, int], own: tuple[int, ...]
+) -> tuple[Factors, tuple[Loop, ...]]:
+    """The splits and the order of a producer: its reader's loops in their order, then its other loops in its own."""
+    back = inverse(pairs)
+    factors = tuple(nest.factors[pairs[axis]] if axis in pairs else () for axis in range(len(own)))
+    outer = [Loop(axis, loop.part) for loop in nest.order for axis in back.get(loop.axis, [])]
+    rest = [
+        Loop(axis, part)
+        for axis in own
+        for part in range(len(factors[axis]) + 1)
+        if Loop(axis, part) not in outer
+    ]
+    return factors, (*outer, *rest)
+
+
+def inverse(pairs: dict[int, int]) -> dict[int, list[int]]:
+    """The producer's axes for each axis of a reader."""
+    back: dict[int, list[int]] = {}
+    for own, outer in pairs.items():
+        back.setdefault(outer, []).append(own)
+    return back
+
+
+def leading(order: tuple[Loop, ...], back: dict[int, list[int]]) -> int:
+    """How many of the reader's outer loops walk the value."""
+    return next((n for n, loop in enumerate(order) if loop.axis not in back), len(order))
+
+
+def shared_prefix(
+    order: tuple[Loop, ...], back: dict[int, list[int]], own: tuple[int, ...], reduced: set[int]
+) -> int:
+    """How many of the reader's outer loops are, in order, the outer output loops of a reduction."""
+    shared, position = 0, 0
+    for loop in order:
+        walked = back.get(loop.axis, [])
+        ahead = own[position : position + len(walked)]
+        if not walked or set(ahead) != set(walked) or reduced & set(ahead):
+            break
+        shared, position = shared + 1, position + len(walked)
+    return shared

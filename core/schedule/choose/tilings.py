@@ -1,0 +1,133 @@
+"""Which assignments are tiled, and which are pointwise work on the elements of a tile: rule 6 of the choice.
+
+Example:
+    in:   t1 = in0[i,k] * in1[k,j];  t2 = sum t1[i,j,k] over k;  out = max(t2[i,j], 0)
+    out:  t2 has rows i, lanes j;  out ends a tile of t2, i and j being its own i and j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.machine import Machine
+from ilang.core.record import record
+from ilang.core.schedule.choose.accesses import Accesses, reads_of
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tile import Factors, Tiling, tiling
+from ilang.core.schedule.fuse import mapping
+
+End = tuple[int, dict[int, int]]
+"""The tiled reduction that a value is, or is pointwise work on, and where its axes are in the value."""
+
+
+@record
+class Tilings:
+    """Per value: how it is tiled, and the tiled reduction that it is or is pointwise work on."""
+
+    tiles: tuple[Tiling | None, ...]
+    ends: tuple[End | None, ...]
+
+    def found(self, value: int) -> tuple[Tiling, dict[int, int]] | None:
+        """The tiling that a value takes part in, and where its axes are in the value."""
+        end = self.ends[value]
+        if end is None:
+            return None
+        tile = self.tiles[end[0]]
+        assert tile is not None
+        return tile, end[1]
+
+    def is_by_rows(self, value: int) -> bool:
+        """Whether a value is computed in tiles, block of rows by block of rows."""
+        found = self.found(value)
+        return found is not None and found[0].is_by_rows()
+
+    def loops(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
+        """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
+        found = self.found(value)
+        if found is None:
+            return None
+        tile, pairs = found
+        factors: list[tuple[int, ...]] = [()] * len(node.axes)
+        for own, axis in pairs.items():
+            factors[axis] = tile.factors[own]
+        order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
+        if node.acc is None:  # rows and lanes as they stand in the result
+            outputs = node.output_axes()
+            order[-2:] = sorted(order[-2:], key=lambda loop: outputs.index(loop.axis))
+        return tuple(factors), tuple(order)
+
+
+def tilings(
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    inlining: Inlining,
+    accesses: Sequence[Accesses],
+    machine: Machine,
+) -> Tilings:
+    """The tilings of a program.
+
+    Args:
+        shaped: the program.
+        written: the nests that a person wrote.
+        inlining: who reads each value.
+        accesses: what each assignment reads and writes.
+        machine: what the registers belong to.
+    """
+    tiles: list[Tiling | None] = []
+    tails: list[Read | None] = []
+    ends: list[End | None] = []
+    for value, node in enumerate(shaped.nodes):
+        tile = tail = None
+        if isinstance(node, Assignment):
+            if not any(written[read.value] is not None for read in node.reads):
+                tile = tiling(node, shaped.sizes, reads_of(node, accesses[value]), machine)
+            tail = _tail(shaped, written, inlining, tiles, tails, node)
+        tiles.append(tile)
+        tails.append(tail)
+        ends.append(_end(shaped, value, tile, tail, ends))
+    return Tilings(tuple(tiles), tuple(ends))
+
+
+def _tail(
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    inlining: Inlining,
+    tiles: Sequence[Tiling | None],
+    tails: Sequence[Read | None],
+    node: Assignment,
+) -> Read | None:
+    """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction."""
+    if node.acc is not None or node.base is not None:
+        return None
+    for read in dict.fromkeys(node.reads):
+        made = shaped.nodes[read.value]
+        if (
+            isinstance(made, Assignment)
+            and inlining.sole[read.value] is not None
+            and written[read.value] is None
+            and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
+            and (tiles[read.value] is not None or tails[read.value] is not None)
+        ):
+            return read
+    return None
+
+
+def _end(
+    shaped: Shaped,
+    value: int,
+    tile: Tiling | None,
+    tail: Read | None,
+    ends: Sequence[End | None],
+) -> End | None:
+    """The tiled reduction that a value is, or is pointwise work on; ``ends`` are those of all values before."""
+    node = shaped.nodes[value]
+    if tile is not None and isinstance(node, Assignment):
+        return value, {axis: axis for axis in range(len(node.axes))}
+    if tail is None:
+        return None
+    end, made = ends[tail.value], shaped.nodes[tail.value]
+    assert isinstance(made, Assignment)
+    names = mapping(made, tail)
+    return end and (end[0], {own: names[at] for own, at in end[1].items() if at in names})
