@@ -10,8 +10,8 @@ from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.schedule import unscheduled
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
+from ilang.core.ir.schedule import unscheduled
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.names import Names
