@@ -11,7 +11,7 @@ from typing import assert_never
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Late, Left, Transpose
+from ilang.core.ir.cpu import Bound, Cut, Late, Left, Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -305,7 +305,25 @@ class _Loops:
         rows = [self._element(load.buffer, load.index) for load in loop.ahead]
         ahead = f" fetching {' and '.join(rows)}" if rows else ""
         late = "" if loop.late is None else self._late(loop.late)
-        return f"{lanes}{role}{ahead}{late}"
+        cut = "" if loop.cut is None else self._cut(loop.cut)
+        return f"{lanes}{role}{ahead}{late}{cut}"
+
+    def _cut(self, cut: Cut) -> str:
+        """From where to where all conditions of a loop hold."""
+        ends = " ".join(
+            f"{word} {' and '.join(self._bound(bound) for bound in bounds)}"
+            for word, bounds in (("from", cut.least), ("to", cut.most))
+            if bounds
+        )
+        where = f" where {self._conditions(cut.within)}" if cut.within else ""
+        return f", cut{' ' if ends else ''}{ends}{where}"
+
+    def _bound(self, bound: Bound) -> str:
+        """An end of an interval of iterations."""
+        text = self._affine(bound.index)
+        if bound.step == 1:
+            return text
+        return f"ceil({text if text.isalnum() else f'({text})'} / {bound.step})"
 
     def _late(self, late: Late) -> str:
         """When a tile fills a copy instead of a loop."""

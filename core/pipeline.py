@@ -448,6 +448,16 @@ CPU_PASSES = (
         "direct",
         loops_text,
     ),
+    Step(
+        "core/passes/cpu/cuts.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "loops cut where conditions hold",
+        _pass("passes.cpu.cuts", "kernel_to_cuts"),
+        _later("check.kernel", "verify"),
+        "cuts",
+        loops_text,
+    ),
 )
 """What a processor makes of loops: vectors, threads, copies."""
 

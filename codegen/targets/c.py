@@ -51,7 +51,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, walk
-from ilang.core.passes.intervals import cut, is_guarded
 from ilang.core.pipeline import host_of
 
 INCLUDES = (
@@ -169,14 +168,14 @@ class _Emission:
         found |= {"fetch", "min_i64"} if loop.ahead else set()
         if self._division(loop):
             found |= set(c_quotient.HELPERS)
-        parts = cut(self.program, loop)
+        parts = loop.cut
         found |= c_cut.helpers_of(parts) if parts is not None else set()
-        bodies = (loop.body,) if parts is None else (parts.inside, parts.outside)
-        return found | ({"scalar"} if any(is_guarded(body) for body in bodies) else set())
+        tests = loop.tests if parts is None else parts.inside_tests or parts.outside_tests
+        return found | ({"scalar"} if tests else set())
 
     def _division(self, loop: For) -> Apply | None:
         """The division of a loop that may run twice; a loop in parts does not."""
-        if cut(self.program, loop) is not None:
+        if loop.cut is not None:
             return None
         return c_quotient.divided(self.program, loop)
 
@@ -403,9 +402,9 @@ class _Emission:
     ) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
         spelling, (first, end) = functions.spelling, ends
-        name, parts = spelling.variable(loop.variable), cut(self.program, loop)
+        name, parts = spelling.variable(loop.variable), loop.cut
         pieces: Iterable[c_cut.Piece] = (
-            (f"for ({first}; {name} < {end}; ++{name}) {{", loop.body),
+            (f"for ({first}; {name} < {end}; ++{name}) {{", loop.body, loop.tests),
         )
         inside = indent
         if parts is not None:
@@ -414,9 +413,9 @@ class _Emission:
             yield f"{inside}{first};"
             yield from (inside + line for line in c_cut.ends(parts, name, end, spelling))
             pieces = c_cut.pieces(parts, name, end)
-        for head, body in pieces:
+        for head, body, tests in pieces:
             yield inside + head
-            yield from [f"{inside}{INDENT}SCALAR;"] if is_guarded(body) else []
+            yield from [f"{inside}{INDENT}SCALAR;"] if tests else []
             yield from self._block(body, functions, inside + INDENT)
             yield f"{inside}}}"
         if parts is not None:

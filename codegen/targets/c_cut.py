@@ -1,4 +1,4 @@
-"""Loops cut where their conditions begin and cease to hold (``core/passes/intervals.py``).
+"""Loops cut where their conditions begin and cease to hold (``core/passes/cpu/cuts.py``).
 
     int64_t x = 0;
     const int64_t start_x = min_i64(max_i64(x, 1), n_x);
@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.cfamily import Spelling, affine
+from ilang.core.ir.cpu import Bound, Cut
 from ilang.core.ir.kernel import Statement
-from ilang.core.passes.intervals import Bound, Cut
 
 SCALAR = (
     "/* stands in a loop that tests where it reads: GCC 12 makes masked vectors of such loops,",
@@ -37,8 +37,8 @@ CEILING = (
     "",
 )
 
-Piece = tuple[str, Sequence[Statement]]
-"""The line that opens a loop, and what its iterations do."""
+Piece = tuple[str, Sequence[Statement], bool]
+"""The line that opens a loop, what its iterations do, and whether they test where they read."""
 
 
 def helpers_of(parts: Cut) -> set[str]:
@@ -68,11 +68,11 @@ def ends(parts: Cut, name: str, end: str, spelling: Spelling) -> Iterator[str]:
 def pieces(parts: Cut, name: str, end: str) -> Iterator[Piece]:
     """The parts of a loop, in order."""
     if parts.outside and parts.least:
-        yield f"for (; {name} < start_{name}; ++{name}) {{", parts.outside
+        yield f"for (; {name} < start_{name}; ++{name}) {{", parts.outside, parts.outside_tests
     first = "" if parts.outside else f"{name} = start_{name}"
-    yield f"for ({first}; {name} < stop_{name}; ++{name}) {{", parts.inside
+    yield f"for ({first}; {name} < stop_{name}; ++{name}) {{", parts.inside, parts.inside_tests
     if parts.outside and (parts.most or parts.within):
-        yield f"for (; {name} < {end}; ++{name}) {{", parts.outside
+        yield f"for (; {name} < {end}; ++{name}) {{", parts.outside, parts.outside_tests
 
 
 def _bound(bound: Bound, spelling: Spelling) -> str:

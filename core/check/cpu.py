@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Into, Product, Registers, Strided, Transpose, Trips
@@ -159,3 +159,23 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
     padded = all(program.buffers[load.buffer].padded for load in held.along)
     demand(padded or not held.past, "lanes read past the end of padded rows alone")
     demand(rest is None or held.past or guarded, "lanes end with their row")
+
+
+def cut(loop: For, opened: Container[int], demand: Demand) -> None:
+    """The parts of a loop: their ends are known outside it, and together they store what the loop does."""
+    parts = loop.cut
+    if parts is None:
+        return
+    demand(loop.lanes == 1 and loop.role != "u", "a loop in lanes or copies is not cut")
+    steps = [bound.step for bound in (*parts.least, *parts.most)]
+    demand(all(0 < step for step in steps), "an end of a part of a loop has a step of 1 or more")
+    ends = [bound.index for bound in (*parts.least, *parts.most)]
+    used = {v for index in (*ends, *(w.index for w in parts.within)) for _, v in index.terms}
+    known = all(v in opened and v != loop.variable for v in used)
+    demand(known, "an end of a part of a loop is known outside it")
+    stored = [
+        {s.buffer for s in statements_within(block) if isinstance(s, Store)}
+        for block in (loop.body, parts.inside, parts.outside)
+    ]
+    demand(stored[1] == stored[0], "the middle part of a loop stores what the loop does")
+    demand(stored[2] <= stored[0], "the other parts of a loop store nothing else")

@@ -66,6 +66,7 @@ class _Verifier:
                     )
                     simple = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
                     self.demand(s.lanes == 1 or simple, "a loop in lanes has nothing inside it")
+                    cpu.cut(s, self.sizes, self.demand)
                     self.sizes[s.variable] = s.size
                     self.block(s.body)
                     del self.sizes[s.variable]

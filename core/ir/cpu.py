@@ -9,7 +9,7 @@ from ilang.core.ir.scalar import Load, Local
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
-    from ilang.core.ir.kernel import Define, For, Rest, Store
+    from ilang.core.ir.kernel import Define, For, Rest, Statement, Store
 
 
 @record
@@ -152,3 +152,28 @@ class Late:
     copy: int
     guards: tuple[Left, ...]
     alone: bool
+
+
+@record
+class Bound:
+    """An end of an interval: ``ceil(index / step)``, over the variables of the loops around."""
+
+    index: Affine
+    step: int
+
+
+@record
+class Cut:
+    """A loop in parts: its iterations from all of ``least`` on and before all of ``most``, and those on both sides.
+
+    ``inside`` is what the first do, if also ``within`` holds, over loops around; else ``outside`` is what all do, as do
+    those on both sides. ``inside_tests`` and ``outside_tests`` say which of them still test where they read.
+    """
+
+    least: tuple[Bound, ...]
+    most: tuple[Bound, ...]
+    within: tuple[Within, ...]
+    inside: tuple[Statement, ...]
+    outside: tuple[Statement, ...]
+    inside_tests: bool
+    outside_tests: bool

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Into, Late, Registers, Runs, Transpose
+from ilang.core.ir.cpu import Cut, Into, Late, Registers, Runs, Transpose
 from ilang.core.ir.scalar import Load, Scalar
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
@@ -76,7 +76,8 @@ class For:
     loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
     block run, each with its own number. ``ahead`` are elements that the loop should fetch into the cache while it runs;
     they may be past the end of their buffer. A ``late`` loop only fills a copy that a ``Tile`` further down in the same
-    block fills instead, where that can.
+    block fills instead, where that can. A loop with a ``cut`` runs in parts, where conditions hold and where not, which
+    together do what its body does; one that ``tests`` reads or counts under a condition in its body.
     """
 
     variable: int
@@ -90,6 +91,8 @@ class For:
     ahead: tuple[Load, ...] = ()
     late: Late | None = None
     copies: int | None = None
+    cut: Cut | None = None
+    tests: bool = False
 
 
 @record

@@ -17,9 +17,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, For, If, Program, Statement, Store
+from ilang.core.ir.cpu import Bound, Cut
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    For,
+    If,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    map_blocks,
+)
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar, Select, walk
-from ilang.core.record import record, replace
+from ilang.core.passes.rewriting import unless_same, with_bodies
+from ilang.core.record import replace
 
 SHORT = 8
 """A loop that is known to have no more iterations is left whole: a compiler writes each of them out."""
@@ -28,27 +41,25 @@ Guard = tuple[Within, ...]
 """The conditions of one read or step: all of them hold where it is done."""
 
 
-@record
-class Bound:
-    """An end of an interval: ``ceil(index / step)``, over the variables of the loops around."""
-
-    index: Affine
-    step: int
+def kernel_to_cuts(program: Program) -> Program:
+    """The program whose loops know where to be cut, and what still tests where it reads."""
+    return with_bodies(program, lambda kernel: _block(program, kernel.body))
 
 
-@record
-class Cut:
-    """A loop in parts: its iterations from all of ``least`` on and before all of ``most``, and those on both sides.
+def _block(program: Program, block: Block) -> Block:
+    return unless_same(block, [_statement(program, s) for s in block])
 
-    ``inside`` is what the first do, if also ``within`` holds, over loops around; else ``outside`` is what all do, as do
-    those on both sides.
-    """
 
-    least: tuple[Bound, ...]
-    most: tuple[Bound, ...]
-    within: tuple[Within, ...]
-    inside: tuple[Statement, ...]
-    outside: tuple[Statement, ...]
+def _statement(program: Program, s: Statement) -> Statement:
+    """A statement whose loops are cut, the inner ones first; of a tile those of its elements in memory."""
+    if isinstance(s, Tile):
+        edge = _block(program, s.edge)
+        return s if edge is s.edge else replace(s, edge=edge)
+    s = map_blocks(s, lambda block: _block(program, block))
+    if not isinstance(s, For):
+        return s
+    parts, tests = cut(program, s), is_guarded(s.body)
+    return replace(s, cut=parts, tests=tests) if parts is not None or tests else s
 
 
 def cut(program: Program, loop: For) -> Cut | None:
@@ -124,7 +135,7 @@ def _settled(body: Sequence[Statement], holds: bool) -> tuple[Statement, ...]:
     for s in body:
         if isinstance(s, For):
             inner = _settled(s.body, holds)
-            out += [replace(s, body=inner)] if inner else []
+            out += [replace(s, body=inner, tests=is_guarded(inner))] if inner else []
         elif isinstance(s, If):
             out += _settled(s.body, holds) if holds else ()
         elif isinstance(s, (Define, Change, Store)):
@@ -178,7 +189,8 @@ def _parts(
             most[Bound(low.plus((), 1), -step)] = None
         else:
             within |= dict.fromkeys((Within(low, each.size), Within(high, each.size)))
-    return Cut(tuple(least), tuple(most), tuple(within), *bodies)
+    tests = is_guarded(bodies[0]), is_guarded(bodies[1])
+    return Cut(tuple(least), tuple(most), tuple(within), *bodies, *tests)
 
 
 def _past(program: Program, condition: Within) -> Affine | None:

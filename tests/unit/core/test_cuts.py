@@ -9,11 +9,15 @@ import pytest
 
 from ilang import ShapeError, i
 from ilang.core import pipeline
+from ilang.core.check import kernel as check
+from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Bound, Cut
 from ilang.core.ir.kernel import For, If, Program, Store, statements_within
 from ilang.core.ir.scalar import Constant, Load, Select
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.intervals import Bound, Cut, cut, is_guarded
+from ilang.core.passes.cpu.cuts import cut, is_guarded
+from ilang.core.record import replace
 
 
 def program_of(text: str) -> Program:
@@ -25,7 +29,7 @@ def cuts_of(text: str) -> list[Cut]:
     """The loops of a program that are cut, outermost first."""
     program = program_of(text)
     inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
-    parts = [cut(program, s) for s in inside if isinstance(s, For)]
+    parts = [s.cut for s in inside if isinstance(s, For)]
     return [each for each in parts if each is not None]
 
 
@@ -104,3 +108,35 @@ def test_what_tests_where_it_reads_is_no_vector() -> None:
     """GCC 12 makes masked vectors of some such loops that read what is masked."""
     assert "SCALAR;" in i("(x+u:3-1)~xu").source()
     assert "SCALAR" not in i("(x+u:30-1)~xu || x u").source()
+
+
+def test_what_still_tests_is_marked() -> None:
+    program = program_of("+j(x+j-1)~x | x:4 | x x' j")
+    loops = [s for k in program.kernels for s in statements_within(k.body) if isinstance(s, For)]
+    assert all(loop.tests == is_guarded(loop.body) for loop in loops)
+    for parts in (loop.cut for loop in loops):
+        if parts is not None:
+            assert parts.inside_tests == is_guarded(parts.inside)
+            assert parts.outside_tests == is_guarded(parts.outside)
+
+
+@pytest.mark.parametrize(
+    ("change", "invariant"),
+    [
+        ({"inside": ()}, "the middle part of a loop stores what the loop does"),
+        ({"least": (Bound(Affine(((1, 99),)), 1),)}, "is known outside it"),
+        ({"most": (Bound(Affine((), 3), 0),)}, "a step of 1 or more"),
+    ],
+)
+def test_a_loop_in_other_parts_is_refused(change: dict[str, object], invariant: str) -> None:
+    program = program_of("ij[j<=i]~ij")
+    (kernel,) = program.kernels
+    (outer,) = kernel.body
+    assert isinstance(outer, For)
+    (inner,) = outer.body
+    assert isinstance(inner, For)
+    assert inner.cut is not None
+    wrong = replace(inner, cut=replace(inner.cut, **change))
+    body = (replace(outer, body=(wrong,)),)
+    with pytest.raises(InternalError, match=invariant):
+        check.verify(replace(program, kernels=(replace(kernel, body=body),)))
