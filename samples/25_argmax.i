@@ -1,7 +1,7 @@
-# i run samples/25_argmax.i '[[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]' 'i32:[1, 2]'
+# i run samples/25_argmax.i '[[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]' '[1, 2]'
 #
-# Positions are values. Which class has the highest score in each row, `>@ij~i`, and is it the label? One-hot rows
-# of the labels compare each with every position along c.
+# Positions are values. Which class has the highest score in each row: `>@ij~i`. One-hot rows
+# of the labels compare each label with every position along c.
 #
 # in scores = [[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]]
 # in labels = i32:[1, 2]
