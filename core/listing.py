@@ -13,6 +13,7 @@ from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Late, Left, Transpose
 from ilang.core.ir.kernel import (
+    Buffer,
     Change,
     Define,
     Fold,
@@ -37,6 +38,7 @@ from ilang.core.ir.scalar import (
     Scalar,
     Select,
 )
+from ilang.core.ir.schedule import Role
 from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.passes.rewriting import accesses
 
@@ -208,16 +210,42 @@ def kernels_text(program: Program) -> str:
     )
 
 
+def _memory_kind(buffer: Buffer) -> str | None:
+    """What the memory of a kernel is; None of what callers have."""
+    match buffer.role:
+        case "input" | "output" | "inout":
+            return None
+        case "tile":
+            return "registers"
+        case "temporary":
+            return "private" if buffer.private else "shared"
+        case _:
+            assert_never(buffer.role)
+
+
+def _role_text(role: Role) -> str:
+    """How a loop is said to run, after its extent."""
+    match role:
+        case "u":
+            return " unrolled"
+        case "v":
+            return " in lanes"
+        case "" | "p" | "t" | "q":
+            return ""
+        case _:
+            assert_never(role)
+
+
 def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
     """The line of the memory of a kernel: ``memory in1_copy f32[n_k,64] private padded; tile f32[6,64] registers``."""
     touched = {buffer for buffer, _ in accesses(kernel.body)}
     words = []
     for number in sorted(touched):
         buffer = program.buffers[number]
-        if buffer.role not in ("input", "output", "inout"):
+        kind = _memory_kind(buffer)
+        if kind is not None:
             dims = ",".join(_extent(program, size) for size in buffer.dims)
-            shared = "private" if buffer.private else "shared"
-            kinds = ["registers" if buffer.role == "tile" else shared]
+            kinds = [kind]
             kinds += ["padded"] if buffer.padded else []
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
@@ -299,7 +327,7 @@ class _Loops:
     def _manner(self, loop: For) -> str:
         """How a loop runs: in lanes, unrolled, fetching, or not where a tile does what it does."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
-        role = {"u": " unrolled", "v": " in lanes"}.get(loop.role, "")
+        role = _role_text(loop.role)
         if loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
         rows = [self._element(load.buffer, load.index) for load in loop.ahead]

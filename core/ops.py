@@ -7,7 +7,12 @@ spelling in each target. ``tests/unit/test_ops.py`` fails until all of them agre
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ilang.core.record import record
+
+Kind = Literal["arithmetic", "float", "compare", "select", "logic", "move"]
+"""How a primitive treats element types."""
 
 
 @record
@@ -22,7 +27,7 @@ class Primitive:
 
     name: str
     arity: int
-    kind: str
+    kind: Kind
     says: str
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Demand, Fits, Logic, Operation, Terminal
+from ilang.core.ir.operation import Demand, Fits, Logic, Operation, Terminal, TerminalKind
 from ilang.core.ir.rows import KINDS, Known, Origin
 from ilang.core.ir.scalar import Scalar
 from ilang.core.names import Names
@@ -43,7 +43,7 @@ class Leaf:
     """What a leaf is made from: its kind, its rows, its values (an array, one number, or None)."""
 
     name: str | None
-    kind: str
+    kind: TerminalKind
     rows: Rows
     values: Any
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
@@ -76,18 +77,22 @@ def _nearest(constant: Constant) -> float | int:
 
 def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scalar:
     kind = PRIMITIVES[primitive].kind
-    if kind == "move":
-        return arguments[0]
-    if kind == "logic":
-        return Apply(primitive, tuple(_settle(a, span) for a in arguments), "bool")
-    if kind == "select":
-        test, *others = arguments
-        dtype = _common(tuple(others), span)
-        chosen = tuple(_brought(a, dtype, span) for a in others)
-        return Apply(primitive, (_settle(test, span), *chosen), dtype)
-    dtype = _common(arguments, span)
-    if kind != "compare":
-        dtype = arithmetic(dtype)
+    match kind:
+        case "move":
+            return arguments[0]
+        case "logic":
+            return Apply(primitive, tuple(_settle(a, span) for a in arguments), "bool")
+        case "select":
+            test, *others = arguments
+            dtype = _common(tuple(others), span)
+            chosen = tuple(_brought(a, dtype, span) for a in others)
+            return Apply(primitive, (_settle(test, span), *chosen), dtype)
+        case "compare":
+            dtype = _common(arguments, span)
+        case "arithmetic" | "float":
+            dtype = arithmetic(_common(arguments, span))
+        case _:
+            assert_never(kind)
     if kind == "float" and dtype not in FLOATS:
         message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
         raise ElementTypeError(

@@ -17,14 +17,18 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import assert_never
+from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Into, Late, Registers, Runs, Transpose
 from ilang.core.ir.scalar import Load, Scalar
+from ilang.core.ir.schedule import Role
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
+
+BufferRole = Literal["input", "output", "inout", "temporary", "tile"]
+"""What a buffer is of: the arrays of a caller, or memory of the program; a ``Tile`` fills the last kind."""
 
 
 @record
@@ -38,7 +42,7 @@ class Buffer:
     name: str
     dtype: str
     dims: tuple[int, ...]
-    role: str
+    role: BufferRole
     private: bool = False
     padded: bool = False
 
@@ -86,7 +90,7 @@ class For:
     parallel: bool = False
     lanes: int = 1
     rest: Rest | None = None
-    role: str = ""
+    role: Role = ""
     stretch: Stretch | None = None
     ahead: tuple[Load, ...] = ()
     late: Late | None = None

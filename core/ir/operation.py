@@ -12,12 +12,17 @@ Invariants:
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ilang.core.ir.rows import Known
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
+
+TerminalKind = Literal["data", "parameter", "fill", "number"]
+"""What the rows and the values of a leaf are found from."""
 
 
 @record
@@ -29,7 +34,7 @@ class Terminal:
     """
 
     name: str
-    kind: str
+    kind: TerminalKind
     rows: tuple[tuple[Known, ...] | None, tuple[Known, ...] | None, tuple[Known, ...] | None]
     count: int | None
     value: float | int | None

@@ -23,11 +23,17 @@ Invariants:
 from __future__ import annotations
 
 from math import prod
+from typing import Literal, TypeGuard, assert_never, get_args
 
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
+
+Role = Literal["", "p", "t", "v", "u", "q"]
+"""How a loop runs: as it is best, parallel, by threads, in lanes, unrolled, one after the other."""
+Space = Literal["", "s", "s2", "r", "c"]
+"""Where a staged value is kept: where it is best, shared, shared twice, in registers, computed whole and copied."""
 
 
 @record
@@ -46,8 +52,8 @@ class Nest:
     order: tuple[Loop, ...]
     sites: tuple[int | None, ...]
     start: int | None = None
-    roles: tuple[str, ...] = ()
-    spaces: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+    spaces: tuple[Space, ...] = ()
     written: bool = False
 
     def weight(self, loop: Loop) -> int:
@@ -58,7 +64,7 @@ class Nest:
         """The loops of an axis, outermost part first."""
         return tuple(Loop(axis, part) for part in range(len(self.factors[axis]) + 1))
 
-    def role(self, position: int) -> str:
+    def role(self, position: int) -> Role:
         """The role of the loop at a position of the order, or ""."""
         return self.roles[position] if self.roles else ""
 
@@ -67,9 +73,16 @@ class Nest:
 
         The role ``c`` of a staged input computes it whole, and copies at the site what the loops below read.
         """
-        return None if self.space(read) == "c" else self.sites[read]
+        space = self.space(read)
+        match space:
+            case "c":
+                return None
+            case "" | "s" | "s2" | "r":
+                return self.sites[read]
+            case _:
+                assert_never(space)
 
-    def space(self, read: int) -> str:
+    def space(self, read: int) -> Space:
         """The role of a staged read, or ""."""
         return self.spaces[read] if self.spaces else ""
 
@@ -188,6 +201,16 @@ class Scheduled:
     def whole(self) -> list[int]:
         """The values that are stored whole, in order."""
         return sorted(root.value for group in self.groups for root in group.roots)
+
+
+def is_role(word: str) -> TypeGuard[Role]:
+    """Whether a word is the role of a loop."""
+    return word in get_args(Role)
+
+
+def is_space(word: str) -> TypeGuard[Space]:
+    """Whether a word says where a staged value is kept."""
+    return word in get_args(Space)
 
 
 def loop_text(node: Assignment, loop: Loop) -> str:

@@ -158,11 +158,14 @@ class _Shaping(Assembly):
             case graph.Input():
                 self._input(value, node)
             case Terminal():
-                if node.kind == "number":
-                    assert node.value is not None
-                    self.constants[value] = Constant(node.value)
-                else:
-                    self._input(value, node)
+                match node.kind:
+                    case "number":
+                        assert node.value is not None
+                        self.constants[value] = Constant(node.value)
+                    case "data" | "parameter" | "fill":
+                        self._input(value, node)
+                    case _:
+                        assert_never(node.kind)
             case graph.Assignment():
                 if not node.reads and isinstance(node.scalar, Constant):
                     self.constants[value] = node.scalar

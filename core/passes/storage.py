@@ -83,7 +83,7 @@ class Storage:
             value = self.successor[value]
         if value not in self.of_value:
             tensor = self.shaped.tensors[value]
-            role = "temporary"
+            role: kernel.BufferRole = "temporary"
             if value in self.outputs:
                 role = "output"
             elif value in self.inputs:

@@ -7,7 +7,7 @@ Example:
 
 from __future__ import annotations
 
-from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.schedule import Loop, Nest, Role, Space, is_role, is_space
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
 
@@ -55,15 +55,17 @@ def written_nest(node: Assignment) -> Nest | None:
 
 def _roles(
     schedule: Schedule, number: dict[str, int], reads: dict[int, int]
-) -> tuple[dict[Loop, str], tuple[str, ...]]:
+) -> tuple[dict[Loop, Role], tuple[Space, ...]]:
     """The role of each loop that has one, and of each read."""
-    loops: dict[Loop, str] = {}
-    spaces = [""] * len(reads)
+    loops: dict[Loop, Role] = {}
+    spaces: list[Space] = [""] * len(reads)
     for entry in schedule.roles:
         match entry:
             case LoopRole():
+                assert is_role(entry.role)
                 loops[Loop(number[entry.loop.axis], entry.loop.part)] = entry.role
             case SiteRole():
+                assert is_space(entry.role)
                 if entry.operand in reads:
                     spaces[reads[entry.operand]] = entry.role
     return loops, tuple(spaces)

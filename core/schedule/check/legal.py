@@ -6,10 +6,11 @@ Fusion (E0320 to E0322) is decided in ``fuse.py``, partial results (E0323) where
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.scalar import Apply, walk
-from ilang.core.ir.schedule import Loop, Nest, loop_text, unscheduled
+from ilang.core.ir.schedule import Loop, Nest, Role, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.source import Span
 
@@ -46,24 +47,32 @@ def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
         )
 
 
-def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: str) -> None:
+def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> None:
     name = loop_text(node, loop)
-    if role == "u" and loop.part == 0:
-        size = shaped.sizes[node.sizes[loop.axis]]
-        if size.fixed is None:
-            raise ScheduleError(
-                "E0325",
-                f"loop {name} of {unscheduled(node)} is unrolled, but how often it runs is known only at run time",
-                _span(node),
-                f"split axis {name} and unroll the inner part, or leave the role out",
-            )
-    if role == "p" and loop.axis not in node.disjoint_axes():
-        raise ScheduleError(
-            "E0326",
-            f"loop {name} of {unscheduled(node)} is parallel, but its iterations meet in the same elements",
-            _span(node),
-            "make a loop over an axis of the output parallel, or leave the role out",
-        )
+    match role:
+        case "u":
+            size = shaped.sizes[node.sizes[loop.axis]]
+            if loop.part == 0 and size.fixed is None:
+                raise ScheduleError(
+                    "E0325",
+                    f"loop {name} of {unscheduled(node)} is unrolled, "
+                    "but how often it runs is known only at run time",
+                    _span(node),
+                    f"split axis {name} and unroll the inner part, or leave the role out",
+                )
+        case "p":
+            if loop.axis not in node.disjoint_axes():
+                raise ScheduleError(
+                    "E0326",
+                    f"loop {name} of {unscheduled(node)} is parallel, "
+                    "but its iterations meet in the same elements",
+                    _span(node),
+                    "make a loop over an axis of the output parallel, or leave the role out",
+                )
+        case "" | "t" | "v" | "q":
+            pass
+        case _:
+            assert_never(role)
 
 
 def check_registers(node: Assignment, number: int, extents: Mapping[str, int | None]) -> None:

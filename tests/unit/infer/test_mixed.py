@@ -21,6 +21,7 @@ from ilang.core.ir.operation import (
     Slice,
     Stack,
     Terminal,
+    TerminalKind,
     Transpose,
 )
 from ilang.core.ir.rows import Known, Origin
@@ -42,7 +43,7 @@ class Mixing:
         self.nodes: list[Node] = [Input(None, AT) for _ in range(inputs)]
         self.inputs = inputs
 
-    def leaf(self, *rows: tuple[int, ...] | None, kind: str = "data") -> int:
+    def leaf(self, *rows: tuple[int, ...] | None, kind: TerminalKind = "data") -> int:
         """A leaf with batch, input and output axes, before anything that is computed."""
         known = [None if row is None else tuple(map(_known, row)) for row in rows]
         self.nodes.append(Terminal("leaf", kind, (known[0], known[1], known[2]), None, None, AT))
