@@ -1,16 +1,19 @@
 """Tiles in registers, the copies that they fill, the zeros past their rows, and where they are stored: as data."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Left, Product
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.cpu import Left, Product, Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.machine import CPU
+from ilang.core.passes.cpu.pad import kernel_to_padded
+from ilang.core.pipeline import LOWERING, PASSES, graph_of, infer, lower, text_component
 from ilang.core.record import replace
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
@@ -196,3 +199,33 @@ def test_a_tile_that_fills_is_in_registers_wherever_it_is() -> None:
     wrong = registers(guards=(Left(rest, 1),))
     with pytest.raises(InternalError, match="wherever it is"):
         check.verify(with_tile(lowered(MATMUL), wrong))
+
+
+def before(text: str, stage: str) -> Program:
+    """The kernels of a program as the step of a stage takes them."""
+    value: Any = infer(graph_of(text_component(text), "program"))
+    for step in (*LOWERING, *PASSES["cpu"]):
+        if step.stage == stage:
+            break
+        value = step.run(value, CPU)
+    assert isinstance(value, Program)
+    return value
+
+
+def test_rows_that_are_filled_at_two_places_are_not_read_past_their_end() -> None:
+    program = before("ik*jk~ijk >> +ijk~ij", "padded")
+    (kernel,) = program.kernels
+    (strip,) = kernel.body
+    assert isinstance(strip, For)
+    copy, rows = strip.body
+    assert isinstance(copy, Transpose)
+    whole = Within(Affine(((64, strip.variable),), 63), copy.loops.size)
+    body = (replace(strip, body=(copy, If((whole,), (copy, rows)))),)
+    padded = kernel_to_padded(replace(program, kernels=(replace(kernel, body=body),)))
+    check.verify(padded)
+    (tile,) = tiles(padded)
+    assert tile.registers is not None
+    assert not padded.buffers[copy.target.buffer].padded
+    assert not tile.registers.past
+    assert [guard.least for guard in tile.registers.guards] == [64]
+    assert not zeros(padded)
