@@ -17,7 +17,7 @@ from ilang.core.record import record
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explanation import Explanation
-    from ilang.core.infer.operations import Inferred
+    from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.host import Host
     from ilang.core.ir.kernel import Program
@@ -157,7 +157,7 @@ def infer_sizes(graph: Graph, ranks: Sequence[int | None]) -> Shaped:
 def infer_rows(graph: Graph) -> Inferred:
     """The rows of every value of a graph of operations between tensors."""
     from ilang.core.check.graph import verify
-    from ilang.core.infer.operations import Inferred
+    from ilang.core.infer.inferred import Inferred
 
     verify(graph)
     return Inferred(graph)
@@ -173,11 +173,11 @@ def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
     """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
     from ilang.core.check.shaped import verify
-    from ilang.core.infer.numbers import solved_rows
+    from ilang.core.infer.solved import Solved
     from ilang.core.passes.graph_to_shaped import needed_values, solved_to_shaped
 
     needed = needed_values(inferred.graph, outputs)
-    shaped = solved_to_shaped(solved_rows(inferred), dtypes, outputs, needed)
+    shaped = solved_to_shaped(Solved(inferred), dtypes, outputs, needed)
     verify(shaped)
     return shaped
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.explanation import ProjectionRow
 from ilang.core.infer.conflicts import axes, row_text
 from ilang.core.infer.dims import Log
-from ilang.core.infer.operations import Inferred
+from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.projections import Projection, project, sizes_of
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir.affine import Affine

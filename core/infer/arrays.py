@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.infer.ranks import input_ranks, undetermined
+from ilang.core.infer.ranks import Ranks, infer_ranks, input_ranks, undetermined
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import Known, Origin, Symbol
@@ -23,17 +23,26 @@ class Arrays:
         self.given: list[Known] = []
         self.flat = _flat_values(graph)
         inputs = [value for value in graph.inputs if isinstance(graph.nodes[value], Input)]
-        found = input_ranks(graph, ranks) if inputs else []
+        self.ranks: Ranks | None = None
+        if self.flat == set(range(len(graph.nodes))):
+            self.ranks = infer_ranks(graph, ranks)
+            found = [self.ranks.of[value] for value in graph.inputs]
+        else:
+            found = input_ranks(graph, ranks) if inputs else []
         for value in inputs:
             rank, name = found[value], graph.input_name(value)
             if rank is None:
                 raise undetermined(graph, value)
             axes = []
             for dim in range(rank):
-                origin = Origin(f"dimension {dim} of {name}", graph.nodes[value].span)
+                origin = Origin(f"dimension {dim} of {name}", graph.nodes[value].span, "", None)
                 axes.append(Known(Symbol(len(self.given) + dim), False, None, origin))
             self.given += axes
             self.axes[value] = tuple(axes)
+
+    def count(self, value: int, variable: str) -> int | None:
+        """How many axes a row variable of a specification stands for, where ranks say it."""
+        return None if self.ranks is None else self.ranks.lengths[value, variable]
 
 
 def _flat_values(graph: Graph) -> set[int]:

@@ -50,6 +50,10 @@ class Cells:
             self._asleep.append([])
         return _top(self._cells, number)
 
+    def cell(self, known: Known) -> int:
+        """The number of what all axes are that are one with an axis."""
+        return self._cell(known)
+
     def stretches(self, known: Known) -> bool:
         """Whether an axis, as far as is known, is the stretchable 1."""
         return not self._rigid[self._cell(known)]

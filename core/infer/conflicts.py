@@ -31,6 +31,8 @@ FITS = Relation("compares them, and neither stretches", "E0510")
 
 def sizes_differ(one: Known, other: Known, origin: Origin, relation: Relation) -> ShapeError:
     """Two known sizes that must agree and do not."""
+    if one.origin.role == other.origin.role == "written":
+        return _written_twice(one, other)
     message = (
         f"{one.origin.says} is {one.size} and {other.origin.says} is {other.size}, "
         f"but {origin.says} {relation.says}"
@@ -41,6 +43,17 @@ def sizes_differ(one: Known, other: Known, origin: Origin, relation: Relation) -
     if 1 in (one.size, other.size):
         help_line = "a size of 1 that is written does not stretch: leave the axis out, or keep it with an index 0"
     return refusal(relation.code, message, places, help_line)
+
+
+def _written_twice(one: Known, other: Known) -> ShapeError:
+    """Two numbers written for one extent."""
+    first, second = sorted((one, other), key=lambda known: known.origin.says.startswith("axis "))
+    message = (
+        f"one extent is written as {second.size} ({second.origin.says}) "
+        f"and as {first.size} ({first.origin.says})"
+    )
+    places = [(second.origin, f"{second.size} here"), (first.origin, f"{first.size} here")]
+    return refusal("E0504", message, places, "write the same number, or a name, in both places")
 
 
 def labels_differ(one: tuple[str, Origin], other: tuple[str, Origin], origin: Origin) -> ShapeError:
@@ -64,9 +77,9 @@ def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -
         "and here the rows have the same axes"
     )
     help_line = "write one entry per axis, or a row variable (`...`) for the axes in between"
-    if not min(counts) and origin.reads is not None:
+    if not min(counts) and origin.role is not None:
         help_line = "a row that is left out has no axes: write its axes, or `...` for any number"
-    code = {None: "E0512", "leaf": "E0503", "result": "E0501"}[origin.reads]
+    code = {"leaf": "E0503", "result": "E0501"}.get(origin.role or "", "E0512")
     return refusal(code, message, [(origin, "here")], help_line)
 
 
@@ -167,7 +180,7 @@ def never_given(name: str, origin: Origin) -> ShapeError:
     """A window label whose size nothing gives."""
     message = f"{origin.says}: the size of {name} is never given"
     help_line = (
-        f'give {name} a size: an operand with an axis {name} of known size, or SetSize("{name}", 3)'
+        f'give {name} a size: an operand that has it, or in tensor expressions SetSize("{name}", 3)'
     )
     return refusal("E0521", message, [(origin, "here")], help_line)
 

@@ -204,8 +204,9 @@ class Dims(Cells):
         """The axis of a size that follows from run-time sizes: a new one, or what had followed from the same."""
         if derived.is_plain():
             return derived.parts[0][1]
-        known = self.run_time.find(derived)
-        if known is None:
+        found = self.run_time.find(derived)
+        known = self._put_in(found) if isinstance(found, int) else found
+        if not isinstance(known, Known):
             var = self.fresh()
             known = self.value[var.number] = Known(Symbol(var.number), False, None, derived.origin)
             self.run_time.note(known, derived)
@@ -215,7 +216,8 @@ class Dims(Cells):
 
     def equal(self, left: Dim, right: Dim, origin: Origin) -> None:
         """Solve an equation as far as it goes."""
-        one, other = self.resolve(left), self.resolve(right)
+        one = self._expanded(left) if isinstance(left, Sum) else self.resolve(left)
+        other = self._expanded(right) if isinstance(right, Sum) else self.resolve(right)
         if isinstance(one, Known) and isinstance(other, Known):
             if one.size != other.size and isinstance(one.size, int) and isinstance(other.size, int):
                 raise conflicts.sizes_differ(one, other, origin, conflicts.EQUALS)
@@ -267,6 +269,8 @@ class Dims(Cells):
         self, terms: tuple[tuple[int, int], ...], offset: int, opened: Sequence[int], c: DimEqual
     ) -> None:
         """An equation of run-time sizes and one open variable at most, which follows; else it is a check."""
+        if self.run_time.holds(terms, offset):
+            return
         chosen = opened[0] if opened else min(terms, key=lambda term: (abs(term[0]), -term[1]))[1]
         own = next(k for k, variable in terms if variable == chosen)
         sign = -1 if 0 < own else 1
@@ -278,7 +282,10 @@ class Dims(Cells):
         made = Derived(parts, sign * offset, abs(own), 1 < abs(own), None, c.origin)
         held = self._put_in(chosen)
         if not isinstance(held, Known):
-            self.bind(chosen, self.derive(made), c.origin)
+            known = self.derive(made)
+            self.run_time.solved(terms, offset, chosen, known)
+            self.bind(chosen, known, c.origin)
+            self.queue.append(c)
         elif made.is_plain():
             self.equal(held, parts[0][1], c.origin)
         else:
@@ -367,16 +374,10 @@ class Dims(Cells):
             self.equal(low, operand, origin)
 
     def _below_rigid(self, result: Known, operand: Known, origin: Origin) -> None:
-        if result.size != operand.size:
-            if isinstance(result.size, int) and isinstance(operand.size, int):
-                raise conflicts.sizes_differ(result, operand, origin, conflicts.FITS)
-            self._merge(result, operand, origin)
-            return
-        cell = self._cell(result)
-        self._related(cell, self._cell(operand), origin)
-        if not self._rigid[cell]:
-            self._rigid[cell] = True
-            self._wake(cell)
+        numbers = isinstance(result.size, int) and isinstance(operand.size, int)
+        if numbers and result.size != operand.size:
+            raise conflicts.sizes_differ(result, operand, origin, conflicts.FITS)
+        self._merge(result, operand, origin)
 
     def _below_variable(self, result: Dim, operand: Var, origin: Origin) -> None:
         if isinstance(result, Var):

@@ -18,14 +18,10 @@ from typing import Literal, assert_never
 
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.arrays import Arrays
-from ilang.core.infer.dims import Log
+from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
 from ilang.core.infer.rowvars import EMPTY
-from ilang.core.infer.runtime import RunTime
-from ilang.core.infer.sizes import Sizes
-from ilang.core.infer.solver import Solution, solve
 from ilang.core.ir import spec as notation
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import (
     Assignment,
     Claim,
@@ -71,10 +67,9 @@ from ilang.core.ir.rows import (
     RowEqual,
     Shape,
     Stored,
-    Symbol,
+    Sum,
     Var,
     closed,
-    known_axes,
     opened,
     weighted,
     window,
@@ -86,137 +81,30 @@ BATCH, INPUT, OUTPUT = range(3)
 class Labels:
     """The names of one specification: axes by dimension variable, row variables by number."""
 
-    def __init__(self) -> None:
-        """No names yet."""
+    def __init__(self, node: int) -> None:
+        """No names yet; ``node`` has the specification."""
+        self.node = node
+        self.places: dict[RowAxis, Var] = {}
         self.dims: dict[str, Var] = {}
         self.rows: dict[str, int] = {}
 
 
-class Inferred:
-    """The rows of every value of a graph, and the sizes of the labels of every specification."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        log: Log | None = None,
-        ranks: Sequence[int | None] | None = None,
-    ) -> None:
-        """Solve a graph.
-
-        Args:
-            graph: in which leaves with rows stand beside inputs that are arrays.
-            log: takes down what fixes each variable; then ``open`` has the rows before that.
-            ranks: the ranks of the arrays, one per input, None for one that is not there.
-                Their extents come at run time.
-
-        Raises:
-            ShapeError: E0501 to E0532, E0570 to E0574.
-        """
-        self.graph = graph
-        found = _Collecting(graph, Arrays(graph, ranks))
-        self._solution = solve(
-            found.dims, found.rows, found.constraints, found.names, log, found.arrays.given
-        )
-        self.open = found.shapes if log is not None else []
-        self.names = found.names
-        self._found = found
-        self._labels = found.labels
-        self.shapes: list[Shape] = list(map(self._solved, found.shapes))
-        self._views = {key: self._solved(shape) for key, shape in found.views.items()}
-        self.words: dict[int, str] = {}
-        for var, word in found.words.items():
-            size = self._solution.known(Var(var)).size
-            if isinstance(size, Symbol):
-                self.words.setdefault(size.number, word)
-
-    def _solved(self, shape: Shape) -> Shape:
-        batch, inner, output = (self._solution.row(row) for row in shape)
-        return batch, inner, output
-
-    def axes(self, value: int) -> list[Known]:
-        """The axes of a value in memory order."""
-        shape = self.shapes[value]
-        return [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
-
-    def walked(self, value: int) -> list[Known]:
-        """The axes of an assignment."""
-        return list(map(self._solution.known, self._found.walked[value]))
-
-    def stays(self, value: int, read: Read) -> bool:
-        """Whether a read of an assignment with affine indices never leaves its dimensions."""
-        return read in self._found.inside.get(value, ())
-
-    def viewed(self, value: int, operand: int) -> Shape:
-        """The rows of an operand as the specification of an operation sees them; the result comes last."""
-        node = self.graph.nodes[value]
-        assert isinstance(node, Operation)
-        values = (*node.operands, value)
-        return self._views.get((value, operand)) or self.shapes[values[operand]]
-
-    def label(self, node: int, label: str) -> Known:
-        """The axis that a label of the specification of a node is."""
-        return self._solution.known(self._labels[node].dims[label])
-
-    def numbered(self) -> Sizes:
-        """The size numbers of its axes, none of which is asked for yet."""
-        return Sizes(self.words, self.graph.nodes[0].span)
-
-    @property
-    def run_time(self) -> RunTime:
-        """What follows from run-time sizes, and what they must satisfy."""
-        return self._solution.run_time
-
-    @property
-    def steps(self) -> int:
-        """How many constraints the solver looked at: the work, in a number that no machine changes."""
-        return self._solution.steps
-
-    def labels_of(self, node: int) -> list[tuple[str, int]]:
-        """The axis labels of the specification of a node, each with its dimension variable."""
-        found = self._labels.get(node)
-        return [] if found is None else [(name, dim.number) for name, dim in found.dims.items()]
-
-    def captured(self) -> dict[str, int]:
-        """The size of every label, of row labels the product; the last specification that uses one counts."""
-        found: dict[str, int] = {}
-        for labels in self._labels.values():
-            for name, dim in labels.dims.items():
-                found[name] = self._solution.size(dim)
-            for name, row in labels.rows.items():
-                found[name] = _product(self._solution, row)
-        return found
-
-    def units(self, value: int) -> tuple[str | None, ...]:
-        """The units of the axes of a value, in memory order."""
-        batch, inner, output = self.shapes[value]
-        return tuple(
-            self._solution.label(axis) for row in (batch, output, inner) for axis in row.axes()
-        )
-
-
-def _product(solution: Solution, row: int) -> int:
-    total = 1
-    for axis in solution.row(opened(row)).axes():
-        total *= solution.size(axis)
-    return total
-
-
-class _Collecting:
+class Collecting:
     """The constraints of one graph."""
 
     def __init__(self, graph: Graph, arrays: Arrays) -> None:
+        """Collect them; ``arrays`` are its inputs without rows."""
         self.graph = graph
         self.arrays = arrays
         self.dims = len(arrays.given)
         self.rows = 0
         self.constraints: list[Constraint] = []
         self.names: dict[int, str] = {}
-        self.words: dict[int, str] = {}
         self.shapes: list[Shape] = []
         self.labels: dict[int, Labels] = {}
         self.latest: dict[str, Labels] = {}
         self.views: dict[tuple[int, int], Shape] = {}
-        self.walked: dict[int, list[Var]] = {}
+        self.walked: dict[int, list[Dim]] = {}
         self.inside: dict[int, set[Read]] = {}
         self.claimed: dict[tuple[int, str], Var] = {}
         self.used, self.bound = _uses(graph)
@@ -279,36 +167,56 @@ class _Collecting:
     # -- index expressions -------------------------------------------------------------------------------------------
 
     def _assignment(self, value: int, node: Assignment) -> list[Dim]:
-        """Relate the axes of an assignment to what it reads; the dimensions of its result."""
-        says = f"`{node.text}`"
-        axes = self.walked[value] = [self._fresh(f"axis {a.name} of {says}") for a in node.axes]
-        for var, axis in zip(axes, node.axes, strict=True):
-            self.words[var.number] = axis.name
-            if axis.extent is not None:
-                written = Origin(f"axis {axis.name}", axis.span)
-                known = Known(axis.extent, False, None, written)
-                self.constraints.append(DimEqual(var, known, Origin(says, axis.span)))
-        opened, self.inside[value] = opened_axes(node)
-        for read in node.reads:
-            walked = [self._walked(axes, index) for index in read.index]
-            self._stored(self.shapes[read.value], walked, Origin(says, read.span))
-            for dim, index, span in zip(walked, read.index, read.spans, strict=True):
-                if not index.terms:
-                    self.constraints.append(AtLeast(dim, index.offset + 1, Origin(says, span)))
-            for each in opened:
-                if each.read is read:
-                    windows = tuple((step, axes[axis]) for step, axis in each.windows)
-                    here = Origin(
-                        f"`{read.spans[each.dim].text()}` in {says}", read.spans[each.dim]
-                    )
-                    c = (walked[each.dim], windows, each.stride, each.pad(), here)
-                    self.constraints.append(Positions(axes[each.axis], *c))
-        return [self._walked(axes, index) for index in node.target]
+        """Relate the axes of an assignment to what it reads; the dimensions of its result.
 
-    def _walked(self, axes: Sequence[Var], index: Affine) -> Dim:
-        """The dimension that an index walks: that of its axis, or a new one."""
-        axis = index.axis()
-        return self._fresh() if axis is None else axes[axis]
+        An axis is the first dimension that it walks; only the others make equations.
+        """
+        says = f"`{node.text}`"
+        axes: dict[int, Dim] = {}
+        for number, axis in enumerate(node.axes):
+            if axis.extent is not None:
+                written = Origin(f"axis {axis.name}", axis.span, "", "written")
+                axes[number] = Known(axis.extent, False, None, written)
+        walked = [(read, self._dimensions(read, says)) for read in node.reads]
+        for read, dims in walked:
+            for dim, index, span in zip(dims, read.index, read.spans, strict=True):
+                whole = index.axis()
+                if whole is not None:
+                    if axes.setdefault(whole, dim) is not dim:
+                        self.constraints.append(
+                            DimEqual(axes[whole], dim, Origin(says, span, "", None))
+                        )
+                elif not index.terms:
+                    self.constraints.append(
+                        AtLeast(dim, index.offset + 1, Origin(says, span, "", None))
+                    )
+        for number, axis in enumerate(node.axes):
+            if number not in axes:
+                axes[number] = self._fresh(f"axis {axis.name} of {says}")
+        for number in node.some:
+            has = AtLeast(axes[number], 1, Origin(says, node.span, "", None))
+            self.constraints.append(has)
+        opened, self.inside[value] = opened_axes(node)
+        for each in opened:
+            span = each.read.spans[each.dim]
+            windows = tuple((step, axes[axis]) for step, axis in each.windows)
+            here = Origin(f"`{span.text()}` in {says}", span)
+            dim = next(dims[each.dim] for read, dims in walked if read is each.read)
+            c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), here)
+            self.constraints.append(c)
+        self.walked[value] = [axes[number] for number in range(len(node.axes))]
+        whole_axes = [index.axis() for index in node.target]
+        return [self._fresh() if axis is None else axes[axis] for axis in whole_axes]
+
+    def _dimensions(self, read: Read, says: str) -> tuple[Dim, ...]:
+        """The dimensions of what is read; of a value with rows, new ones that are its axes one after the other."""
+        batch, inner, output = self.shapes[read.value]
+        plain = batch is EMPTY and inner is EMPTY and output.variable is None
+        if plain and output.count() == len(read.index):
+            return output.axes()
+        dims = tuple(self._fresh() for _ in read.index)
+        self._stored((batch, inner, output), dims, Origin(says, read.span, "", None))
+        return dims
 
     def _stored(self, shape: Shape, axes: Sequence[Dim], origin: Origin) -> None:
         """The axes of a tensor, in the order in which they are stored."""
@@ -318,14 +226,14 @@ class _Collecting:
     def _claim(self, claim: Claim) -> None:
         """What a definition writes of the dimensions of a value."""
         dims: list[Dim] = []
-        for written in claim.dims or ():
+        for number, written in enumerate(claim.dims or ()):
             if isinstance(written, int):
-                dims.append(Known(written, False, None, Origin(f"{claim.name}", claim.span)))
+                here = Origin(f"dimension {number} of {claim.name}", claim.span, "", "written")
+                dims.append(Known(written, False, None, here))
                 continue
             key = (claim.scope, written)
             if key not in self.claimed:
                 self.claimed[key] = self._fresh(f"dimension {written} of {claim.name}")
-                self.words[self.claimed[key].number] = written
             dims.append(self.claimed[key])
         if claim.dims is not None:
             origin = Origin(f"the definition of {claim.name}", claim.span)
@@ -419,7 +327,7 @@ class _Collecting:
         names: Sequence[str],
         origin: Origin,
     ) -> None:
-        labels = self.labels[value] = Labels()
+        labels = self.labels[value] = Labels(value)
         divided = ", names divided by commas," if spec.named else ""
         for number, (shape, tensor, name) in enumerate(
             zip(spec.shapes(), shapes, names, strict=True)
@@ -455,7 +363,9 @@ class _Collecting:
         assert isinstance(node, Operation)
         text = Origin(f"`{node.text}`", node.span, "", None)
         labels = self.labels[value]
-        batch, inner, output = (self._row(labels, row, text) for row in shape.rows)
+        batch, inner, output = (
+            self._numbered(self._row(labels, row, text), origin) for row in shape.rows
+        )
         view = self.views[value, number] = (batch, inner, output)
         sides = [
             tuple(each[kind] for kind in MEMORY_ORDER)
@@ -463,21 +373,46 @@ class _Collecting:
         ]
         self.constraints.append(Stored(sides[0], sides[1], origin))
 
+    def _numbered(self, row: Row, origin: Origin) -> Row:
+        """A row in which every sum is an axis with a number."""
+        leading, trailing = (
+            tuple([self._number(axis, origin) for axis in axes])
+            for axes in (row.leading, row.trailing)
+        )
+        return Row(leading, row.variable, trailing)
+
+    def _number(self, axis: Dim, origin: Origin) -> Dim:
+        if not isinstance(axis, Sum):
+            return axis
+        var = self._fresh()
+        self.constraints.append(DimEqual(var, axis, origin))
+        return var
+
     def _row(self, labels: Labels, row: notation.SpecRow, origin: Origin) -> Row:
         leading = tuple(self._axis(labels, axis, origin) for axis in row.leading)
         trailing = tuple(self._axis(labels, axis, origin) for axis in row.trailing)
         if row.variable is None:
             return Row(leading, None, trailing)
+        count = self.arrays.count(labels.node, row.variable)
+        if count is not None:
+            places = [RowAxis(row.variable, place) for place in range(count)]
+            middle = tuple(self._place(labels, axis, origin) for axis in places)
+            return Row(leading + middle, None, trailing)
         if row.variable not in labels.rows:
             variable = self._open().variable
             assert variable is not None
             labels.rows[row.variable] = variable
         return Row(leading, labels.rows[row.variable], trailing)
 
+    def _place(self, labels: Labels, axis: RowAxis, origin: Origin) -> Var:
+        """The axis that a counted row variable stands for."""
+        if axis not in labels.places:
+            labels.places[axis] = self._fresh(f"axis {axis.name()} of {origin.says}")
+        return labels.places[axis]
+
     def _label(self, labels: Labels, name: str, origin: Origin) -> Var:
         if name not in labels.dims:
             labels.dims[name] = self._fresh(f"axis {name} of {origin.says}")
-            self.words[labels.dims[name].number] = name
         return labels.dims[name]
 
     def _axis(self, labels: Labels, axis: notation.Axis, origin: Origin) -> Dim:

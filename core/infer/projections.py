@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import assert_never
 
-from ilang.core.infer.operations import BATCH, INPUT, OUTPUT, Inferred
+from ilang.core.infer.inferred import Inferred
+from ilang.core.infer.operations import BATCH, INPUT, OUTPUT
 from ilang.core.infer.sizes import Sizes
 from ilang.core.ir import spec as notation
 from ilang.core.ir.affine import Affine

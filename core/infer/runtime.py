@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ilang.core.ir.rows import Known, Origin
+from collections.abc import Sequence
+
+from ilang.core.ir.rows import Known, Origin, Symbol
 from ilang.core.record import record
+
+Terms = Sequence[tuple[int, int]]
+"""Coefficients and variables."""
 
 
 @record
@@ -48,13 +53,45 @@ class RunTime:
         """Nothing yet."""
         self.derived: list[tuple[Known, Derived]] = []
         self.reaches: list[Reach] = []
+        self.guessed: list[Known] = []
         self._known: dict[object, Known] = {}
+        self._sums: dict[object, int] = {}
 
-    def find(self, derived: Derived) -> Known | None:
-        """The axis that was computed alike before."""
-        return self._known.get(derived.key())
+    def find(self, derived: Derived) -> int | Known | None:
+        """The axis that was computed alike before, or the variable that an equation makes the same."""
+        known = self._known.get(derived.key())
+        if known is not None or derived.divisor != 1 or derived.pad is not None:
+            return known
+        terms = [(c, p.size.number) for c, p in derived.parts if isinstance(p.size, Symbol)]
+        if len(terms) < len(derived.parts):
+            return None
+        return self._sums.get(_key(terms, derived.offset))
 
     def note(self, known: Known, derived: Derived) -> None:
         """An axis has a size that is computed; a second computation of it is a check."""
         if self._known.setdefault(derived.key(), known) is known:
             self.derived.append((known, derived))
+
+    def solved(self, terms: Terms, offset: int, variable: int, known: Known) -> None:
+        """An equation was solved for a variable, which is an axis of run-time size from then on."""
+        if not isinstance(known.size, Symbol):
+            return
+        number = known.size.number
+        whole = [(c, number if v == variable else v) for c, v in terms]
+        for c, v in whole:
+            if abs(c) == 1:
+                rest = [(-c * k, u) for k, u in whole if u != v]
+                self._sums[_key(rest, -c * offset)] = v
+
+    def holds(self, terms: Terms, offset: int) -> bool:
+        """Whether an equation is one that was solved."""
+        return any(
+            abs(c) == 1
+            and self._sums.get(_key([(-c * k, u) for k, u in terms if u != v], -c * offset)) == v
+            for c, v in terms
+        )
+
+
+def _key(terms: Terms, offset: int) -> object:
+    """A sum, in whatever order its terms are."""
+    return tuple(sorted((variable, c) for c, variable in terms)), offset

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.infer.runtime import Derived, Reach
-from ilang.core.ir.rows import Known, Symbol
+from ilang.core.ir.rows import Known
 from ilang.core.ir.shaped import Bound, Derivation, Place, Size
 from ilang.core.names import Names
 from ilang.core.record import record
@@ -23,31 +23,38 @@ class _Entry:
 class Sizes:
     """The sizes that were asked for so far."""
 
-    def __init__(self, words: Mapping[int, str], span: Span) -> None:
-        """``words`` has what the text calls the size of a dimension variable; ``span`` is the whole program."""
-        self.words = words
+    def __init__(
+        self, cell: Callable[[Known], int], known: Callable[[Known], Known], span: Span
+    ) -> None:
+        """``cell`` says which axes are one, ``known`` what is decided of an axis; ``span`` is the whole program."""
+        self.cell = cell
+        self.known = known
         self.span = span
         self.entries: list[_Entry] = []
         self.derived: list[Derivation] = []
-        self._names = Names()
-        self._numbers: dict[int | Symbol, int] = {}
+        self.unique = Names()
+        self._numbers: dict[int, int] = {}
+        self._once: int | None = None
         self._halves: dict[tuple[int, int], int] = {}
 
     def of(self, known: Known) -> int:
         """The size number of an axis."""
-        size = known.size
-        if size not in self._numbers:
-            if isinstance(size, int):
-                self._numbers[size] = self._new(f"n{size}", size)
-            else:
-                self._numbers[size] = self._new(self.words.get(size.number, "n"), None)
-        return self._numbers[size]
+        cell = self.cell(known)
+        if cell not in self._numbers:
+            self.add(known, self.unique.fresh("n"))
+        return self._numbers[cell]
 
-    def of_number(self, extent: int) -> int:
-        """The size number of an extent."""
-        if extent not in self._numbers:
-            self._numbers[extent] = self._new(f"n{extent}", extent)
-        return self._numbers[extent]
+    def add(self, known: Known, name: str) -> None:
+        """Give an axis the next number, and a name that nothing else has."""
+        size = self.known(known).size
+        self.entries.append(_Entry(name, size if isinstance(size, int) else None))
+        self._numbers[self.cell(known)] = len(self.entries) - 1
+
+    def once(self) -> int:
+        """The size of a loop that runs once."""
+        if self._once is None:
+            self._once = self._new("n1", 1)
+        return self._once
 
     def fixed(self, number: int) -> int | None:
         """The extent of a size number, or None where it comes at run time."""
@@ -90,5 +97,5 @@ class Sizes:
         return Bound(self.of(reach.known), reach.position, span, reach.part)
 
     def _new(self, name: str, fixed: int | None) -> int:
-        self.entries.append(_Entry(self._names.fresh(name), fixed))
+        self.entries.append(_Entry(self.unique.fresh(name), fixed))
         return len(self.entries) - 1

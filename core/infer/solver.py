@@ -120,6 +120,10 @@ class Solution:
         assert isinstance(found, Known)
         return found
 
+    def cell(self, known: Known) -> int:
+        """The number of what all axes are that are one with an axis."""
+        return self._dims.cell(known)
+
     def row(self, row: Row) -> Row:
         """A closed row of known axes, split where its row variable was."""
         found = self._rows.resolve(row)
@@ -443,6 +447,7 @@ class Solver:
             known = Known(1, True, None, index.origin)
         elif index is not None:
             known = self.dims.cap.get(number) or Known(index.size, False, None, index.origin)
+        self.dims.run_time.guessed.append(known)
         self.dims.bind(number, known, GUESS)
 
     # -- numbers of elements -----------------------------------------------------------------------------------------

@@ -33,14 +33,14 @@ MEMORY_ORDER = (0, 2, 1)
 class Origin:
     """A place in the program: what messages call it, and where the text has it (None outside any text).
 
-    ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``. ``reads`` is
-    there where the shape of a specification meets a leaf, or a value that is computed.
+    ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``. ``role`` is
+    there where the shape of a specification meets a leaf, or a value that is computed, and where a number is written.
     """
 
     says: str
     span: Span | None
     rows: str = ""
-    reads: Literal["leaf", "result"] | None = None
+    role: Literal["leaf", "result", "written"] | None = None
 
 
 @record
@@ -110,7 +110,7 @@ Shape = tuple[Row, Row, Row]
 
 def known_axes(row: Row) -> tuple[Known, ...]:
     """The axes of a solved row."""
-    return tuple(axis for axis in row.axes() if isinstance(axis, Known))
+    return tuple([axis for axis in row.axes() if isinstance(axis, Known)])
 
 
 def closed(axes: Sequence[Dim]) -> Row:

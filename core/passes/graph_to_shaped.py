@@ -18,11 +18,11 @@ from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.fit import check_reach, fit_shaped
-from ilang.core.infer.flat import solve_flat
+from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, walks
-from ilang.core.ir.operation import Einsum, Operation, Terminal
+from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
 from ilang.core.passes.assembly import Assembly, name_tensors, reduced_scalar
 from ilang.core.record import replace
@@ -48,30 +48,12 @@ def graph_to_shaped(
     """
     if shapes is not None:
         ranks = [len(shape) for shape in shapes]
-    solved = _with_rows(program, ranks) if has_rows(program) else solve_flat(program, ranks)
-    made = solved_to_shaped(solved, dtypes, program.outputs)
+    made = solved_to_shaped(Solved(Inferred(program, None, ranks)), dtypes, program.outputs)
     if shapes is not None:
         fixed = fit_shaped(made, shapes)
         sizes = tuple(replace(size, fixed=n) for size, n in zip(made.sizes, fixed, strict=True))
         made = replace(made, sizes=sizes)
     return _classed(made, few) if few else made
-
-
-def has_rows(program: graph.Graph) -> bool:
-    """Whether some value of a graph has batch, input and output axes, and not dimensions alone."""
-    return any(
-        isinstance(node, Terminal)
-        or (isinstance(node, Operation) and not isinstance(node.logic, Einsum))
-        for node in program.nodes
-    )
-
-
-def _with_rows(program: graph.Graph, ranks: Sequence[int | None] | None) -> Solved:
-    """A graph solved by rows; what index expressions alone do not need is imported here."""
-    from ilang.core.infer.numbers import solved_rows
-    from ilang.core.infer.operations import Inferred
-
-    return solved_rows(Inferred(program, None, ranks))
 
 
 def solved_to_shaped(

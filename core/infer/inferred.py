@@ -1,0 +1,154 @@
+"""The solved rows of a graph: the axes of every value, every assignment and every specification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import ShapeError
+from ilang.core.infer.arrays import Arrays
+from ilang.core.infer.counting import Flat, RowAxis, flat
+from ilang.core.infer.dims import Log
+from ilang.core.infer.operations import Collecting
+from ilang.core.infer.runtime import RunTime
+from ilang.core.infer.sizes import Sizes
+from ilang.core.infer.solver import Solution, solve
+from ilang.core.ir.graph import Assignment, Graph, Read
+from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.rows import MEMORY_ORDER, Known, Shape, known_axes, opened
+
+
+class Inferred:
+    """The rows of every value of a graph, and the sizes of the labels of every specification."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        log: Log | None = None,
+        ranks: Sequence[int | None] | None = None,
+    ) -> None:
+        """Solve a graph.
+
+        Args:
+            graph: in which leaves with rows stand beside inputs that are arrays.
+            log: takes down what fixes each variable; then ``open`` has the rows before that.
+            ranks: the ranks of the arrays, one per input, None for one that is not there.
+                Their extents come at run time.
+
+        Raises:
+            ShapeError: E0501 to E0532, E0570 to E0574.
+        """
+        self.graph = graph
+        found = Collecting(graph, Arrays(graph, ranks))
+        self._solution = solve(
+            found.dims, found.rows, found.constraints, found.names, log, found.arrays.given
+        )
+        self.open = found.shapes if log is not None else []
+        self.names = found.names
+        self._found = found
+        self.arrays = found.arrays
+        self._labels = found.labels
+        self.shapes: list[Shape] = list(map(self._solved, found.shapes))
+        self._check_positions()
+        self._views = {key: self._solved(shape) for key, shape in found.views.items()}
+
+    def _check_positions(self) -> None:
+        """Refuse axes that only positions have, where nothing gives their extent.
+
+        Raises:
+            ShapeError: E0575.
+        """
+        guessed = {self._solution.cell(known) for known in self.run_time.guessed}
+        for value, axes in self._found.walked.items() if guessed else ():
+            node = self.graph.nodes[value]
+            assert isinstance(node, Assignment)
+            read = {a for r in node.reads for index in r.index for _, a in index.terms}
+            for number, axis in enumerate(node.axes):
+                known = self._solution.known(axes[number])
+                if number not in read and self._solution.cell(known) in guessed:
+                    message = f"nothing fixes the extent of axis {axis.name}"
+                    help_line = f"write it where the position is: `@({axis.name}:10)`"
+                    raise ShapeError("E0575", message, axis.span, help_line)
+
+    def _solved(self, shape: Shape) -> Shape:
+        batch, inner, output = (self._solution.row(row) for row in shape)
+        return batch, inner, output
+
+    def axes(self, value: int) -> list[Known]:
+        """The axes of a value in memory order."""
+        shape = self.shapes[value]
+        return [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
+
+    def walked(self, value: int) -> list[Known]:
+        """The axes of an assignment."""
+        return list(map(self._solution.known, self._found.walked[value]))
+
+    def stays(self, value: int, read: Read) -> bool:
+        """Whether a read of an assignment with affine indices never leaves its dimensions."""
+        return read in self._found.inside.get(value, ())
+
+    def viewed(self, value: int, operand: int) -> Shape:
+        """The rows of an operand as the specification of an operation sees them; the result comes last."""
+        node = self.graph.nodes[value]
+        assert isinstance(node, Operation)
+        values = (*node.operands, value)
+        return self._views.get((value, operand)) or self.shapes[values[operand]]
+
+    def label(self, node: int, label: str | RowAxis) -> Known:
+        """The axis that a label of the specification of a node is, or one that a row variable stands for."""
+        labels = self._labels[node]
+        found = labels.dims[label] if isinstance(label, str) else labels.places[label]
+        return self._solution.known(found)
+
+    def counted(self, value: int) -> list[Flat] | None:
+        """The axes of the shapes of the specification of a node, where its row variables are counted."""
+        node = self.graph.nodes[value]
+        if self.arrays.ranks is None or not isinstance(node, Operation):
+            return None
+        assert isinstance(node.logic, Einsum)
+        lengths = self.arrays.ranks.lengths
+        return [
+            flat(shape, lambda name: lengths[value, name]) for shape in node.logic.spec.shapes()
+        ]
+
+    def numbered(self) -> Sizes:
+        """The size numbers of its axes, none of which is asked for yet."""
+        return Sizes(self._solution.cell, self._solution.known, self.graph.nodes[0].span)
+
+    @property
+    def run_time(self) -> RunTime:
+        """What follows from run-time sizes, and what they must satisfy."""
+        return self._solution.run_time
+
+    @property
+    def steps(self) -> int:
+        """How many constraints the solver looked at: the work, in a number that no machine changes."""
+        return self._solution.steps
+
+    def labels_of(self, node: int) -> list[tuple[str, int]]:
+        """The axis labels of the specification of a node, each with its dimension variable."""
+        found = self._labels.get(node)
+        return [] if found is None else [(name, dim.number) for name, dim in found.dims.items()]
+
+    def captured(self) -> dict[str, int]:
+        """The size of every label, of row labels the product; the last specification that uses one counts."""
+        found: dict[str, int] = {}
+        for labels in self._labels.values():
+            for name, dim in labels.dims.items():
+                found[name] = self._solution.size(dim)
+            for name, row in labels.rows.items():
+                found[name] = _product(self._solution, row)
+        return found
+
+    def units(self, value: int) -> tuple[str | None, ...]:
+        """The units of the axes of a value, in memory order."""
+        batch, inner, output = self.shapes[value]
+        return tuple(
+            self._solution.label(axis) for row in (batch, output, inner) for axis in row.axes()
+        )
+
+
+def _product(solution: Solution, row: int) -> int:
+    total = 1
+    for axis in solution.row(opened(row)).axes():
+        total *= solution.size(axis)
+    return total
