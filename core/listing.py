@@ -1,4 +1,4 @@
-"""Every landing as text a person would write: graph, shapes, loops (``explain/schedule.py`` has schedules).
+"""Every IR as text a person would write: graph, shapes, loops (``explain/schedule.py`` has schedules).
 
 Used by ``explain``, by golden files and by ``Component.loops``; nothing is parsed back.
 """

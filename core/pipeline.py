@@ -40,12 +40,12 @@ __all__ = [
     "infer",
     "infer_rows",
     "infer_sizes",
-    "landings",
     "loops_text",
     "lower",
     "module_graph",
     "shapes_text",
     "stage_text",
+    "stage_texts",
     "tensor_story",
     "tensors_shaped",
     "text_component",
@@ -230,7 +230,7 @@ def explain_shaped(
     return explanation.explain(graph, scheduled, program, verbose, given)
 
 
-def landings(text: str) -> dict[str, str]:
+def stage_texts(text: str) -> dict[str, str]:
     """What each step makes of a program text, by stage: what golden files show."""
     value: Any = text
     shown = {}

@@ -35,19 +35,19 @@ def complete(shell: str) -> int:
     match shell:
         case "bash" | "zsh":
             words, typed = _words_of_the_line()
-            found = [f"{each.kind}\t{each.text}\t{each.says}" for each in candidates(words, typed)]
+            lines = [f"{each.kind}\t{each.text}\t{each.says}" for each in candidates(words, typed)]
         case "fish":
             words, typed = _words_in_fish()
             name, equals, _ = typed.partition("=")
             before = name + equals if equals and name.startswith("-") else ""
-            found = [
+            lines = [
                 f"{before}{each.text}{'/' * (each.kind == 'folder')}\t{each.says}"
                 for each in candidates(words, typed)
             ]
         case _:
             return 1
     screen = Screen()
-    screen.write_exact("".join(line.rstrip("\t") + "\n" for line in found))
+    screen.write_exact("".join(line.rstrip("\t") + "\n" for line in lines))
     screen.close()
     return 0
 

@@ -29,7 +29,7 @@ def is_forked() -> bool:
     return os.getpid() != _HOME
 
 
-class Turn:
+class ForkSafeLock:
     """A lock that a forked child finds open, whoever held it in the parent."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Job:
                 return
 
 
-class _Crew:
+class _Pool:
     """Threads that wait for work: starting one for each call costs as much as a short call takes.
 
     Threads of OpenMP belong to the thread that asked for them, so they are kept as well.
@@ -114,7 +114,7 @@ class _Crew:
             del job  # with all that its work holds
 
 
-_crew = _Crew()
+_pool = _Pool()
 
 
 def hears_signals() -> bool:
@@ -158,7 +158,7 @@ def interruptible(work: Callable[[], T], stop: Callable[[], None]) -> T:
     job = _Job(work)
     try:
         try:
-            _crew.start(job)
+            _pool.start(job)
         except RuntimeError:  # no more threads: do without
             return work()
         while not job.done.acquire(timeout=LISTEN):

@@ -17,7 +17,7 @@ import _cffi_backend as backend
 
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.arguments import Output
-from ilang.codegen.runtime.concurrency import Turn
+from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.memory import NO_SPACE, new_space
 from ilang.codegen.runtime.plan import Names, Plan
 from ilang.codegen.runtime.toolchain import Variant
@@ -97,7 +97,7 @@ MOST_LIBRARIES = 256
 _loaded: dict[tuple[str, Variant], Library] = {}
 """The libraries loaded last, by source and variant: a program that is written again is there at once."""
 
-_loading = Turn()
+_loading = ForkSafeLock()
 
 
 @record
@@ -167,7 +167,7 @@ class Compiled:
         self._text = text
         self._source = source
         self._sanitize = sanitize
-        self._turn = Turn()
+        self._lock = ForkSafeLock()
         self._libraries: dict[bool, Library] = {}
 
     def library(self, threads: bool) -> Library:
@@ -178,7 +178,7 @@ class Compiled:
         """
         known = self._libraries.get(threads)
         if known is None:
-            with self._turn.taken():
+            with self._lock.taken():
                 known = self._libraries.get(threads)
                 if known is None:
                     variant = Variant(threads, self._sanitize)

@@ -44,10 +44,10 @@ class Plan:
 
     __slots__ = (
         "_brief_from",
-        "_crews",
         "_kept",
         "_library",
         "_sizes",
+        "_threaded",
         "_work",
         "compiled",
         "fresh",
@@ -76,7 +76,7 @@ class Plan:
         self.compiled = compiled
         self.fresh = self._quick()
         self.into = self._quick_into()
-        self._crews: dict[int, Callable[[Sequence[Array], Any], Any]] = {}
+        self._threaded: dict[int, Callable[[Sequence[Array], Any], Any]] = {}
 
     def _quick(self) -> Callable[[Sequence[Array]], Any]:
         """``fresh``: run into new arrays; the one output, or a tuple of them.
@@ -128,13 +128,13 @@ class Plan:
             return self._into
         return self._into_of(self._library.function, self._work, 1)
 
-    def crew(self, threads: int) -> Callable[[Sequence[Array], Any], Any] | None:
+    def threaded(self, threads: int) -> Callable[[Sequence[Array], Any], Any] | None:
         """``into`` with so many threads (2 or more, as far as there are any); None for a call that takes long.
 
         Raises:
             ToolError: the threaded library cannot be built.
         """
-        known = self._crews.get(threads)
+        known = self._threaded.get(threads)
         if known is not None or self._is_long(threads) or len(self.outputs) != 1 or is_forked():
             return None if is_forked() else known
         library = self.compiled.library(threads=True)
@@ -154,7 +154,7 @@ class Plan:
                 set_threads(before)
 
         made = self._into_of(run, int(library.work(self._sizes)), threads)
-        self._crews[threads] = made
+        self._threaded[threads] = made
         return made
 
     def _into_of(
@@ -192,9 +192,9 @@ class Plan:
         if threads.__class__ is int and out is not None:
             if threads == 1:
                 return self.into(arrays, out)
-            crew = self.crew(threads) if 1 < threads else None
-            if crew is not None:
-                return crew(arrays, out)
+            call = self.threaded(threads) if 1 < threads else None
+            if call is not None:
+                return call(arrays, out)
         return self.call(arrays, arrays, out, threads)
 
     def call(

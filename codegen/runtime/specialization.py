@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.runtime.arguments import checked_outs, outputs_of, result_of
-from ilang.codegen.runtime.concurrency import Turn
+from ilang.codegen.runtime.concurrency import ForkSafeLock
 from ilang.codegen.runtime.load import Compiled, interface_of
 from ilang.codegen.runtime.memory import too_large
 from ilang.codegen.runtime.plan import Plan
@@ -27,7 +27,7 @@ MOST_PLANS = 256
 class Specialization:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
-    __slots__ = ("_compiled", "_plans", "_turn", "names", "shaped")
+    __slots__ = ("_compiled", "_lock", "_plans", "names", "shaped")
 
     def __init__(self, shaped: Shaped) -> None:
         """Nothing is compiled yet."""
@@ -38,7 +38,7 @@ class Specialization:
         )
         self._compiled: Compiled | None = None
         self._plans: dict[tuple[int, ...], Plan] = {}
-        self._turn = Turn()
+        self._lock = ForkSafeLock()
 
     def plan(self, extents: tuple[int, ...]) -> Plan:
         """A call of the compiled program with these extents.
@@ -50,7 +50,7 @@ class Specialization:
         if known is not None:
             return known
         if self._compiled is None:
-            with self._turn.taken():
+            with self._lock.taken():
                 if self._compiled is None:
                     shaped = self.shaped
                     self._compiled = Compiled(interface_of(shaped), self._text, repr(shaped))

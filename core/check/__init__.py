@@ -1,1 +1,1 @@
-"""One verifier per landing: it states the invariants and checks them."""
+"""One verifier per IR: it states the invariants and checks them."""

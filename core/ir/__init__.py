@@ -1,1 +1,1 @@
-"""What the data is: one landing of the staircase a file, with its invariants."""
+"""What the data is: one IR of the pipeline a file, with its invariants."""

@@ -1,1 +1,1 @@
-"""How the data moves: one step of the staircase a file."""
+"""How the data moves: one step of the pipeline a file."""

@@ -26,8 +26,8 @@ def run(request: Request, screen: Screen) -> int:
     from ilang.codegen.runtime.files import read_module
 
     module = read_module(path)
-    found = [subject.graph for subject in subjects(module, request.all("--def"))]
-    shapes = fixed_shapes(request.all("--shape"), found)
+    graphs = [subject.graph for subject in subjects(module, request.all("--def"))]
+    shapes = fixed_shapes(request.all("--shape"), graphs)
 
     from pathlib import Path
 
@@ -37,13 +37,13 @@ def run(request: Request, screen: Screen) -> int:
 
     stem = Path(path).stem
     try:
-        written = write_project(found, Path(folder), module.source.text, stem, shapes)
+        written = write_project(graphs, Path(folder), module.source.text, stem, shapes)
     except (ShapeError, ElementTypeError, ScheduleError):
         all_of(
-            found, lambda graph: lower(fixed(graph, shapes))
+            graphs, lambda graph: lower(fixed(graph, shapes))
         )  # tells of the other definitions too
         raise
-    for graph in found:
+    for graph in graphs:
         for note in assumed_notes(fixed(graph, shapes)):
             screen.note(f"{graph.name}: {note}")
     for file in written:
@@ -51,12 +51,12 @@ def run(request: Request, screen: Screen) -> int:
     return 0
 
 
-def fixed_shapes(options: Sequence[str], found: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
+def fixed_shapes(options: Sequence[str], graphs: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
     """The shapes that ``--shape name=32x64`` fixes, by the name of the input.
 
     Raises: CommandError E0814 if no component has an input of that name.
     """
-    known = {graph.input_name(n) for graph in found for n in range(len(graph.inputs))}
+    known = {graph.input_name(n) for graph in graphs for n in range(len(graph.inputs))}
     shapes: dict[str, tuple[int, ...]] = {}
     for option in options:
         name, equals, text = option.partition("=")

@@ -35,12 +35,12 @@ def run(request: Request, screen: Screen) -> int:
     shapes = None if written is None else parse_shapes(written)
     program = open_program(argument)
     name = request.one("--def")
-    found = [each.graph for each in subjects(program, () if name is None else (name,))]
-    all_of(found, lambda graph: flag_shapes(graph, shapes))
+    graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
+    all_of(graphs, lambda graph: flag_shapes(graph, shapes))
     stage = WRITTEN if request.has("--schedule") else request.one("--emit")
-    titled = isinstance(program, Module) and len(found) > 1
+    titled = isinstance(program, Module) and len(graphs) > 1
     if screen.json:
-        answers = all_of(found, lambda graph: _object(graph, shapes, stage))
+        answers = all_of(graphs, lambda graph: _object(graph, shapes, stage))
         whole = {"definitions": answers} if titled else answers[0]
         screen.write_exact(as_json(whole) + "\n")
         return 0
@@ -57,7 +57,7 @@ def run(request: Request, screen: Screen) -> int:
             screen.page(page)
         shown += 1
 
-    all_of(found, show)
+    all_of(graphs, show)
     return 0
 
 
@@ -120,7 +120,7 @@ COMMAND = Command(
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
         Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
-        Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),
+        Option(("-v", "--verbose"), None, "Say also how every extent and type was graphs"),
         JSON,
     ),
     run,

@@ -12,7 +12,7 @@ import pytest
 
 from ilang import Error
 from ilang.codegen.targets.c import emit
-from ilang.core.pipeline import graph_of, infer, landings, lower, text_component
+from ilang.core.pipeline import graph_of, infer, lower, stage_texts, text_component
 from tests.golden.structure import broken
 from tests.rewritten import settle
 
@@ -32,7 +32,7 @@ KERNEL = re.compile(
 def compile_stages(source: str) -> dict[str, str]:
     """Return the sections of a program in order: its stages and its C, or `error` alone."""
     try:
-        return {**landings(source), "c": kernels(source)}
+        return {**stage_texts(source), "c": kernels(source)}
     except Error as error:
         return {"error": str(error)}
 

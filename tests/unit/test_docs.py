@@ -99,7 +99,7 @@ def test_status_codes() -> None:
     assert table(LANGUAGE, "status") == [[str(code), says] for code, says in STATUS.items()]
 
 
-def test_staircase() -> None:
+def test_pipeline() -> None:
     rows = [[step.takes, step.gives, step.module, step.says] for step in STEPS]
     assert table(ARCHITECTURE, "takes") == rows
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import concurrency, load, memory
-from ilang.codegen.runtime.concurrency import Turn, interruptible
+from ilang.codegen.runtime.concurrency import ForkSafeLock, interruptible
 from ilang.codegen.runtime.load import Compiled, interface_of, open_library
 from ilang.codegen.runtime.toolchain import Variant
 from ilang.core.diagnostic import DataError, InternalError, ToolError
@@ -265,16 +265,16 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    monkeypatch.setattr(concurrency, "_crew", concurrency._Crew())
+    monkeypatch.setattr(concurrency, "_pool", concurrency._Pool())
     assert interruptible(lambda: 5, nothing) == 5
 
 
 def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = Turn()
+    lock = ForkSafeLock()
     held, over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with turn.taken():
+        with lock.taken():
             held.set()
             over.wait()
 
@@ -283,7 +283,7 @@ def test_a_forked_child_finds_every_lock_open(monkeypatch: pytest.MonkeyPatch) -
     held.wait()
     with monkeypatch.context() as child:
         child.setattr("os.getpid", lambda: -1)
-        with turn.taken():
+        with lock.taken():
             pass
     over.set()
 

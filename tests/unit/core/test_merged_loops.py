@@ -7,9 +7,9 @@ from ilang.core.pipeline import (
     STEPS,
     graph_of,
     infer,
-    landings,
     lower,
     stage_text,
+    stage_texts,
     text_component,
 )
 
@@ -60,7 +60,7 @@ def test_rows_that_are_read_again_fetch_the_next_one() -> None:
 
 
 def test_every_stage_is_printed_by_its_name() -> None:
-    shown = landings(SOFTMAX)
+    shown = stage_texts(SOFTMAX)
     graph = graph_of(text_component(SOFTMAX), "program")
     assert {stage: stage_text(graph, stage) for stage in STAGES} == {
         **{stage: text for stage, text in shown.items() if stage != "syntax"},

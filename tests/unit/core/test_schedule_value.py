@@ -64,8 +64,8 @@ def test_chosen_once(counted: Counter[str], walk: Callable[[Any], object]) -> No
     assert counted == {"choose": 1, "group": 1, "provenance": 1}
 
 
-def test_landings_choose_once(counted: Counter[str]) -> None:
-    pipeline.landings("ik*kj~ijk >> +ijk~ij")
+def test_texts_of_stages_choose_once(counted: Counter[str]) -> None:
+    pipeline.stage_texts("ik*kj~ijk >> +ijk~ij")
     assert counted == {"choose": 1, "group": 1, "provenance": 1}
 
 
