@@ -120,7 +120,7 @@ COMMAND = Command(
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
         Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
-        Option(("-v", "--verbose"), None, "Say also how every extent and type was graphs"),
+        Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),
         JSON,
     ),
     run,
