@@ -28,6 +28,7 @@ if str(ROOT) not in sys.path:
 import ilang  # noqa: E402 - found through the line above
 from ilang import Error, i  # noqa: E402 - as above
 from ilang.codegen.runtime.plan import Plan  # noqa: E402 - as above
+from ilang.core.ir.shaped import FEW  # noqa: E402 - as above
 
 COMPUTED = 0.2
 """Seconds of processor time after which a call is interrupted, and for which one that goes on is looked for."""
@@ -72,8 +73,10 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
     component, arrays = WORKLOADS[name]()
     out = np.empty(component.shapes(*(array.shape for array in arrays))[0], arrays[0].dtype)
     sent: list[float] = []
-    small = tuple(array[tuple(slice(0, min(n, 3)) for n in array.shape)] for array in arrays)
-    with contextlib.suppress(Error):  # compile, but for programs with fixed extents
+    small = tuple(array[tuple(slice(0, 2 * FEW) for _ in array.shape)] for array in arrays)
+    with contextlib.suppress(
+        Error
+    ):  # compile, but for programs with fixed extents, for the same size class
         component(*small, threads=threads)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     threading.Thread(target=_shoot, args=(sent,), daemon=True).start()
