@@ -33,6 +33,9 @@ from ilang.core.ir.shaped import FEW  # noqa: E402 - as above
 COMPUTED = 0.2
 """Seconds of processor time after which a call is interrupted, and for which one that goes on is looked for."""
 
+FIXED = 64
+"""The largest extent that is written in one of the programs."""
+
 Workload = Callable[[], tuple[Any, tuple[Any, ...]]]
 
 
@@ -64,6 +67,11 @@ WORKLOADS: dict[str, Workload] = {
 }
 
 
+def _less(extent: int) -> int:
+    """A smaller extent of the same size class; one that a program may fix stays."""
+    return extent if extent <= FIXED else 2 * FEW
+
+
 def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
     """Interrupt a call of a workload.
 
@@ -79,8 +87,9 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
     ):  # compile, but for programs with fixed extents, for the same size class
         component(*small, threads=threads)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    threading.Thread(target=_shoot, args=(sent,), daemon=True).start()
-    with _watched() as statuses, contextlib.suppress(KeyboardInterrupt):
+    begun = threading.Event()
+    threading.Thread(target=_shoot, args=(begun, sent), daemon=True).start()
+    with _watched(begun) as statuses, contextlib.suppress(KeyboardInterrupt):
         component(*arrays, out=out, threads=threads)
     took = time.perf_counter() - sent[0]
     after = _of_others()
@@ -91,12 +100,13 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
 
 
 @contextlib.contextmanager
-def _watched() -> Iterator[list[int]]:
-    """What every call of a compiled function returns meanwhile."""
+def _watched(begun: threading.Event) -> Iterator[list[int]]:
+    """What every call of a compiled function returns meanwhile; ``begun`` is set as the first begins."""
     statuses: list[int] = []
     call = Plan._with_threads
 
     def noted(plan: Plan, *arguments: Any) -> int:
+        begun.set()
         statuses.append(call(plan, *arguments))
         return statuses[-1]
 
@@ -117,8 +127,9 @@ def while_waiting(seconds: float) -> None:
         pass
 
 
-def _shoot(sent: list[float]) -> None:
-    """Send SIGINT once this process has computed for a while."""
+def _shoot(begun: threading.Event, sent: list[float]) -> None:
+    """Send SIGINT once a call has begun and this process has computed for a while."""
+    begun.wait()
     start = time.process_time()
     while time.process_time() - start < COMPUTED:
         time.sleep(0.005)
