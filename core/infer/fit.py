@@ -67,6 +67,12 @@ def _check_bound(bound: Bound, extent: int | None) -> None:
         )
         help_line = "a window has at least one element, and at least one position"
         raise ShapeError("E0518", message, bound.span, help_line)
+    if extent == 0:
+        message = f"`{bound.span.text()}`: a dimension of extent 0 has no position"
+        help_line = (
+            "an index is below the extent, and an argmax has at least one element to look at"
+        )
+        raise ShapeError("E0574", message, bound.span, help_line)
     message = f"index {bound.position} is outside a dimension of extent {extent}"
     raise ShapeError("E0574", message, bound.span, "positions count from 0")
 

@@ -116,6 +116,14 @@ PROGRAMS = {
     "maxpool": ">(2i+k:2)~i",
     "max_pool2d": ">nc(2y+u:2)(2x+v:2)~ncyx",
     "attention": "ik*jk~ijk >> +ijk~ij",
+    "argmax": ">@ij~i",
+    "argmin": "<@ij~i",
+    "tril": "ij[j<=i]~ij",
+    "triu": "ij[j>=i]~ij",
+    "arange": "@(i:10)~i",
+    "eye": "@(i:3)==@(j:3)~ij >> f32",
+    "identity": "@(i:3)==@(j:3)~ij >> f32",
+    "one_hot": "i==@(c:10)~ic",
 }
 """Functions of whole arrays."""
 
@@ -138,8 +146,6 @@ MOVES = {
     "cat": 'it is written `einsum("a; b => a^b")`',
     "where": "a choice is a sum of products with 0 and 1: `(I | 0) >> i>>.~i >> f32`",
     "if": "a choice is a sum of products with 0 and 1: `(I | 0) >> i>>.~i >> f32`",
-    "argmax": "positions are not values in this version; the largest value is `>ij~i`",
-    "argmin": "positions are not values in this version; the smallest value is `<ij~i`",
     "reduce": "a reduction names what it folds with and what it keeps: `+ij~i`",
     "zeros": "a constant is a number, such as `0`; an array is data: `i run PROGRAM rand:2x3`",
     "ones": "a constant is a number, such as `1`; an array is data: `i run PROGRAM rand:2x3`",

@@ -189,11 +189,17 @@ def _guard(reader: Reader) -> Guard:
     relation = next((symbol for symbol in RELATIONS if reader.at(symbol)), None)
     if relation is None:
         told = reader.peek() in ("]", ",")
-        help_line = (
-            "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
-        )
+        help_line = None
+        if told:
+            help_line = (
+                "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
+            )
+        elif reader.at("!="):
+            help_line = (
+                "a guard has no `!=`: what is on either side is another reading, by `<` and `>`"
+            )
         wanted = f"one of {' '.join(RELATIONS)} in this guard"
-        raise reader.unexpected("E0117", wanted, help_line if told else None)
+        raise reader.unexpected("E0117", wanted, help_line)
     reader.take(reader.pos + len(relation))
     right = _linear(reader)
     return Guard(left, relation, right, reader.span(start, right.span.end))

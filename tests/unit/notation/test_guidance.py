@@ -61,7 +61,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("x.sum()", "E0106", "`+ij~i`"),
     ("x.mean(axis=1)", "E0106", "`mean` along j"),
     ("where(i>0, i, 0)", "E0401", "0 and 1"),
-    ("argmax", "E0401", "`>ij~i`"),
+    ("argmax", "E0401", "`>@ij~i`"),
     ("concatenate", "E0401", 'einsum("a; b => a^b")'),
     ("reshape", "E0401", "not split or merged"),
     ("sin", "E0401", "no circular functions"),
