@@ -34,7 +34,7 @@ from ilang.codegen.runtime.tensor import (
     tensor_of,
 )
 from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
-from ilang.core.diagnostic import DataError, NotationError
+from ilang.core.diagnostic import DataError, NotationError, counted
 from ilang.core.ir.operation import (
     Einsum,
     Interleave,
@@ -350,5 +350,8 @@ def _component(spec: str) -> Component:
 
 
 def _operands(wanted: int, given: int, span: Span | None) -> NotationError:
-    message = f"the specification has {wanted} operands, and {given} are given"
-    return NotationError("E0150", message, span, "operands are divided by `;`")
+    arrays = f"{counted(given, 'array')} {'is' if given == 1 else 'are'} given"
+    message = f"the specification has {counted(wanted, 'operand')}, and {arrays}"
+    return NotationError(
+        "E0150", message, span, "operands are divided by `;`: pass an array for each"
+    )

@@ -286,11 +286,12 @@ class Component:
         from pathlib import Path
 
         from ilang.codegen.project.render import write_project
+        from ilang.codegen.runtime.files import path_text
 
         graph = self._wired()
         graph = graph if name is None else replace(graph, name=name)
         text = print_tree(self._tree) if self._module is None else self._module.source.text
-        return write_project([graph], Path(folder), text, graph.name, shapes)
+        return write_project([graph], Path(path_text(folder, "folder")), text, graph.name, shapes)
 
     def _shaped(
         self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None

@@ -36,8 +36,8 @@ def open_regular(path: str) -> IO[bytes]:
     raise DataError("E0726", f"{path} is {kind}, not a file", help="`-` reads standard input")
 
 
-def path_text(path: object) -> str:
-    """A path as text.
+def path_text(path: object, what: str = "file") -> str:
+    """The path of a file, or of ``what`` is named, as text.
 
     Raises: DataError E0725 if it is none.
     """
@@ -45,7 +45,7 @@ def path_text(path: object) -> str:
         return os.fsdecode(path)
     import reprlib
 
-    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a file")
+    raise DataError("E0725", f"{reprlib.repr(path)} is not the path of a {what}")
 
 
 def unreadable(path: str, trouble: OSError | ValueError) -> DataError:

@@ -240,13 +240,14 @@ class Routine:
 
         from ilang.codegen.project.render import write_functions
         from ilang.codegen.project.selftest import Function
+        from ilang.codegen.runtime.files import path_text
 
         shaped = self._typed()
         shaped = shaped if name is None else replace(shaped, name=name)
         nodes = self._inferred.graph.nodes
         text = "\n".join(_text(nodes[value]) for value in self._values)
         function = Function(shaped, pipeline.lower(shaped))
-        return write_functions([function], Path(folder), text, shaped.name)
+        return write_functions([function], Path(path_text(folder, "folder")), text, shaped.name)
 
     def _typed(self) -> Shaped:
         """The assignments for the element types of the values that leaves have, else f32."""

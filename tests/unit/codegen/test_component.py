@@ -818,3 +818,10 @@ def test_bad_element_types(dtypes: Any, code: str) -> None:
         with pytest.raises(Error) as caught:
             call((2, 3), (2, 3), dtypes=dtypes)
         assert caught.value.code == code
+
+
+def test_a_folder_that_is_no_path() -> None:
+    with pytest.raises(Error) as caught:
+        i("i+i~i").build(3)  # type: ignore[arg-type]
+    assert caught.value.code == "E0725"
+    assert "3 is not the path of a folder" in caught.value.message
