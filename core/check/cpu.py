@@ -74,7 +74,7 @@ def _strided(
 def tiles(program: Program, kernel: Kernel, demand: Demand) -> None:
     """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
     inside = list(statements_within(kernel.body))
-    held = [s for s in inside if isinstance(s, Tile)]
+    held = list(dict.fromkeys(s for s in inside if isinstance(s, Tile)))  # a body may be its edge
     if not held:
         return
     demand(len({s.buffer for s in held}) == len(held), "a tile has a buffer of its own")
