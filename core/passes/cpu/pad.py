@@ -83,8 +83,9 @@ def kernel_to_padded(program: Program) -> Program:
         return program
     buffers, kernels = list(program.buffers), []
     program = _with_halves(program, set().union(*read))
+    sizes = {size.fixed: n for n, size in reversed(list(enumerate(program.sizes)))}
     for kernel, numbers in zip(program.kernels, read, strict=True):
-        clearing = _Clearing(program, kernel.body, numbers)
+        clearing = _Clearing(program, kernel.body, numbers, sizes)
         cleared: dict[Spot, list[Statement]] = {}
         for number in sorted(numbers):
             spot = clearing.spot(number)
@@ -120,8 +121,12 @@ def _guarded(program: Program) -> Program:
 class _Clearing:
     """The statements that fill some buffers of a kernel, found in one walk, and where buffers are cleared before."""
 
-    def __init__(self, program: Program, body: Block, buffers: set[int]) -> None:
+    def __init__(
+        self, program: Program, body: Block, buffers: set[int], sizes: Mapping[int | None, int]
+    ) -> None:
+        """For the buffers of a kernel that tiles read past the end; ``sizes`` are numbers by extent."""
         self.program = program
+        self.sizes = sizes
         self.buffers = buffers
         self.stores: dict[int, list[tuple[Store, Path]]] = {number: [] for number in buffers}
         self.reads: dict[Spot, frozenset[int]] = {}
@@ -159,7 +164,7 @@ class _Clearing:
         """The loops that clear a buffer that is cleared at one spot."""
         for filling in self.fillings[buffer]:
             assert filling is not None
-            nest = _nest_of_zeros(self.program, filling)
+            nest = _nest_of_zeros(self.program, filling, self.sizes)
             if nest is not None:
                 yield nest
 
@@ -195,7 +200,9 @@ def _spot(path: Path) -> Spot:
     return tuple((at.place, at.otherwise) for at in outside), last.place
 
 
-def _nest_of_zeros(program: Program, filling: _Filling) -> Statement | None:
+def _nest_of_zeros(
+    program: Program, filling: _Filling, sizes: Mapping[int | None, int]
+) -> Statement | None:
     """The loops that clear what a store fills, lanes innermost; None where it fills whole rows.
 
     The condition that a row ends early stands as far out as its variables are known; without it, all rows are cleared.
@@ -214,7 +221,7 @@ def _nest_of_zeros(program: Program, filling: _Filling) -> Statement | None:
     inner = next(
         (n for n in range(len(loops), 0, -1) if _opens(loops[n - 1][0], needed)), 0
     )  # the loops from here on have nothing to do with where a row ends
-    half = _half(program, lanes)
+    half = _half(program, lanes, sizes)
     if half is None:
         cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
     else:
@@ -270,13 +277,10 @@ def _pair(program: Program) -> int:
     return 2 * program.machine.vector_lanes("f32")
 
 
-def _half(program: Program, lanes: For) -> int | None:
+def _half(program: Program, lanes: For, sizes: Mapping[int | None, int]) -> int | None:
     """The size number of half of the lanes of a row, where that is vectors of any length; else None."""
     extent = program.sizes[lanes.size].fixed or 0
-    if extent % _pair(program):
-        return None
-    sizes = (size.fixed for size in program.sizes)
-    return next(n for n, fixed in enumerate(sizes) if fixed == extent // 2)
+    return None if extent % _pair(program) else sizes[extent // 2]
 
 
 def _mentions(s: For | If, variable: int) -> bool:

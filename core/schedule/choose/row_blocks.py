@@ -56,9 +56,9 @@ def _met(
     ours, theirs = tile.by_rows(), below[0].by_rows()
     if not _meet(ours, theirs, names):
         return tilings
-    changed = {value: ours, end[0]: theirs}
-    tiles = tuple(changed.get(number, known) for number, known in enumerate(tilings.tiles))
-    return replace(tilings, tiles=tiles)
+    tiles = list(tilings.tiles)
+    tiles[value], tiles[end[0]] = ours, theirs
+    return replace(tilings, tiles=tuple(tiles))
 
 
 def _is_reduced(shaped: Shaped, inlining: Inlining, value: int, axis: int | None) -> bool:
