@@ -27,9 +27,10 @@ from ilang.codegen.runtime.memory import NO_SPACE, argument
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.shaped import FEW
 from ilang.core.ir.syntax import Module
+from ilang.core.machine import CPU
 from ilang.core.notation.module import exports, parse_module
+from ilang.core.schedule.extents import size_class
 from ilang.core.source import Source
 from ilang.icli.arrays import array_of
 
@@ -81,10 +82,10 @@ def module_of(path: Path) -> Module:
 def filled_call(graph: Graph, arrays: Sequence[Array]) -> Callable[[int, int], float]:
     """A function of a fill and a number of calls that gives their mean time; memory is filled before each."""
     dtypes, ranks = [SUPPORTED[a.dtype] for a in arrays], [a.ndim for a in arrays]
-    few = [[extent < FEW for extent in a.shape] for a in arrays]
-    shaped = pipeline.infer(graph, dtypes, ranks, few=few)
+    shaped = pipeline.infer(graph, dtypes, ranks)
+    small = size_class(shaped, [a.shape for a in arrays], CPU)
     extents = pipeline.fit(shaped, [a.shape for a in arrays])
-    text, interface = c.emit(pipeline.lower(shaped)), interface_of(shaped)
+    text, interface = c.emit(pipeline.lower(shaped, small=small)), interface_of(shaped)
     library = Compiled(interface, lambda: text, text).library(threads=False)
     sizes = np.array([extents[n] for n in interface.arguments] or [0], np.int64)
     outputs = [np.empty(shape, dtype) for shape, dtype in outputs_of(shaped, extents)]

@@ -125,6 +125,7 @@ class Strides:
 class Machine:
     """A processor, or a family of them.
 
+    Extents below ``small_extent`` are a size class of their own: too small for tiles and blocks.
     ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
     ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead.
     """
@@ -132,6 +133,7 @@ class Machine:
     name: str
     kind: Kind
     variants: tuple[Variant, ...]
+    small_extent: int
     sum_lanes: int
     divided_iterations: int
     tiles: Tiles
@@ -161,6 +163,7 @@ CPU = Machine(
         Variant("__aarch64__", 16, 384),
         Variant("", 16, 192),
     ),
+    small_extent=8,
     sum_lanes=16,  # keeps four 256-bit adders of doubles busy
     divided_iterations=64,
     tiles=Tiles(

@@ -8,12 +8,12 @@ imported when it is first taken, so that the table of stages costs nothing to re
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import ScheduleError
 from ilang.core.machine import CPU, Kind, Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explanation import Explanation
@@ -133,16 +133,12 @@ def infer(
     dtypes: Sequence[str | None] | None = None,
     ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
-    few: Sequence[Sequence[bool]] = (),
 ) -> Shaped:
-    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes.
-
-    ``few`` says of every dimension of every input whether its extent is small: a size class, for schedules.
-    """
+    """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
     from ilang.core.check.shaped import verify
     from ilang.core.passes.graph_to_shaped import graph_to_shaped
 
-    shaped = graph_to_shaped(graph, dtypes, ranks, shapes, few)
+    shaped = graph_to_shaped(graph, dtypes, ranks, shapes)
     verify(shaped)
     return shaped
 
@@ -182,13 +178,13 @@ def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[
     return shaped
 
 
-def lower(shaped: Shaped, machine: Machine = CPU) -> Program:
-    """The kernels of a shaped program for a machine.
+def lower(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -> Program:
+    """The kernels of a shaped program for a machine; ``small`` sizes are those of a size class.
 
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
-    program: Program = _last(_below(shaped, machine))
+    program: Program = _last(_below(shaped, machine, small))
     return program
 
 
@@ -244,29 +240,31 @@ def stage_texts(text: str) -> dict[str, str]:
     return shown
 
 
-def _below(shaped: Shaped, machine: Machine) -> Iterator[tuple[Step, Any]]:
+def _below(
+    shaped: Shaped, machine: Machine, small: Collection[int] = ()
+) -> Iterator[tuple[Step, Any]]:
     """Every step from a shaped program to its kernels for a machine, with what it gives.
 
     Raises:
         ScheduleError: E0320 to E0329, with the nearest legal schedule.
     """
     try:
-        yield from _steps(shaped, machine)
+        yield from _steps(shaped, machine, small)
     except ScheduleError as error:
         from ilang.core.schedule.advice import advised
 
-        raise advised(shaped, error, lambda other: _lowered(other, machine)) from None
+        raise advised(shaped, error, lambda other: _lowered(other, machine, small)) from None
 
 
-def _steps(shaped: Shaped, machine: Machine) -> Iterator[tuple[Step, Any]]:
+def _steps(shaped: Shaped, machine: Machine, small: Collection[int]) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
-    for step in (*LOWERING, *PASSES[machine.kind]):
+    for step in (_scheduling(small), *LOWERING[1:], *PASSES[machine.kind]):
         value = _taken(step, value, machine)
         yield step, value
 
 
-def _lowered(shaped: Shaped, machine: Machine = CPU) -> Program:
-    program: Program = _last(_steps(shaped, machine))
+def _lowered(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -> Program:
+    program: Program = _last(_steps(shaped, machine, small))
     return program
 
 
@@ -293,10 +291,15 @@ def fit(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return fit_shaped(shaped, shapes)
 
 
-def _scheduled(shaped: Shaped, machine: Machine) -> Any:
+def _scheduled(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
     from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
-    return shaped_to_schedule(shaped, machine)
+    return shaped_to_schedule(shaped, machine, small)
+
+
+def _scheduling(small: Collection[int]) -> Step:
+    """The step that chooses a schedule, for a size class."""
+    return replace(SCHEDULE, run=lambda shaped, machine: _scheduled(shaped, machine, small))
 
 
 FRONT = (
@@ -333,17 +336,20 @@ FRONT = (
 )
 """From text to what is shaped: the same for every machine."""
 
+SCHEDULE = Step(
+    "core/schedule/shaped_to_schedule.py",
+    "shaped",
+    "core/ir/schedule.py",
+    "everything chosen: nests, fusion groups, online reductions",
+    _scheduled,
+    _later("check.schedule", "verify"),
+    "schedule",
+    _later("explain.schedule", "scheduled_text"),
+)
+"""What is chosen for a machine, and for a size class."""
+
 LOWERING = (
-    Step(
-        "core/schedule/shaped_to_schedule.py",
-        "shaped",
-        "core/ir/schedule.py",
-        "everything chosen: nests, fusion groups, online reductions",
-        _scheduled,
-        _later("check.schedule", "verify"),
-        "schedule",
-        _later("explain.schedule", "scheduled_text"),
-    ),
+    SCHEDULE,
     Step(
         "core/passes/nest_to_kernel.py",
         "schedule",

@@ -22,12 +22,13 @@ from ilang.core.diagnostic import (
     visible,
 )
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.shaped import FEW
 from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
+from ilang.core.machine import CPU
 from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
 from ilang.core.notation.renaming import merged
 from ilang.core.record import replace
+from ilang.core.schedule.extents import size_class
 
 if TYPE_CHECKING:
     import os
@@ -68,6 +69,7 @@ class Component:
         "_module",
         "_name",
         "_plans",
+        "_shapes",
         "_specializations",
         "_tree",
         "_wires",
@@ -88,6 +90,7 @@ class Component:
         self._module = module
         self._name = name
         self._graph: Graph | None = None
+        self._shapes: dict[tuple[object, ...], Shaped] = {}
         self._specializations: dict[tuple[object, ...], Specialization] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}
 
@@ -128,11 +131,9 @@ class Component:
         except DataError as error:
             raise self._explained(error, len(given)) from None
         dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
-        few = tuple(tuple(extent < FEW for extent in array.shape) for array in arrays)
-        specialization = self._specialization(
-            graph, dtypes, tuple(array.ndim for array in arrays), few
-        )
-        extents = pipeline.fit(specialization.shaped, [array.shape for array in arrays])
+        shapes = [array.shape for array in arrays]
+        specialization = self._specialization(graph, dtypes, shapes)
+        extents = pipeline.fit(specialization.shaped, shapes)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)
         plan = specialization.plan(extents)
@@ -172,31 +173,40 @@ class Component:
         self,
         graph: Graph,
         dtypes: tuple[str | None, ...],
-        ranks: tuple[int, ...],
-        few: tuple[tuple[bool, ...], ...] = (),
+        shapes: Sequence[tuple[int, ...]],
     ) -> Specialization:
-        """The program for these element types, ranks and size class: which extents are few."""
+        """The program for these element types, and for the ranks and the size class of arrays of these shapes."""
         from ilang.codegen.runtime.specialization import Specialization
 
-        key = (dtypes, ranks, few)
+        ranks = tuple(map(len, shapes))
+        shaped = self._inferred(graph, dtypes, ranks)
+        small = size_class(shaped, shapes, CPU)
+        key = (dtypes, ranks, small)
         known = self._specializations.get(key)
         if known is None:
             if MOST_SPECIALIZATIONS <= len(self._specializations):
                 self._specializations.clear()
             # Of two threads that come here at once one wins: both then use its specialization.
-            shaped = pipeline.infer(graph, dtypes, ranks, few=few)
-            known = self._specializations.setdefault(key, Specialization(shaped))
+            known = self._specializations.setdefault(key, Specialization(shaped, small))
         return known
 
-    def _sizes(self, graph: Graph, ranks: tuple[int, ...]) -> Shaped:
-        """The program inferred for these ranks, and no element types."""
-        from ilang.codegen.runtime.specialization import Specialization
-
-        key = (None, ranks)
-        if key not in self._specializations:
-            shaped = pipeline.infer_sizes(graph, ranks)
-            self._specializations[key] = Specialization(shaped)
-        return self._specializations[key].shaped
+    def _inferred(
+        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
+    ) -> Shaped:
+        """The program inferred for these element types and ranks; without types, for its sizes alone."""
+        key = (dtypes, ranks)
+        known = self._shapes.get(key)
+        if known is None:
+            if MOST_SPECIALIZATIONS <= len(self._shapes):
+                self._shapes.clear()
+            untyped = dtypes is None
+            known = (
+                pipeline.infer_sizes(graph, ranks)
+                if untyped
+                else pipeline.infer(graph, dtypes, ranks)
+            )
+            known = self._shapes.setdefault(key, known)
+        return known
 
     def takes(self) -> int:
         """How many inputs there are."""
@@ -221,11 +231,8 @@ class Component:
         arguments.check_shape_count(graph, len(shapes))
         checked = arguments.checked_shapes(shapes)
         ranks = tuple(len(shape) for shape in checked)
-        if dtypes is None:
-            shaped = self._sizes(graph, ranks)
-        else:
-            known = arguments.checked_dtypes(graph, dtypes)
-            shaped = self._specialization(graph, known, ranks).shaped
+        known = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
+        shaped = self._inferred(graph, known, ranks)
         extents = pipeline.fit(shaped, checked)
         return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
 

@@ -27,11 +27,12 @@ MOST_PLANS = 256
 class Specialization:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
-    __slots__ = ("_compiled", "_lock", "_plans", "names", "shaped")
+    __slots__ = ("_compiled", "_lock", "_plans", "names", "shaped", "small")
 
-    def __init__(self, shaped: Shaped) -> None:
-        """Nothing is compiled yet."""
+    def __init__(self, shaped: Shaped, small: frozenset[int] = frozenset()) -> None:
+        """Nothing is compiled yet; ``small`` sizes are those of the size class that it is for."""
         self.shaped = shaped
+        self.small = small
         self.names = (
             [shaped.tensors[value].name for value in shaped.inputs],
             [shaped.tensors[value].name for value in shaped.outputs],
@@ -52,8 +53,8 @@ class Specialization:
         if self._compiled is None:
             with self._lock.taken():
                 if self._compiled is None:
-                    shaped = self.shaped
-                    self._compiled = Compiled(interface_of(shaped), self._text, repr(shaped))
+                    key = repr((self.shaped, sorted(self.small)))
+                    self._compiled = Compiled(interface_of(self.shaped), self._text, key)
         plan = self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
         if MOST_PLANS <= len(self._plans):
             self._plans.clear()
@@ -61,10 +62,10 @@ class Specialization:
         return plan
 
     def _text(self) -> str:
-        """The program as C: a function of what is inferred, and of nothing else."""
+        """The program as C: a function of what is inferred and the size class, and of nothing else."""
         from ilang.codegen.targets import c
 
-        return c.emit(pipeline.lower(self.shaped), stoppable=True)
+        return c.emit(pipeline.lower(self.shaped, small=self.small), stoppable=True)
 
     def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
         """The results by NumPy, written to ``out`` where there is one.

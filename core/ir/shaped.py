@@ -27,9 +27,6 @@ from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
 
-FEW = 8
-"""Extents below this are a size class of their own."""
-
 
 @record
 class Place:
@@ -44,18 +41,12 @@ class Place:
 class Size:
     """An extent: ``fixed`` is its number, or None for a run-time size.
 
-    ``places`` are the input dimensions that have it, in order. ``few`` says that the arrays at hand have a small one: a
-    schedule may rest on it, a result never does.
+    ``places`` are the input dimensions that have it, in order.
     """
 
     name: str
     fixed: int | None
     places: tuple[Place, ...]
-    few: bool = False
-
-    def is_few(self) -> bool:
-        """Whether it is, or is said to be, below ``FEW``."""
-        return self.few if self.fixed is None else self.fixed < FEW
 
     def is_argument(self) -> bool:
         """Whether a caller gives this extent: it is not fixed, and arrays have it."""

@@ -36,11 +36,8 @@ def graph_to_shaped(
     dtypes: Sequence[str | None] | None = None,
     ranks: Sequence[int | None] | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
-    few: Sequence[Sequence[bool]] = (),
 ) -> shaped.Shaped:
     """Infer everything; ``dtypes`` and ``ranks`` are those of the arrays, ``shapes`` fixes every extent.
-
-    ``few`` says of every dimension of every array whether its extent is small (``shaped.Size``).
 
     Raises:
         ShapeError: E05 (ranks and extents), E0508 (a rank that nothing determines).
@@ -53,7 +50,7 @@ def graph_to_shaped(
         fixed = fit_shaped(made, shapes)
         sizes = tuple(replace(size, fixed=n) for size, n in zip(made.sizes, fixed, strict=True))
         made = replace(made, sizes=sizes)
-    return _classed(made, few) if few else made
+    return made
 
 
 def solved_to_shaped(
@@ -86,15 +83,6 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
             found.add(value)
             todo += graph.operands(program.nodes[value])
     return found
-
-
-def _classed(made: shaped.Shaped, few: Sequence[Sequence[bool]]) -> shaped.Shaped:
-    """The program with its sizes marked that are few."""
-    sizes = tuple(
-        replace(size, few=any(few[place.number][place.dim] for place in size.places))
-        for size in made.sizes
-    )
-    return replace(made, sizes=sizes)
 
 
 class _Shaping(Assembly):

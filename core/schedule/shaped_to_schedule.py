@@ -10,11 +10,14 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.check.legal import check_nests
 from ilang.core.schedule.choose.choice import choose
+from ilang.core.schedule.extents import extents_of
 from ilang.core.schedule.fuse import Fusions, Provenance
 from ilang.core.schedule.groups import grouped
 from ilang.core.schedule.online import Plans
@@ -22,8 +25,15 @@ from ilang.core.schedule.readers import live_values
 from ilang.core.schedule.written import written_nest
 
 
-def shaped_to_schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
+def shaped_to_schedule(
+    shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()
+) -> Scheduled:
     """The program with its schedule for a machine.
+
+    Args:
+        shaped: the program.
+        machine: what it is for.
+        small: the sizes that are small, of those that are not fixed: a size class.
 
     Raises:
         ScheduleError: E0320 to E0323, E0325 to E0329.
@@ -32,7 +42,7 @@ def shaped_to_schedule(shaped: Shaped, machine: Machine = CPU) -> Scheduled:
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
     ]
     provenance = Provenance(shaped)
-    choice = choose(shaped, written, provenance, machine)
+    choice = choose(shaped, written, provenance, extents_of(shaped, small, machine), machine)
     check_nests(shaped, choice.nests)
     fusions = Fusions(shaped, choice.nests, provenance)
     plans = Plans(fusions)

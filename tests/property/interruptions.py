@@ -28,7 +28,7 @@ if str(ROOT) not in sys.path:
 import ilang  # noqa: E402 - found through the line above
 from ilang import Error, i  # noqa: E402 - as above
 from ilang.codegen.runtime.plan import Plan  # noqa: E402 - as above
-from ilang.core.ir.shaped import FEW  # noqa: E402 - as above
+from ilang.core.machine import CPU  # noqa: E402 - as above
 
 COMPUTED = 0.2
 """Seconds of processor time after which a call is interrupted, and for which one that goes on is looked for."""
@@ -69,7 +69,7 @@ WORKLOADS: dict[str, Workload] = {
 
 def _less(extent: int) -> int:
     """A smaller extent of the same size class; one that a program may fix stays."""
-    return extent if extent <= FIXED else 2 * FEW
+    return extent if extent <= FIXED else 2 * CPU.small_extent
 
 
 def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
@@ -81,7 +81,9 @@ def trial(name: str, threads: int) -> tuple[float, float, list[int], bool]:
     component, arrays = WORKLOADS[name]()
     out = np.empty(component.shapes(*(array.shape for array in arrays))[0], arrays[0].dtype)
     sent: list[float] = []
-    small = tuple(array[tuple(slice(0, 2 * FEW) for _ in array.shape)] for array in arrays)
+    small = tuple(
+        array[tuple(slice(0, 2 * CPU.small_extent) for _ in array.shape)] for array in arrays
+    )
     with contextlib.suppress(
         Error
     ):  # compile, but for programs with fixed extents, for the same size class

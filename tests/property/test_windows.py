@@ -13,6 +13,7 @@ from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
 from ilang.core.schedule.choose.tile import tiling
+from ilang.core.schedule.extents import extents_of
 from tests.property import native, schedules
 from tests.property.meaning import TYPES
 from tests.property.test_fuzz import needs_compiler
@@ -126,6 +127,7 @@ def test_thin_channels_are_no_lanes() -> None:
         sizes = list(shaped.sizes)
         sizes[node.sizes[axis]] = replace(sizes[node.sizes[axis]], fixed=width)
         reads = [read.index for value in shaped.nodes[:-1] for read in getattr(value, "reads", ())]
-        found = tiling(node, sizes, reads, CPU)
+        extents = extents_of(replace(shaped, sizes=tuple(sizes)), (), CPU)
+        found = tiling(node, extents, reads, CPU)
         assert found is not None
         assert found.lanes == node.output_axes()[lanes]

@@ -16,7 +16,6 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
 from ilang.core.ir.scalar import Load
-from ilang.core.ir.shaped import FEW
 from ilang.core.passes.rewriting import step_of, unless_same, with_bodies
 from ilang.core.record import replace
 
@@ -61,7 +60,7 @@ def _copies(program: Program, loop: For) -> list[Transpose]:
 def _transposes(program: Program, loops: tuple[For, For], store: Store, load: Load) -> bool:
     """Whether it is a copy of many elements that vectors hold, along one dimension and along another."""
     outer, inner = loops
-    if any(x.role or x.lanes > 1 or x.stretch is not None or _is_few(program, x) for x in loops):
+    if any(x.role or x.lanes > 1 or x.stretch is not None or _is_small(program, x) for x in loops):
         return False
     if inner.rest is not None and outer.variable in {v for _, v in inner.rest.start.terms}:
         return False
@@ -83,9 +82,9 @@ def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:
     )
 
 
-def _is_few(program: Program, loop: For) -> bool:
+def _is_small(program: Program, loop: For) -> bool:
     fixed = program.sizes[loop.size].fixed
-    return fixed is not None and fixed < FEW
+    return fixed is not None and fixed < program.machine.small_extent
 
 
 def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Load) -> Transpose:

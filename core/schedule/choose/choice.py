@@ -17,11 +17,16 @@ from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.nests import Analysis, Choice, choose_nests
 from ilang.core.schedule.choose.row_blocks import by_rows
 from ilang.core.schedule.choose.tilings import tilings
+from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance
 
 
 def choose(
-    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    provenance: Provenance,
+    extents: Extents,
+    machine: Machine,
 ) -> Choice:
     """A nest per assignment: the written one, with the compiler's sites where its order is not; else a chosen one.
 
@@ -29,28 +34,35 @@ def choose(
         shaped: the program.
         written: the nests that a person wrote, None for every other node.
         provenance: of the program.
+        extents: of the program.
         machine: what the loops are for.
 
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
     if any(nest is not None for nest in written):
-        alone = _chosen(shaped, [None] * len(written), provenance, machine)
+        alone = _chosen(shaped, [None] * len(written), provenance, extents, machine)
         pairs = zip(written, alone.nests, strict=True)
         if all(nest is None or _same(nest, chosen) for nest, chosen in pairs):
             return alone  # a printed choice, written back: what cannot have a schedule is as it was
-    return _chosen(shaped, written, provenance, machine)
+    return _chosen(shaped, written, provenance, extents, machine)
 
 
 def _chosen(
-    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    provenance: Provenance,
+    extents: Extents,
+    machine: Machine,
 ) -> Choice:
     """The steps of the choice, each from what the steps before gave."""
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
-    tiles = tilings(shaped, written, readers, accesses, machine)
+    tiles = tilings(shaped, written, readers, accesses, extents, machine)
     tiles = by_rows(shaped, written, readers, tiles)
-    return choose_nests(shaped, written, provenance, machine, Analysis(readers, accesses, tiles))
+    return choose_nests(
+        shaped, written, provenance, machine, Analysis(readers, accesses, tiles, extents)
+    )
 
 
 def _same(written: Nest, chosen: Nest | None) -> bool:

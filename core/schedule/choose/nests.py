@@ -21,6 +21,7 @@ from ilang.core.schedule.choose.packing import Across, Packed, packed_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.choose.tile import Factors, Tiling, blocked, transposed
 from ilang.core.schedule.choose.tilings import Tilings
+from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.readers import live_values, readers_of
@@ -28,11 +29,12 @@ from ilang.core.schedule.readers import live_values, readers_of
 
 @record
 class Analysis:
-    """What nests are chosen from: who reads what, the accesses and the tilings."""
+    """What nests are chosen from: who reads what, the accesses, the tilings, the extents."""
 
     inlining: Inlining
     accesses: tuple[Accesses, ...]
     tilings: Tilings
+    extents: Extents
 
 
 @record
@@ -90,6 +92,7 @@ class _Nests:
         self.inlining = analysis.inlining
         self.accesses = analysis.accesses
         self.tilings = analysis.tilings
+        self.extents = analysis.extents
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.packed: dict[int, Packed | Across] = {}
@@ -165,8 +168,8 @@ class _Nests:
         """Whether loops around a place are of more than a few iterations, or the reader has no more."""
         node = self.shaped.nodes[reader]
         assert isinstance(node, Assignment)
-        sizes = [self.shaped.sizes[node.sizes[loop.axis]] for loop in nest.order[:depth]]
-        return any(not size.is_few() for size in sizes)
+        sizes = (node.sizes[loop.axis] for loop in nest.order[:depth])
+        return any(not self.extents.is_small(size) for size in sizes)
 
     def _place(self, reader: int, read: Read, depth: int) -> None:
         """Stage a read of an assignment whose nest is chosen."""
@@ -198,7 +201,7 @@ class _Nests:
             axes = self._order(value, node)
             plain = ((),) * len(axes), tuple(map(Loop, axes))
             across = self._transposed(value, node)
-            chosen = across or blocked(node, self.shaped.sizes, axes, self.machine) or plain
+            chosen = across or blocked(node, self.extents, axes, self.machine) or plain
             nest = Nest(*chosen, (None,) * len(node.reads))
             if across is not None:
                 self.packed[value] = Across(nest.order[-2].axis, nest.order[-1].axis)
@@ -221,7 +224,7 @@ class _Nests:
             or BYTES[self.shaped.tensors[read.value].dtype] < least
             for read in node.reads
         )
-        return transposed(node, self.shaped.sizes, reads, copies, self.machine)
+        return transposed(node, self.extents, reads, copies, self.machine)
 
     def _root(self, value: int, nest: Nest) -> None:
         """Note where the loops of a value are that has loops of its own: some may be those of another root."""

@@ -20,9 +20,10 @@ from math import prod
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.schedule import Loop
-from ilang.core.ir.shaped import Assignment, Size
+from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
+from ilang.core.schedule.extents import Extents
 
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the
@@ -63,13 +64,13 @@ class Tiling:
 
 
 def tiling(
-    node: Assignment, sizes: Sequence[Size], accesses: Sequence[Access], machine: Machine
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
 ) -> Tiling | None:
     """How a reduction is tiled, from the accesses of its innermost iteration; None where nothing is reused.
 
     Args:
         node: an assignment.
-        sizes: of the program.
+        extents: of the program.
         accesses: the indices, over its axes, of all that it reads.
         machine: what the registers belong to.
     """
@@ -79,7 +80,7 @@ def tiling(
     if not 0 < len(reduced) <= max(REDUCED) or any(part.axis() is None for part in node.target):
         return None
     walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
-    outputs = [axis for axis in node.output_axes() if not sizes[node.sizes[axis]].is_few()]
+    outputs = [axis for axis in node.output_axes() if not extents.is_small(node.sizes[axis])]
     if len(outputs) < 2 or outputs[-1] != node.output_axes()[-1]:
         return None
     lanes = outputs[-1]
@@ -92,12 +93,12 @@ def tiling(
     ]
     if not along or not rows:
         return None
-    width = sizes[node.sizes[rows[-1]]].fixed
+    width = extents.fixed(node.sizes[rows[-1]])
     if _slides(accesses, lanes) and (width is None or width >= machine.vector_lanes("f32")):
-        return _windows(node, sizes, accesses, lanes, rows[-1], machine)
+        return _windows(node, extents, accesses, lanes, rows[-1], machine)
     if _slides(accesses, rows[-1]):
-        return _windows(node, sizes, accesses, rows[-1], lanes, machine)
-    return _tiling(node, sizes, rows[-1], lanes, machine)
+        return _windows(node, extents, accesses, rows[-1], lanes, machine)
+    return _tiling(node, extents, rows[-1], lanes, machine)
 
 
 def _slides(accesses: Iterable[Access], axis: int) -> bool:
@@ -108,7 +109,7 @@ def _slides(accesses: Iterable[Access], axis: int) -> bool:
 
 def transposed(
     node: Assignment,
-    sizes: Sequence[Size],
+    extents: Extents,
     accesses: Iterable[tuple[Affine, ...]],
     copies: bool,
     machine: Machine,
@@ -120,7 +121,7 @@ def transposed(
 
     Args:
         node: an assignment.
-        sizes: of the program.
+        extents: of the program.
         accesses: the indices, over its axes, of all that it reads.
         copies: whether it only copies what it reads.
         machine: what the caches belong to.
@@ -133,7 +134,7 @@ def transposed(
     other = next(
         (axis for index, axis in runs if axis is not None and not _walks(index, axis)), None
     )
-    if other is None or any(sizes[node.sizes[axis]].is_few() for axis in (other, last)):
+    if other is None or any(extents.is_small(node.sizes[axis]) for axis in (other, last)):
         return None
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     rest = [Loop(axis) for axis in outputs if axis not in (other, last)]
@@ -151,7 +152,7 @@ def _walks(index: tuple[Affine, ...], axis: int) -> bool:
 
 
 def blocked(
-    node: Assignment, sizes: Sequence[Size], order: Sequence[int], machine: Machine
+    node: Assignment, extents: Extents, order: Sequence[int], machine: Machine
 ) -> tuple[Factors, tuple[Loop, ...]] | None:
     """Splits and loops of a reduction whose innermost loop is over outputs, each with an accumulator in memory.
 
@@ -164,7 +165,7 @@ def blocked(
     if len(order) < 2 or order[-1] not in outputs or order[-2] in outputs:
         return None
     factors: list[tuple[int, ...]] = [()] * len(order)
-    last, term = (sizes[node.sizes[axis]].fixed for axis in (order[-1], order[-2]))
+    last, term = (extents.fixed(node.sizes[axis]) for axis in (order[-1], order[-2]))
     loops = [Loop(axis) for axis in order]
     if last is None or last > machine.tiles.strip:
         factors[order[-1]] = (machine.tiles.strip,)
@@ -186,23 +187,21 @@ def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
     return min(lanes, -(-extent // vector) * vector) if extent else lanes
 
 
-def _terms(node: Assignment, sizes: Sequence[Size]) -> list[tuple[int, ...]]:
+def _terms(node: Assignment, extents: Extents) -> list[tuple[int, ...]]:
     """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter."""
     reduced = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    extents = [sizes[node.sizes[axis]].fixed for axis in reduced]
-    if prod(extent or MOST_TERMS + 1 for extent in extents) <= MOST_TERMS:
+    lengths = [extents.fixed(node.sizes[axis]) for axis in reduced]
+    if prod(extent or MOST_TERMS + 1 for extent in lengths) <= MOST_TERMS:
         return factors
-    for axis, extent, factor in zip(reduced, extents, REDUCED[len(reduced)], strict=True):
+    for axis, extent, factor in zip(reduced, lengths, REDUCED[len(reduced)], strict=True):
         factors[axis] = (factor,) if extent is None or extent > factor else ()
     return factors
 
 
-def _tiling(
-    node: Assignment, sizes: Sequence[Size], rows: int, lanes: int, machine: Machine
-) -> Tiling:
-    factors = _terms(node, sizes)
-    height, width = (sizes[node.sizes[axis]].fixed for axis in (rows, lanes))
+def _tiling(node: Assignment, extents: Extents, rows: int, lanes: int, machine: Machine) -> Tiling:
+    factors = _terms(node, extents)
+    height, width = (extents.fixed(node.sizes[axis]) for axis in (rows, lanes))
     factors[rows] = (_balanced(height, machine.tiles.rows),)
     factors[lanes] = (_narrowed(width, machine.tiles.lanes, machine),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
@@ -225,15 +224,15 @@ def _inner(
 
 def _windows(
     node: Assignment,
-    sizes: Sequence[Size],
+    extents: Extents,
     accesses: Sequence[Access],
     rows: int,
     lanes: int,
     machine: Machine,
 ) -> Tiling:
     """A tile whose rows move windows of an operand."""
-    factors = _terms(node, sizes)
-    width = sizes[node.sizes[lanes]].fixed
+    factors = _terms(node, extents)
+    width = extents.fixed(node.sizes[lanes])
     tiles = machine.tiles
     factors[rows] = (tiles.window_rows,)
     factors[lanes] = (_narrowed(width, tiles.window_lanes, machine),)
@@ -243,7 +242,7 @@ def _windows(
         for axis in (lanes, rows)
     )
     blocks = [axis for axis in others if axis in moved - packed and _slides(accesses, axis)]
-    blocks = [axis for axis in blocks[-1:] if not sizes[node.sizes[axis]].is_few()]
+    blocks = [axis for axis in blocks[-1:] if not extents.is_small(node.sizes[axis])]
     for axis in blocks:
         factors[axis] = (tiles.window_block,)
     outside = sorted(

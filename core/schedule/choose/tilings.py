@@ -16,6 +16,7 @@ from ilang.core.record import record
 from ilang.core.schedule.choose.accesses import Accesses, reads_of
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Factors, Tiling, tiling
+from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import mapping
 
 End = tuple[int, dict[int, int]]
@@ -64,6 +65,7 @@ def tilings(
     written: Sequence[Nest | None],
     inlining: Inlining,
     accesses: Sequence[Accesses],
+    extents: Extents,
     machine: Machine,
 ) -> Tilings:
     """The tilings of a program.
@@ -73,6 +75,7 @@ def tilings(
         written: the nests that a person wrote.
         inlining: who reads each value.
         accesses: what each assignment reads and writes.
+        extents: of the program.
         machine: what the registers belong to.
     """
     tiles: list[Tiling | None] = []
@@ -82,7 +85,7 @@ def tilings(
         tile = tail = None
         if isinstance(node, Assignment):
             if not any(written[read.value] is not None for read in node.reads):
-                tile = tiling(node, shaped.sizes, reads_of(node, accesses[value]), machine)
+                tile = tiling(node, extents, reads_of(node, accesses[value]), machine)
             tail = _tail(shaped, written, inlining, tiles, tails, node)
         tiles.append(tile)
         tails.append(tail)

@@ -6,7 +6,9 @@ import pytest
 
 from ilang.core.ir.kernel import Define, For, Program, Tile, statements_within
 from ilang.core.ir.shaped import Assignment
+from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
+from ilang.core.schedule.extents import size_class
 
 
 def program(text: str, dtypes: list[str | None] | None = None) -> Program:
@@ -69,11 +71,14 @@ def test_tiles_of_fixed_extents_are_even_and_narrow(m: int, n: int, shape: list[
     assert [p.sizes[n].fixed for n in tiles(p)[0]] == shape
 
 
-def test_few_rows_are_not_tiled() -> None:
+def test_small_rows_are_not_tiled() -> None:
     graph = graph_of(text_component("ik*kj~ijk >> +ijk~ij"), "f")
-    few = lower(infer(graph, few=[[True, False], [False, False]]))
-    assert tiles(few) == []
-    assert [size.fixed for size in few.sizes if size.fixed] == [2048, 8]
+    shaped = infer(graph)
+    small = size_class(shaped, [(3, 90), (90, 80)], CPU)
+    assert [shaped.sizes[n].name for n in small] == ["i"]
+    untiled = lower(shaped, small=small)
+    assert tiles(untiled) == []
+    assert [size.fixed for size in untiled.sizes if size.fixed] == [2048, 8]
 
 
 def test_bias_and_activation_are_computed_on_the_tile() -> None:
