@@ -11,7 +11,7 @@ from typing import assert_never
 from ilang.core.ir import graph as graph_ir
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Bound, Cut, Late, Left, Transpose
+from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Transpose
 from ilang.core.ir.kernel import (
     Buffer,
     Change,
@@ -330,11 +330,16 @@ class _Loops:
         role = _role_text(loop.role)
         if loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
-        rows = [self._element(load.buffer, load.index) for load in loop.ahead]
-        ahead = f" fetching {' and '.join(rows)}" if rows else ""
+        fetch = "" if loop.fetch is None else self._fetch(loop.fetch)
         late = "" if loop.late is None else self._late(loop.late)
         cut = "" if loop.cut is None else self._cut(loop.cut)
-        return f"{lanes}{role}{ahead}{late}{cut}"
+        return f"{lanes}{role}{fetch}{late}{cut}"
+
+    def _fetch(self, fetch: Fetch) -> str:
+        """What a loop moves into the caches, and before how many iterations."""
+        loads = (load for lines in fetch.lines for load in lines.loads)
+        rows = [self._element(load.buffer, load.index) for load in loads]
+        return f" fetching {' and '.join(rows)} by {fetch.chunk}"
 
     def _cut(self, cut: Cut) -> str:
         """From where to where all conditions of a loop hold."""

@@ -455,6 +455,16 @@ CPU_PASSES = (
         loops_text,
     ),
     Step(
+        "core/passes/cpu/fetch.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "rows that loops fetch before they store them",
+        _pass("passes.cpu.fetch", "kernel_to_fetches"),
+        _later("check.kernel", "verify"),
+        "fetches",
+        loops_text,
+    ),
+    Step(
         "core/passes/cpu/cuts.py",
         "kernel",
         "core/ir/kernel.py",

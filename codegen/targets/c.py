@@ -14,13 +14,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import assert_never
 
-from ilang.codegen.targets import c_cut, c_quotient, c_scalar, c_stop, c_terms, c_transpose, cmath
+from ilang.codegen.targets import (
+    c_cut,
+    c_fetch,
+    c_quotient,
+    c_scalar,
+    c_stop,
+    c_terms,
+    c_transpose,
+    cmath,
+)
 from ilang.codegen.targets.c_called import called, helper_lines
+from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.c_entry import (
     Entry,
     entry_helpers,
 )
-from ilang.codegen.targets.c_fetch import Fetching
 from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
 from ilang.codegen.targets.c_registers import registers
@@ -35,7 +44,7 @@ from ilang.codegen.targets.cfamily import (
     comment,
 )
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.dtype import BYTES, FLOATS, INTEGERS
+from ilang.core.dtype import FLOATS, INTEGERS
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.kernel import (
     Change,
@@ -120,7 +129,6 @@ class _Emission:
             )
             for kernel in program.kernels
         ]
-        self.fetching = Fetching(program)
         self.tiles = [
             TileText(program, kernel, s, functions.spelling)
             for kernel, functions in zip(program.kernels, self.functions, strict=True)
@@ -141,7 +149,6 @@ class _Emission:
         """The helper functions that the kernels call."""
         copies = self.transposed()
         found = {"min_i64", "past"} if copies else set()
-        moved = {s for copy in copies for s in statements_within((copy.loops,))}
         for kernel in self.program.kernels:
             for s in statements_within(kernel.body):
                 if isinstance(s, (Define, Change, Store)):
@@ -158,14 +165,12 @@ class _Emission:
                     found.add(f"{s.primitive}_{s.dtype}")
                 if isinstance(s, For):
                     found |= self._of_loop(s)
-                if isinstance(s, For) and s not in moved and self.fetching.rows(s):
-                    found |= {"min_i64", "fetch"}
         return found
 
     def _of_loop(self, loop: For) -> set[str]:
         """The helper functions that a loop itself calls."""
         found = {"min_i64"} if loop.rest is not None else set()
-        found |= {"fetch", "min_i64"} if loop.ahead else set()
+        found |= {"fetch", "min_i64"} if loop.fetch is not None else set()
         if self._division(loop):
             found |= set(c_quotient.HELPERS)
         parts = loop.cut
@@ -328,16 +333,15 @@ class _Emission:
     def _for(self, loop: For, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         name, size = spelling.variable(loop.variable), spelling.size(loop.size)
-        first, whole = f"int64_t {name} = 0", size
+        ends, whole, start = Ends("0", size), size, ""
         if loop.rest is not None:
             whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
-            first, size = f"{first}, end_{name} = {whole}", f"end_{name}"
-        start = ""
+            ends = Ends("0", f"end_{name}", whole)
         if loop.stretch is not None:
             count, block = loop.stretch.count, loop.stretch.block
-            words = f"{size}, {spelling.size(count)}, {loop.stretch.multiple}, {spelling.variable(block)}"
-            start, whole, size = f"start_of({words})", f"start_of({words} + 1)", f"end_{name}"
-            first = f"int64_t {name} = {start}, end_{name} = {whole}"
+            words = f"{ends.end}, {spelling.size(count)}, {loop.stretch.multiple}, {spelling.variable(block)}"
+            start, whole = f"start_of({words})", f"start_of({words} + 1)"
+            ends = Ends(start, f"end_{name}", whole)
         if loop.parallel:
             yield from functions.call(loop, indent)
         elif loop.lanes > 1:
@@ -348,45 +352,38 @@ class _Emission:
             yield from self._laned(loop, f"end_{name}", functions, indent + INDENT)
             yield f"{indent}}}"
         else:
-            yield from self._plain_for(loop, (first, size), functions, indent)
+            yield from self._plain_for(loop, ends, functions, indent)
 
     def _range(self, function: Function, functions: Functions) -> Iterator[str]:
         """What the function of a parallel loop does: some of its iterations."""
         loop, indent = function.loops[-1], INDENT
-        chunk, ends = self.fetching.opened(loop, ("first", "last"), functions.spelling)
-        if chunk:
-            yield from (indent + line for line in chunk)
-            yield from self._iterations(loop, ends, functions, indent + INDENT)
-            yield f"{indent}}}"
-            return
         if len(function.loops) == 1:
-            name = functions.spelling.variable(loop.variable)
-            ends = f"int64_t {name} = first", "last"
-            yield from self._iterations(loop, ends, functions, indent)
+            yield from self._plain_for(loop, Ends("first", "last"), functions, indent)
             return
         yield from functions.opened(function, indent)
         yield from self._block(loop.body, functions, indent + INDENT)
         yield from functions.closed(function, indent)
 
-    def _plain_for(
-        self, loop: For, ends: tuple[str, str], functions: Functions, indent: str
-    ) -> Iterator[str]:
-        """A loop one iteration after the other.
+    def _plain_for(self, loop: For, ends: Ends, functions: Functions, indent: str) -> Iterator[str]:
+        """A loop one iteration after the other, a chunk at a time where it fetches."""
+        if loop.fetch is None:
+            yield from self._divided(loop, ends, functions, indent)
+            return
+        spelling = functions.spelling
+        yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
+        chunk = c_fetch.chunk(loop, spelling)
+        yield from self._divided(loop, chunk, functions, indent + INDENT)
+        yield f"{indent}}}"
 
-        What is stored along memory is fetched before; where all is divided by one number, a loop that does not divide
-        stands before.
-        """
+    def _divided(self, loop: For, ends: Ends, functions: Functions, indent: str) -> Iterator[str]:
+        """A loop; where all is divided by one number, a loop that does not divide stands before."""
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
-        chunk, within = self.fetching.opened(loop, ("0", ends[1]), spelling)
-        if chunk:
-            yield from (inside + line for line in chunk)
-            inside, ends = inside + INDENT, within
         division = self._division(loop)
         if division is not None:
             yield f"{inside}{{"
             inside += INDENT
-            head = f"for ({ends[0]}; {name} < {ends[1]}; ++{name}) {{"
+            head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
             yield from c_quotient.lines(loop, division, head, spelling, inside)
         if loop.copies is not None:
             yield f"#pragma GCC unroll {loop.copies}"
@@ -398,11 +395,12 @@ class _Emission:
             yield f"{inside}}}"
 
     def _iterations(
-        self, loop: For, ends: tuple[str, str], functions: Functions, indent: str
+        self, loop: For, ends: Ends, functions: Functions, indent: str
     ) -> Iterator[str]:
         """A loop from where a declaration says to an end, in parts where conditions begin or cease to hold."""
-        spelling, (first, end) = functions.spelling, ends
+        spelling, end = functions.spelling, ends.end
         name, parts = spelling.variable(loop.variable), loop.cut
+        first = ends.declared(name)
         pieces: Iterable[c_cut.Piece] = (
             (f"for ({first}; {name} < {end}; ++{name}) {{", loop.body, loop.tests),
         )
@@ -429,31 +427,18 @@ class _Emission:
         if loop.stretch is not None:  # a block starts at a multiple of the lanes
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
-        outer, first, last = indent, start, whole
-        memory = self.program.machine.memory
-        if loop.ahead:
-            count = memory.fetched_elements
-            head = f"{name}_chunk = {start}; {name}_chunk < {whole}; {name}_chunk += {count}"
-            yield f"{indent}for (int64_t {head}) {{"
-            outer, first, last = indent + INDENT, f"{name}_chunk", f"{name}_stop"
-            yield f"{outer}const int64_t {last} = min_i64({first} + {count}, {whole});"
-        for bytes_ in sorted({BYTES[load.dtype] for load in loop.ahead}):
-            head = f"{name} = {first}; {name} < {last}; {name} += {memory.line_bytes // bytes_}"
-            yield f"{outer}for (int64_t {head}) {{"
-            for load in loop.ahead:
-                if BYTES[load.dtype] == bytes_:
-                    write = int(self.program.buffers[load.buffer].role != "input")
-                    element = spelling.element(load.buffer, load.index)
-                    yield f"{outer}{INDENT}FETCH(&{element}, {write});"
-            yield f"{outer}}}"
+        outer, ends = indent, Ends(start, whole)
+        if loop.fetch is not None:
+            yield from c_fetch.opened(loop, loop.fetch, ends, spelling, indent)
+            outer, ends = indent + INDENT, c_fetch.chunk(loop, spelling)
         deeper, inside = outer + INDENT, outer + INDENT + INDENT
-        yield f"{outer}for (int64_t {name}_block = {first}; {name}_block < {last}; {name}_block += {lanes}) {{"
+        yield f"{outer}for (int64_t {name}_block = {ends.start}; {name}_block < {ends.end}; {name}_block += {lanes}) {{"
         yield f"{deeper}for (int lane = 0; lane < {lanes}; ++lane) {{"
         yield f"{inside}const int64_t {name} = {name}_block + lane;"
         yield from _in_lane(loop, spelling, inside)
         yield f"{deeper}}}"
         yield f"{outer}}}"
-        if loop.ahead:
+        if loop.fetch is not None:
             yield f"{indent}}}"
         deeper = indent + INDENT
         yield LEFT_SMALL

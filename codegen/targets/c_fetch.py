@@ -1,22 +1,20 @@
-"""Loops that store along memory fetch what they store next: a line that is far away is there when it is written.
+"""Loops that fetch: a loop over chunks of their iterations, and loops over the cache lines of a chunk.
 
-    for each chunk of a loop
-        fetch the lines of out that are a page further on, and those of what is read beside it
-        for the iterations of the chunk: out[j] = ...
-
-The processor fetches by itself as far as a page goes; a row of a matrix is often a page. ``For.ahead`` is the same for
-what a loop in lanes will need; what it fetches is not fetched twice.
+for (int64_t j_chunk = 0; j_chunk < n_j; j_chunk += 128) {
+    const int64_t j_stop = min_i64(j_chunk + 128, n_j);
+    for (int64_t j = j_chunk; j < j_stop; j += 16) FETCH(&out[i * n_j + j + 1024], 1);
+    for (int64_t j = j_chunk; j < j_stop; ++j) ...
+}
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ilang.codegen.targets.c_ends import Ends
 from ilang.codegen.targets.cfamily import INDENT, Spelling
-from ilang.core.dtype import BYTES
-from ilang.core.ir.kernel import Define, For, Program, Store, statements_within
-from ilang.core.ir.scalar import Apply, Load, walk
-from ilang.core.ops import SLOW
+from ilang.core.ir.cpu import Fetch, Lines
+from ilang.core.ir.kernel import For
 
 FETCH = (
     "/* move a cache line nearer, to be written or read; any address will do */",
@@ -29,83 +27,33 @@ FETCH = (
 )
 
 
-class Fetching:
-    """The loops of a program that fetch what they store."""
+def opened(loop: For, fetch: Fetch, ends: Ends, spelling: Spelling, indent: str) -> Iterator[str]:
+    """The lines that open the chunks of a loop between two ends, and fetch the lines of one."""
+    name, inside = spelling.variable(loop.variable), indent + INDENT
+    of_chunk = chunk(loop, spelling)
+    start, stop = of_chunk.start, of_chunk.end
+    head = f"{start} = {ends.start}; {start} < {ends.end}; {start} += {fetch.chunk}"
+    yield f"{indent}for (int64_t {head}) {{"
+    yield f"{inside}const int64_t {stop} = min_i64({start} + {fetch.chunk}, {ends.end});"
+    for lines in fetch.lines:
+        head = f"for (int64_t {name} = {start}; {name} < {stop}; {name} += {lines.step})"
+        calls = list(_calls(lines, spelling))
+        if len(calls) == 1:
+            yield f"{inside}{head} {calls[0]}"
+            continue
+        yield f"{inside}{head} {{"
+        yield from (f"{inside}{INDENT}{call}" for call in calls)
+        yield f"{inside}}}"
 
-    def __init__(self, program: Program) -> None:
-        """Find out what loops in lanes fetch."""
-        self.program = program
-        self.memory = program.machine.memory
-        self.known = {
-            load.buffer
-            for kernel in program.kernels
-            for s in statements_within(kernel.body)
-            if isinstance(s, For)
-            for load in s.ahead
-        }
 
-    def rows(self, loop: For) -> tuple[Load, ...]:
-        """What a loop stores and reads alike, one element after the other; nothing where it does not pay.
+def chunk(loop: For, spelling: Spelling) -> Ends:
+    """Where a chunk of a loop begins and ends."""
+    name = spelling.variable(loop.variable)
+    return Ends(f"{name}_chunk", f"{name}_stop")
 
-        It does where a loop only computes and stores elements of an output, without an exponential or the like, which
-        takes longer than the memory, and where another loop has not fetched them.
-        """
-        store = loop.body[-1] if loop.body else None
-        if loop.rest or loop.stretch or loop.role in ("u", "v") or loop.lanes > 1:
-            return ()
-        if not isinstance(store, Store) or not store.index or store.buffer in self.known:
-            return ()
-        buffer, fixed = self.program.buffers[store.buffer], self.program.sizes[loop.size].fixed
-        steps = [sum(c for c, v in part.terms if v == loop.variable) for part in store.index]
-        if buffer.role != "output" or any(steps[:-1]) or steps[-1] != 1:
-            return ()
-        if fixed is not None and fixed * BYTES[buffer.dtype] < self.memory.page_bytes:
-            return ()
-        found = {store.buffer: Load(store.buffer, store.index, buffer.dtype)}
-        for s in loop.body:
-            if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
-                return ()
-            for part in walk(s.value):
-                if isinstance(part, Apply) and part.primitive in SLOW:
-                    return ()
-                if not isinstance(part, Load):
-                    continue
-                if part.buffer == store.buffer:
-                    return ()
-                alike = part.index == store.index and part.buffer not in self.known
-                if alike and not self.program.buffers[part.buffer].private:
-                    found[part.buffer] = part
-        return tuple(found.values())
 
-    def opened(
-        self, loop: For, ends: tuple[str, str], spelling: Spelling
-    ) -> tuple[tuple[str, ...], tuple[str, str]]:
-        """What opens the chunks of a loop between two ends, and where the loop over one of them begins and ends.
-
-        Nothing where a loop does not fetch what it stores.
-        """
-        rows = self.rows(loop)
-        if not rows:
-            return (), ("", "")
-        name, count = spelling.variable(loop.variable), self._chunk(rows[0])
-        start, stop = f"{name}_chunk", f"{name}_stop"
-        lines = (
-            f"for (int64_t {start} = {ends[0]}; {start} < {ends[1]}; {start} += {count}) {{",
-            f"{INDENT}const int64_t {stop} = min_i64({start} + {count}, {ends[1]});",
-            *(INDENT + line for line in self._fetches(rows, name, spelling)),
-        )
-        return lines, (f"int64_t {name} = {start}", stop)
-
-    def _chunk(self, row: Load) -> int:
-        """How many elements of a row are fetched at a time."""
-        return self.memory.fetched_bytes // BYTES[row.dtype]
-
-    def _fetches(self, rows: tuple[Load, ...], name: str, spelling: Spelling) -> Iterator[str]:
-        """A loop over lines for each row."""
-        for load in rows:
-            size = BYTES[load.dtype]
-            further = (*load.index[:-1], load.index[-1].plus((), self.memory.page_bytes // size))
-            head = f"{name} = {name}_chunk; {name} < {name}_stop; {name} += {self.memory.line_bytes // size}"
-            write = int(self.program.buffers[load.buffer].role != "input")
-            element = spelling.element(load.buffer, further)
-            yield f"for (int64_t {head}) FETCH(&{element}, {write});"
+def _calls(lines: Lines, spelling: Spelling) -> Iterator[str]:
+    """The statements that fetch a line of each row."""
+    for load in lines.loads:
+        write = int(spelling.program.buffers[load.buffer].role != "input")
+        yield f"FETCH(&{spelling.element(load.buffer, load.index)}, {write});"

@@ -161,6 +161,24 @@ def _reads(program: Program, held: Registers, tile: int, demand: Demand) -> None
     demand(rest is None or held.past or guarded, "lanes end with their row")
 
 
+def fetch(program: Program, loop: For, demand: Demand) -> None:
+    """What a loop fetches: whole lines of rows that the loop walks element by element."""
+    if loop.fetch is None:
+        return
+    demand(loop.copies is None and loop.role != "u", "a loop in copies fetches nothing")
+    demand(bool(loop.fetch.lines), "a loop that fetches says what")
+    for lines in loop.fetch.lines:
+        demand(0 < lines.step, "a loop fetches a line at every so many iterations")
+        whole = loop.fetch.chunk % lines.step == 0
+        demand(0 < loop.fetch.chunk and whole, "a loop fetches whole lines at a time")
+        for load in lines.loads:
+            steps = [step_of(part, loop.variable) for part in load.index]
+            along = steps == [0] * (len(steps) - 1) + [1]
+            demand(along, "a loop fetches what it walks element by element")
+            shared = not program.buffers[load.buffer].private
+            demand(shared, "a loop fetches no scratch")
+
+
 def cut(loop: For, opened: Container[int], demand: Demand) -> None:
     """The parts of a loop: their ends are known outside it, and together they store what the loop does."""
     parts = loop.cut

@@ -7,7 +7,7 @@ from typing import assert_never
 from ilang.core.check import cpu
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Fetch, Transpose
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -68,6 +68,8 @@ class _Verifier:
                     self.demand(s.lanes == 1 or simple, "a loop in lanes has nothing inside it")
                     cpu.cut(s, self.sizes, self.demand)
                     self.sizes[s.variable] = s.size
+                    cpu.fetch(self.program, s, self.demand)
+                    self._fetched(s.fetch)
                     self.block(s.body)
                     del self.sizes[s.variable]
                 case If():
@@ -113,6 +115,13 @@ class _Verifier:
             return
         for body in bodies:
             self.block(body)
+
+    def _fetched(self, fetch: Fetch | None) -> None:
+        """Check the indices of what a loop fetches, which may be past the end of their buffer."""
+        for lines in () if fetch is None else fetch.lines:
+            for load in lines.loads:
+                known = all(v in self.sizes for part in load.index for _, v in part.terms)
+                self.demand(known, "what a loop fetches is at indices of open loops")
 
     def _scalar(self, scalar: Scalar) -> None:
         match scalar:

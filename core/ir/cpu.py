@@ -155,6 +155,25 @@ class Late:
 
 
 @record
+class Lines:
+    """Cache lines, by an element of each of them: ``loads``, at every ``step``-th iteration of a loop."""
+
+    step: int
+    loads: tuple[Load, ...]
+
+
+@record
+class Fetch:
+    """What a loop moves into the caches while it runs: before each ``chunk`` iterations, ``lines`` of as many.
+
+    The elements may be past the end of their buffer.
+    """
+
+    chunk: int
+    lines: tuple[Lines, ...]
+
+
+@record
 class Bound:
     """An end of an interval: ``ceil(index / step)``, over the variables of the loops around."""
 

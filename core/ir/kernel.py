@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Cut, Into, Late, Registers, Runs, Transpose
-from ilang.core.ir.scalar import Load, Scalar
+from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Registers, Runs, Transpose
+from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.schedule import Role
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
@@ -78,10 +78,10 @@ class For:
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
     loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
-    block run, each with its own number. ``ahead`` are elements that the loop should fetch into the cache while it runs;
-    they may be past the end of their buffer. A ``late`` loop only fills a copy that a ``Tile`` further down in the same
-    block fills instead, where that can. A loop with a ``cut`` runs in parts, where conditions hold and where not, which
-    together do what its body does; one that ``tests`` reads or counts under a condition in its body.
+    block run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. A ``late``
+    loop only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
+    ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests``
+    reads or counts under a condition in its body.
     """
 
     variable: int
@@ -92,7 +92,7 @@ class For:
     rest: Rest | None = None
     role: Role = ""
     stretch: Stretch | None = None
-    ahead: tuple[Load, ...] = ()
+    fetch: Fetch | None = None
     late: Late | None = None
     copies: int | None = None
     cut: Cut | None = None

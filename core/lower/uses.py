@@ -121,8 +121,9 @@ class _Mentions:
         if loop.rest is not None:
             self.sizes.add(loop.rest.size)
             self._index((loop.rest.start,))
-        for load in loop.ahead:
-            self._scalar(load)
+        for lines in () if loop.fetch is None else loop.fetch.lines:
+            for load in lines.loads:
+                self._scalar(load)
         if loop.stretch is not None:
             self.sizes.add(loop.stretch.count)
             self.variables.add(loop.stretch.block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.cpu import Fetch, Transpose
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -75,7 +75,8 @@ def walked(s: Statement, walks: Walks) -> Statement:
     """A statement with other indices for some of the loop variables around it."""
     match s:
         case For():
-            return replace(s, body=_block(s.body, walks), rest=walked_rest(s.rest, walks))
+            rest, fetch = walked_rest(s.rest, walks), _fetch(s.fetch, walks)
+            return replace(s, body=_block(s.body, walks), rest=rest, fetch=fetch)
         case If():
             return If(_within(s.within, walks), _block(s.body, walks), _block(s.otherwise, walks))
         case Store():
@@ -126,11 +127,16 @@ def walked_index(index: Affine, walks: Walks) -> Affine:
     return replace(index, terms=tuple(terms), offset=offset)
 
 
+def walked_load(load: Load, walks: Walks) -> Load:
+    """An element at other indices."""
+    return replace(load, index=tuple(walked_index(part, walks) for part in load.index))
+
+
 def walked_scalar(scalar: Scalar, walks: Walks) -> Scalar:
     """A scalar whose loads have other indices."""
     match scalar:
         case Load():
-            return replace(scalar, index=tuple(walked_index(i, walks) for i in scalar.index))
+            return walked_load(scalar, walks)
         case Position():
             return Position(walked_index(scalar.index, walks), scalar.dtype)
         case Convert():
@@ -143,6 +149,16 @@ def walked_scalar(scalar: Scalar, walks: Walks) -> Scalar:
             return Select(_within(scalar.within, walks), *parts, scalar.dtype)
         case _:
             return scalar
+
+
+def _fetch(fetch: Fetch | None, walks: Walks) -> Fetch | None:
+    if fetch is None:
+        return None
+    lines = (
+        replace(each, loads=tuple(walked_load(load, walks) for load in each.loads))
+        for each in fetch.lines
+    )
+    return replace(fetch, lines=tuple(lines))
 
 
 def _block(body: Sequence[Statement], walks: Walks) -> tuple[Statement, ...]:

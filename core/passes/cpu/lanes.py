@@ -22,7 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.cpu import Fetch, Lines
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -43,7 +45,7 @@ from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes, step_in_row
-from ilang.core.passes.rewriting import Walks, parts_of, walked, walked_index
+from ilang.core.passes.rewriting import parts_of, walked, walked_load
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -113,18 +115,18 @@ class _Lanes:
             elif not changes or any(c.variable not in defined for c in changes):
                 out.append(replace(s, body=self._block(s.body, s.variable)))
             else:
-                ahead = () if around is None else self._ahead(s, rows, n, around)
+                fetch = None if around is None else self._fetch(s, rows, n, around)
                 sums = self._sums(s, changes)
                 lanes = self._lane_count(changes)
                 others = [c for c in changes if c not in sums]
                 for c in others:
                     at = defined.pop(c.variable)
                     out[at] = replace(out[at], lanes=lanes)
-                out += self._summed(replace(s, ahead=ahead), sums, lanes)
+                out += self._summed(replace(s, fetch=fetch), sums, lanes)
                 out += [_fold(c, lanes) for c in others]
         return tuple(out)
 
-    def _ahead(self, loop: For, rows: _Rows, position: int, around: int) -> tuple[Load, ...]:
+    def _fetch(self, loop: For, rows: _Rows, position: int, around: int) -> Fetch | None:
         """What a loop at a position of a block can fetch while it runs, in a loop over ``around``.
 
         A row that it reads again, after a loop before it, where the next iteration around has it. A row of an array
@@ -138,8 +140,18 @@ class _Lanes:
             if isinstance(p, Load) and _of_any(p, loop.variable) in read
         ]
         moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
-        found = dict.fromkeys((*_moved(moves, following), *self._wanted(loop, rows, position)))
-        return tuple(p for p in found if self._is_row(p, loop.variable))
+        next_rows = (walked_load(p, following) for p in moves)
+        found = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
+        walked_rows = [p for p in found if self._is_row(p, loop.variable)]
+        if not walked_rows:
+            return None
+        memory = self.program.machine.memory
+        steps = {p: memory.line_bytes // BYTES[p.dtype] for p in walked_rows}
+        lines = tuple(
+            Lines(step, tuple(p for p in walked_rows if steps[p] == step))
+            for step in sorted({*steps.values()}, reverse=True)
+        )
+        return Fetch(memory.fetched_elements, lines)
 
     @staticmethod
     def _wanted(loop: For, rows: _Rows, position: int) -> list[Load]:
@@ -201,15 +213,13 @@ class _Lanes:
         name = self.variables[loop.variable]
         outer, inner = loop.variable, self._fresh(self.variables, f"{name}1")
         index = Affine(((self.chunk, outer), (1, inner)))
-        chunk = walked(replace(loop, ahead=()), {outer: index})
+        chunk = walked(loop, {outer: index})
         assert isinstance(chunk, For)
-        ahead = _moved(loop.ahead, {outer: index})
         chunk = replace(
             chunk,
             variable=inner,
             size=self._constant(self.chunk),
             rest=Rest(loop.size, Affine(((self.chunk, outer),)), 1),
-            ahead=ahead,
         )
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 
@@ -268,7 +278,7 @@ class _Rows:
 
 def _of_any(load: Load, variable: int) -> Load:
     """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
-    return _moved([load], {variable: walks(ANY)})[0]
+    return walked_load(load, {variable: walks(ANY)})
 
 
 def _constants(sizes: Sequence[Size]) -> dict[int, int]:
@@ -293,12 +303,6 @@ def _term(change: Change) -> Scalar | None:
 def _sum(variable: int, term: Scalar | None, dtype: str) -> Scalar:
     assert term is not None
     return Apply("add", (Local(variable, dtype), term), dtype)
-
-
-def _moved(loads: Sequence[Load], walks: Walks) -> tuple[Load, ...]:
-    return tuple(
-        replace(load, index=tuple(walked_index(i, walks) for i in load.index)) for load in loads
-    )
 
 
 def _laned(loop: For, lanes: int) -> For:

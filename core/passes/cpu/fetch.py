@@ -1,0 +1,100 @@
+"""Let loops that store along memory fetch what they store next: a far line is there when it is written.
+
+Example, 4096 bytes further on and 512 bytes at a time:
+    in:   for j: out[i,j] = in0[i,j] + in1[j]
+    out:  for j fetching out[i,j+1024] and in0[i,j+1024] by 128: out[i,j] = in0[i,j] + in1[j]
+
+The processor fetches by itself as far as a page goes; a row of a matrix is often a page. What a loop in lanes fetches
+(``lanes.py``) is not fetched twice.
+"""
+
+from __future__ import annotations
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.cpu import Fetch, Lines
+from ilang.core.ir.kernel import (
+    Block,
+    Define,
+    For,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    map_blocks,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ops import SLOW
+from ilang.core.passes.rewriting import step_of, unless_same, with_bodies
+from ilang.core.record import replace
+
+
+def kernel_to_fetches(program: Program) -> Program:
+    """The program whose loops fetch what they store next, where that pays."""
+    fetched = frozenset(
+        load.buffer
+        for kernel in program.kernels
+        for s in statements_within(kernel.body)
+        if isinstance(s, For) and s.fetch is not None
+        for lines in s.fetch.lines
+        for load in lines.loads
+    )
+    return with_bodies(program, lambda kernel: _block(program, fetched, kernel.body))
+
+
+def _block(program: Program, fetched: frozenset[int], block: Block) -> Block:
+    return unless_same(block, [_statement(program, fetched, s) for s in block])
+
+
+def _statement(program: Program, fetched: frozenset[int], s: Statement) -> Statement:
+    """A statement whose loops fetch, but for buffers that others have ``fetched``; tiles store in registers."""
+    if isinstance(s, Tile):
+        return s
+    s = map_blocks(s, lambda block: _block(program, fetched, block))
+    rows = _rows(program, fetched, s) if isinstance(s, For) else ()
+    if not isinstance(s, For) or not rows:
+        return s
+    memory, size = program.machine.memory, BYTES[rows[0].dtype]
+    lines = tuple(_lines(program, row) for row in rows)
+    return replace(s, fetch=Fetch(memory.fetched_bytes // size, lines))
+
+
+def _lines(program: Program, row: Load) -> Lines:
+    """The cache lines of a row, a page further on."""
+    memory, size = program.machine.memory, BYTES[row.dtype]
+    further = (*row.index[:-1], row.index[-1].plus((), memory.page_bytes // size))
+    return Lines(memory.line_bytes // size, (replace(row, index=further),))
+
+
+def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, ...]:
+    """What a loop stores and reads alike, one element after the other; nothing where fetching does not pay.
+
+    It does where a loop only computes and stores elements of an output, without an exponential or the like, which
+    takes longer than the memory.
+    """
+    store = loop.body[-1] if loop.body else None
+    if loop.rest or loop.stretch or loop.role in ("u", "v") or loop.lanes > 1:
+        return ()
+    if not isinstance(store, Store) or not store.index or store.buffer in fetched:
+        return ()
+    buffer, extent = program.buffers[store.buffer], program.sizes[loop.size].fixed
+    steps = [step_of(part, loop.variable) for part in store.index]
+    if buffer.role != "output" or steps != [0] * (len(steps) - 1) + [1]:
+        return ()
+    if extent is not None and extent * BYTES[buffer.dtype] < program.machine.memory.page_bytes:
+        return ()
+    rows = {store.buffer: Load(store.buffer, store.index, buffer.dtype)}
+    for s in loop.body:
+        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
+            return ()
+        for part in walk(s.value):
+            if isinstance(part, Apply) and part.primitive in SLOW:
+                return ()
+            if not isinstance(part, Load):
+                continue
+            if part.buffer == store.buffer:
+                return ()
+            alike = part.index == store.index and part.buffer not in fetched
+            if alike and not program.buffers[part.buffer].private:
+                rows[part.buffer] = part
+    return tuple(rows.values())

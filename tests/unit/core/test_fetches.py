@@ -1,0 +1,98 @@
+"""Rows that loops fetch: which they are, how they are printed, and what the verifier refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.check import kernel as check
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.cpu import Fetch, Lines
+from ilang.core.ir.kernel import For, Program, map_statements, statements_within
+from ilang.core.ir.scalar import Load
+from ilang.core.machine import CPU
+from ilang.core.passes.cpu.fetch import kernel_to_fetches
+from ilang.core.record import replace
+
+SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+
+
+def program_of(text: str, shapes: list[tuple[int, ...]] | None = None) -> Program:
+    graph = pipeline.graph_of(pipeline.text_component(text), "program")
+    return pipeline.lower(pipeline.infer(graph, shapes=shapes))
+
+
+def fetches_of(program: Program) -> list[tuple[int, list[str]]]:
+    """Of each loop that fetches, outermost first: the lanes, and the buffers."""
+    inside = [s for kernel in program.kernels for s in statements_within(kernel.body)]
+    return [
+        (s.lanes, [program.buffers[load.buffer].name for x in s.fetch.lines for load in x.loads])
+        for s in inside
+        if isinstance(s, For) and s.fetch is not None
+    ]
+
+
+def test_a_loop_fetches_what_it_stores_and_what_it_reads_alike() -> None:
+    assert fetches_of(program_of("ij+j~ij")) == [(1, ["out", "in0"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("ij+j~ij", [(9, 1000), (1000,)]),  # the row ends before what is a page further on
+        ("^i~i", None),  # an exponential takes longer than the memory
+        ("ij~ji", None),  # a copy in squares
+        ("+ij~i", None),  # the sum of a row is stored, and not a row
+        ("ik*kj~ijk >> +ijk~ij", None),  # tiles store from registers
+    ],
+)
+def test_no_other_loop_fetches(text: str, shapes: list[tuple[int, ...]] | None) -> None:
+    program = program_of(text, shapes)
+    assert [lanes for lanes, _ in fetches_of(program) if lanes == 1] == []
+
+
+def test_what_loops_in_lanes_fetch_is_not_fetched_twice() -> None:
+    named = [names for _, names in fetches_of(program_of(SOFTMAX))]
+    assert sorted(name for names in named for name in names) == ["in0", "out"]
+
+
+def test_the_distances_are_of_the_machine() -> None:
+    """A page of 8192 bytes, 256 bytes at a time, in lines of 128."""
+    memory = replace(CPU.memory, page_bytes=8192, fetched_bytes=256, line_bytes=128)
+    graph = pipeline.graph_of(pipeline.text_component("ij+j~ij"), "program")
+    program = pipeline.lower(pipeline.infer(graph), replace(CPU, memory=memory))
+    text = pipeline.loops_text(program)
+    assert "for j in 0..n_j fetching out[i,j+2048] and in0[i,j+2048] by 64" in text
+
+
+def test_the_pass_stands() -> None:
+    """A program whose loops fetch already stays what it is."""
+    program = program_of(SOFTMAX)
+    assert kernel_to_fetches(program) is program
+
+
+ROW = (Affine(((1, 0),)), Affine(((1, 1),)))
+WRONG = {
+    "a loop that fetches says what": Fetch(128, ()),
+    "a loop fetches whole lines at a time": Fetch(100, (Lines(16, (Load(2, ROW, "f32"),)),)),
+    "a line at every so many iterations": Fetch(128, (Lines(0, (Load(2, ROW, "f32"),)),)),
+    "what it walks element by element": Fetch(128, (Lines(16, (Load(2, ROW[::-1], "f32"),)),)),
+    "at indices of open loops": Fetch(
+        128, (Lines(16, (Load(2, (Affine(((1, 9),)), ROW[1]), "f32"),)),)
+    ),
+}
+
+
+@pytest.mark.parametrize("invariant", WRONG)
+def test_a_loop_that_fetches_something_else_is_refused(invariant: str) -> None:
+    program = program_of("ij+j~ij")
+    (kernel,) = program.kernels
+    body = map_statements(
+        kernel.body,
+        lambda s: (
+            replace(s, fetch=WRONG[invariant]) if isinstance(s, For) and s.fetch is not None else s
+        ),
+    )
+    with pytest.raises(InternalError, match=invariant):
+        check.verify(replace(program, kernels=(replace(kernel, body=body),)))
