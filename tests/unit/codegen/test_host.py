@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from ilang import Error
 from ilang.codegen.runtime.load import Compiled, Interface
 from ilang.codegen.runtime.memory import NO_SPACE, argument
 from ilang.codegen.targets.c import emit
+from ilang.core import pipeline
 from ilang.core.check import host as check
 from ilang.core.check import kernel as kernel_check
 from ilang.core.dtype import BYTES
@@ -135,7 +137,8 @@ def test_c_takes_the_workspace_that_the_layout_says(text: str) -> None:
 
 def in_place(text: str) -> Program:
     """A program of one input and one output of the same shape, computed where the input stands."""
-    program = program_of(text)
+    lowering, passes = pipeline.LOWERING, pipeline.PASSES[CPU.kind]
+    program = taken(infer(graph_of(text_component(text), "program")), lowering)
     (source,), (target,) = program.inputs, program.outputs
 
     def moved(s: Statement) -> Statement:
@@ -146,7 +149,16 @@ def in_place(text: str) -> Program:
     )
     buffers = list(program.buffers)
     buffers[source] = replace(buffers[source], role="inout")
-    return replace(program, buffers=tuple(buffers), kernels=kernels, outputs=(source,))
+    moved_there = replace(program, buffers=tuple(buffers), kernels=kernels, outputs=(source,))
+    return taken(moved_there, passes)
+
+
+def taken(value: Any, steps: tuple[pipeline.Step, ...]) -> Program:
+    """What some steps of the pipeline give."""
+    for step in steps:
+        value = step.run(value, CPU)
+    program: Program = value
+    return program
 
 
 def test_an_array_that_is_read_and_written() -> None:
