@@ -331,9 +331,12 @@ class _Loops:
         if loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
         fetch = "" if loop.fetch is None else self._fetch(loop.fetch)
+        quotient = ""
+        if loop.quotient is not None:
+            quotient = f" with the reciprocal of {self._scalar(loop.quotient.arguments[1])}"
         late = "" if loop.late is None else self._late(loop.late)
         cut = "" if loop.cut is None else self._cut(loop.cut)
-        return f"{lanes}{role}{fetch}{late}{cut}"
+        return f"{lanes}{role}{fetch}{quotient}{late}{cut}"
 
     def _fetch(self, fetch: Fetch) -> str:
         """What a loop moves into the caches, and before how many iterations."""

@@ -465,6 +465,16 @@ CPU_PASSES = (
         loops_text,
     ),
     Step(
+        "core/passes/cpu/quotients.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "loops that divide by one number",
+        _pass("passes.cpu.quotients", "kernel_to_quotients"),
+        _later("check.kernel", "verify"),
+        "quotients",
+        loops_text,
+    ),
+    Step(
         "core/passes/cpu/cuts.py",
         "kernel",
         "core/ir/kernel.py",

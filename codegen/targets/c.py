@@ -171,18 +171,12 @@ class _Emission:
         """The helper functions that a loop itself calls."""
         found = {"min_i64"} if loop.rest is not None else set()
         found |= {"fetch", "min_i64"} if loop.fetch is not None else set()
-        if self._division(loop):
+        if loop.quotient is not None:
             found |= set(c_quotient.HELPERS)
         parts = loop.cut
         found |= c_cut.helpers_of(parts) if parts is not None else set()
         tests = loop.tests if parts is None else parts.inside_tests or parts.outside_tests
         return found | ({"scalar"} if tests else set())
-
-    def _division(self, loop: For) -> Apply | None:
-        """The division of a loop that may run twice; a loop in parts does not."""
-        if loop.cut is not None:
-            return None
-        return c_quotient.divided(self.program, loop)
 
     def lines(self) -> Iterator[str]:
         if self.tiles:
@@ -379,15 +373,14 @@ class _Emission:
         """A loop; where all is divided by one number, a loop that does not divide stands before."""
         inside, spelling = indent, functions.spelling
         name = spelling.variable(loop.variable)
-        division = self._division(loop)
-        if division is not None:
+        if loop.quotient is not None:
             yield f"{inside}{{"
             inside += INDENT
             head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
-            yield from c_quotient.lines(loop, division, head, spelling, inside)
+            yield from c_quotient.lines(loop, loop.quotient, head, spelling, inside)
         if loop.copies is not None:
             yield f"#pragma GCC unroll {loop.copies}"
-        elif division is not None:
+        elif loop.quotient is not None:
             yield LEFT_SMALL
         yield from self._iterations(loop, ends, functions, inside)
         while inside != indent:

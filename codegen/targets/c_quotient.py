@@ -14,51 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, LEFT_SMALL, Spelling
-from ilang.core.ir.kernel import Define, For, Program, Statement, Store
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
+from ilang.core.ir.kernel import Define, For, Statement, Store
+from ilang.core.ir.scalar import Apply, Scalar
 
 HELPERS = ("quotient_f32", "bits_of_f32", "divides_f32")
-
-
-def _is_short(program: Program, fixed: int | None) -> bool:
-    """Whether a loop is known to end before a product costs less than a division."""
-    return fixed is not None and fixed < program.machine.divided_iterations
-
-
-def divided(program: Program, loop: For) -> Apply | None:
-    """The one division of a loop by what the loop does not change, where the loop may run twice; else None."""
-    fixed = program.sizes[loop.size].fixed
-    if loop.parallel or loop.role or loop.lanes > 1 or _is_short(program, fixed):
-        return None
-    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
-    own = {s.variable for s in loop.body if isinstance(s, Define)}
-    found: list[Apply] = []
-    for s in loop.body:
-        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
-            return None
-        for part in walk(s.value):
-            if isinstance(part, Load) and part.buffer in stored:
-                return None
-            if isinstance(part, Apply) and part.primitive == "div" and part.dtype == "f32":
-                found.append(part)
-    if len(found) != 1 or not stored:
-        return None
-    number, divisor = found[0].arguments
-    varies = isinstance(number, (Load, Local)) and not _is_same(number, loop.variable, own)
-    return found[0] if varies and _is_same(divisor, loop.variable, own) else None
-
-
-def _is_same(scalar: Scalar, variable: int, own: set[int]) -> bool:
-    """Whether a number is the same in all iterations of the loop over a variable that defines ``own``."""
-    match scalar:
-        case Constant():
-            return True
-        case Local():
-            return scalar.variable not in own
-        case Load():
-            return all(v != variable for index in scalar.index for _, v in index.terms)
-        case _:
-            return False
 
 
 def lines(loop: For, division: Apply, head: str, spelling: Spelling, indent: str) -> Iterator[str]:
@@ -100,4 +59,4 @@ class Quotient(Spelling):
 
     def expression(self, scalar: Scalar) -> str:
         """A scalar as C text."""
-        return self.text if scalar is self.division else super().expression(scalar)
+        return self.text if scalar == self.division else super().expression(scalar)

@@ -18,8 +18,8 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.scalar import Load, walk
-from ilang.core.passes.rewriting import step_of
+from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.passes.rewriting import is_invariant, step_of
 from ilang.core.record import replace
 
 Demand = Callable[[bool, str], None]
@@ -177,6 +177,29 @@ def fetch(program: Program, loop: For, demand: Demand) -> None:
             demand(along, "a loop fetches what it walks element by element")
             shared = not program.buffers[load.buffer].private
             demand(shared, "a loop fetches no scratch")
+
+
+def quotient(loop: For, demand: Demand) -> None:
+    """The division of a loop by one number: the body does it once, and nothing that runs in parts or by threads."""
+    division = loop.quotient
+    if division is None:
+        return
+    whole = not loop.parallel and loop.lanes == 1 and loop.copies is None and loop.cut is None
+    demand(whole, "a loop that divides by one number runs as it stands")
+    simple = all(isinstance(s, (Define, Store)) for s in loop.body)
+    demand(simple, "a loop that divides by one number defines and stores")
+    divisions = [
+        part
+        for s in loop.body
+        if isinstance(s, (Define, Store))
+        for part in walk(s.value)
+        if isinstance(part, Apply) and (part.primitive, part.dtype) == ("div", division.dtype)
+    ]
+    demand(divisions == [division], "a loop that divides by one number divides once")
+    own = {s.variable for s in loop.body if isinstance(s, Define)}
+    demand(
+        is_invariant(division.arguments[1], loop.variable, own), "all iterations share a divisor"
+    )
 
 
 def cut(loop: For, opened: Container[int], demand: Demand) -> None:

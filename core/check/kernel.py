@@ -57,21 +57,7 @@ class _Verifier:
         for s in body:
             match s:
                 case For():
-                    self.demand(s.variable not in self.sizes, "a loop variable is opened once")
-                    opened = s.stretch is None or s.stretch.block in self.sizes
-                    self.demand(opened, "a block is one of an open loop")
-                    names = [self.kernel.names[v] for v in self.sizes]
-                    self.demand(
-                        self.kernel.names[s.variable] not in names, "names in scope are distinct"
-                    )
-                    simple = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
-                    self.demand(s.lanes == 1 or simple, "a loop in lanes has nothing inside it")
-                    cpu.cut(s, self.sizes, self.demand)
-                    self.sizes[s.variable] = s.size
-                    cpu.fetch(self.program, s, self.demand)
-                    self._fetched(s.fetch)
-                    self.block(s.body)
-                    del self.sizes[s.variable]
+                    self._loop(s)
                 case If():
                     self._conditions(s.within)
                     held, self.held = self.held, self.held | set(s.within)
@@ -104,6 +90,23 @@ class _Verifier:
                     self.demand(buffer.role != "input", "inputs are not written")
                     self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
         self.defined.difference_update(defined)
+
+    def _loop(self, s: For) -> None:
+        """Check a loop and what is inside it."""
+        self.demand(s.variable not in self.sizes, "a loop variable is opened once")
+        opened = s.stretch is None or s.stretch.block in self.sizes
+        self.demand(opened, "a block is one of an open loop")
+        names = [self.kernel.names[v] for v in self.sizes]
+        self.demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")
+        simple = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
+        self.demand(s.lanes == 1 or simple, "a loop in lanes has nothing inside it")
+        cpu.cut(s, self.sizes, self.demand)
+        self.sizes[s.variable] = s.size
+        cpu.quotient(s, self.demand)
+        cpu.fetch(self.program, s, self.demand)
+        self._fetched(s.fetch)
+        self.block(s.body)
+        del self.sizes[s.variable]
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
         """Check blocks inside loops that have no bodies of their own."""

@@ -21,7 +21,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Registers, Runs, Transpose
-from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Role
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
@@ -78,10 +78,11 @@ class For:
     With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
     loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
-    block run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. A ``late``
-    loop only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
-    ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests``
-    reads or counts under a condition in its body.
+    block run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. ``quotient``
+    is the only division of its body, by a number that all iterations share: a target may multiply by the reciprocal. A
+    ``late`` loop only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop
+    with a ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that
+    ``tests`` reads or counts under a condition in its body.
     """
 
     variable: int
@@ -93,6 +94,7 @@ class For:
     role: Role = ""
     stretch: Stretch | None = None
     fetch: Fetch | None = None
+    quotient: Apply | None = None
     late: Late | None = None
     copies: int | None = None
     cut: Cut | None = None

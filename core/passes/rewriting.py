@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
@@ -21,7 +21,17 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Convert, Load, Position, Scalar, Select, walk
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Load,
+    Local,
+    Position,
+    Scalar,
+    Select,
+    walk,
+)
 from ilang.core.record import replace
 
 Access = tuple[int, tuple[Affine, ...]]
@@ -76,7 +86,10 @@ def walked(s: Statement, walks: Walks) -> Statement:
     match s:
         case For():
             rest, fetch = walked_rest(s.rest, walks), _fetch(s.fetch, walks)
-            return replace(s, body=_block(s.body, walks), rest=rest, fetch=fetch)
+            quotient = None if s.quotient is None else walked_scalar(s.quotient, walks)
+            assert quotient is None or isinstance(quotient, Apply)
+            body = _block(s.body, walks)
+            return replace(s, body=body, rest=rest, fetch=fetch, quotient=quotient)
         case If():
             return If(_within(s.within, walks), _block(s.body, walks), _block(s.otherwise, walks))
         case Store():
@@ -111,6 +124,19 @@ def walked_rest(rest: Rest | None, walks: Walks) -> Rest | None:
 def step_of(part: Affine, variable: int) -> int:
     """What an iteration of a loop adds to an index."""
     return sum(c for c, v in part.terms if v == variable)
+
+
+def is_invariant(scalar: Scalar, variable: int, own: Container[int]) -> bool:
+    """Whether a leaf is the same in all iterations of the loop over a variable, which defines the variables ``own``."""
+    match scalar:
+        case Constant():
+            return True
+        case Local():
+            return scalar.variable not in own
+        case Load():
+            return all(step_of(part, variable) == 0 for part in scalar.index)
+        case _:
+            return False
 
 
 def walked_index(index: Affine, walks: Walks) -> Affine:

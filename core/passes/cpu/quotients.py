@@ -1,0 +1,66 @@
+"""Mark loops that divide by one number: a product with its reciprocal, corrected to the very quotient, costs less.
+
+Example:
+    in:   for j: out[i,j] = t[j] / s
+    out:  for j with the reciprocal of s: out[i,j] = t[j] / s
+
+A target may then do the same by another loop, which multiplies, where the divisor and all that is divided are in range.
+Both give the same bits, but for quotients below the smallest normal number, which may differ in the last one.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.kernel import Block, Define, For, Program, Statement, Store, Tile, map_blocks
+from ilang.core.ir.scalar import Apply, Load, Local, walk
+from ilang.core.passes.cpu.cuts import is_guarded
+from ilang.core.passes.rewriting import is_invariant, unless_same, with_bodies
+from ilang.core.record import replace
+
+
+def kernel_to_quotients(program: Program) -> Program:
+    """The program whose loops know by which number they divide."""
+    return with_bodies(program, lambda kernel: _block(program, kernel.body))
+
+
+def _block(program: Program, block: Block) -> Block:
+    return unless_same(block, [_statement(program, s) for s in block])
+
+
+def _statement(program: Program, s: Statement) -> Statement:
+    """A statement whose loops are marked; of a tile those of its elements in memory."""
+    if isinstance(s, Tile):
+        edge = _block(program, s.edge)
+        return s if edge is s.edge else replace(s, edge=edge)
+    s = map_blocks(s, lambda block: _block(program, block))
+    if not isinstance(s, For):
+        return s
+    division = quotient(program, s)
+    return s if division is None else replace(s, quotient=division)
+
+
+def quotient(program: Program, loop: For) -> Apply | None:
+    """The one division of a loop by what the loop does not change, where the loop may run twice; else None.
+
+    A loop that reads under a condition runs in parts (``cuts.py``), and may not.
+    """
+    if loop.parallel or loop.role or loop.lanes > 1 or is_guarded(loop.body):
+        return None
+    extent = program.sizes[loop.size].fixed
+    if extent is not None and extent < program.machine.divided_iterations:
+        return None
+    stored = {s.buffer for s in loop.body if isinstance(s, Store)}
+    own = {s.variable for s in loop.body if isinstance(s, Define)}
+    divisions: list[Apply] = []
+    for s in loop.body:
+        if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
+            return None
+        for part in walk(s.value):
+            if isinstance(part, Load) and part.buffer in stored:
+                return None
+            if isinstance(part, Apply) and part.primitive == "div" and part.dtype == "f32":
+                divisions.append(part)
+    if len(divisions) != 1 or not stored:
+        return None
+    number, divisor = divisions[0].arguments
+    varies = isinstance(number, (Load, Local)) and not is_invariant(number, loop.variable, own)
+    return divisions[0] if varies and is_invariant(divisor, loop.variable, own) else None
