@@ -1,6 +1,7 @@
 """The one option of the test suite, `--update`, and what its processes share."""
 
 import os
+import sys
 
 import pytest
 
@@ -21,7 +22,7 @@ def update(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep compiled batches of programs from one run to the next, and let idle threads sleep.
+    """Keep compiled batches of programs and byte code from one run to the next, and let idle threads sleep.
 
     `--cache-clear` compiles everything anew.
     """
@@ -32,3 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[native.KEPT] = str(folder or "")
         if folder is not None:
             native.forget(folder)
+        if cache is not None and sys.dont_write_bytecode:
+            # Who wants no byte code in the tree gets it beside; hundreds of processes would compile every module.
+            os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

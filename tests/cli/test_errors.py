@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import gc
 import re
-import subprocess
-import sys
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from ilang import Error
+from ilang.icli.main import main
+from tests.transcripts import execute, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "icli" / "errors.md").read_text(encoding="utf-8")
@@ -29,64 +33,75 @@ STEP = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """A section in order: a file, a command line, a piece of Python."""
+QUOTED = re.compile(r"""\"[^"$`\\]*\"|'[^']*'""")
+READ_BY_SHELLS = set("|&;<>$`\\\"'")
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """A PATH on which ``i`` is this product."""
-    launcher = folder / ".bin" / "i"
-    launcher.parent.mkdir(exist_ok=True)
-    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ilang "$@"\n', encoding="utf-8")
-    launcher.chmod(0o755)
-    return {**os.environ, "PATH": f"{launcher.parent}{os.pathsep}{os.environ['PATH']}"}
-
-
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        stdin=subprocess.DEVNULL,
-        env=environment(folder),
-        check=False,
-    )
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own to be in; the command line is set up for a process of its own, which ends with it."""
+    threshold = gc.get_threshold()
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    gc.set_threshold(*threshold)
 
 
 @pytest.mark.parametrize("code", sorted(set(sections()) - BUGS))
-def test_examples_of_a_code(code: str, tmp_path: Path) -> None:
+def test_examples_of_a_code(code: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen = set()
     for step in STEP.finditer(sections()[code]):
+        refused = code if "bad" in (step["kind"], step["python"]) else None
         if step["name"]:
-            (tmp_path / step["name"]).write_text(step["file"], encoding="utf-8")
+            (here / step["name"]).write_text(step["file"], encoding="utf-8")
         elif step["kind"]:
             seen.add(step["kind"])
-            command(step["line"], code if step["kind"] == "bad" else None, tmp_path)
+            command(step["line"], refused, capsys)
         else:
             seen.add(step["python"])
-            python(step["code"], code if step["python"] == "bad" else None, tmp_path)
+            python(step["code"], refused)
     assert seen == {"bad", "good"}, "a section shows what is refused and what is not"
 
 
-def command(line: str, code: str | None, folder: Path) -> None:
-    done = run(["bash", "-c", line], folder)
+def command(line: str, code: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command line ends with a code, or well."""
+    assert not READ_BY_SHELLS & set(QUOTED.sub("", line)), "an example is one command, in any shell"
+    name, *tokens = shlex.split(line)
+    assert name == "i"
+    status = main(tokens)
+    said = capsys.readouterr().err
     if code is None:
-        assert done.returncode == 0, (line, done.stderr)
+        assert status == 0, (line, said)
     else:
-        assert f"error[{code}]" in done.stderr, (line, done.stderr)
-        assert done.returncode in (1, 2, 3)
+        assert f"error[{code}]" in said, (line, said)
+        assert status in (1, 2, 3)
 
 
-def python(block: str, code: str | None, folder: Path) -> None:
-    if code is not None:
-        block = f"from ilang import Error\ntry:\n{indented(block)}\nexcept Error as e:\n    print(e.code)\n"
-    done = run([sys.executable, "-c", block], folder)
-    assert done.returncode == 0, (block, done.stderr)
-    assert code is None or done.stdout.split()[-1:] == [code], block
+def python(block: str, code: str | None) -> None:
+    """A piece of Python raises an error with a code, or nothing."""
+    work = compile(block, "<example>", "exec")
+    if code is None:
+        exec(work, {})
+        return
+    with pytest.raises(Error) as caught:
+        exec(work, {})
+    assert caught.value.code == code, block
 
 
-def indented(block: str) -> str:
-    return "".join(f"    {line}\n" for line in block.splitlines())
+FAMILIES = {code[:3]: code for code in sorted(set(sections()) - BUGS, reverse=True)}
+"""The first code of each hundred."""
+
+
+@pytest.mark.parametrize("code", FAMILIES.values())
+def test_examples_as_processes(code: str, tmp_path: Path) -> None:
+    """What the examples do in this process they do in a shell."""
+    folder, environment = prepare(tmp_path)
+    for step in STEP.finditer(sections()[code]):
+        if step["name"]:
+            (folder / step["name"]).write_text(step["file"], encoding="utf-8")
+        elif step["kind"]:
+            said = execute(step["line"], folder, environment)
+            assert (f"error[{code}]" in said) == (step["kind"] == "bad"), said
+            assert bool(re.search(r"^\[[123]\]$", said, re.MULTILINE)) == (step["kind"] == "bad")
 
 
 def test_every_code_that_is_raised_has_a_section() -> None:

@@ -1,6 +1,6 @@
 """Programs of any size, one family for each way in which programs get large, and how much work they are.
 
-``make growth`` prints how the time of each stage grows with them; ``test_growth.py`` counts instructions, not seconds.
+``make growth`` prints how the time of each stage grows with them; ``test_growth.py`` counts lines, not seconds.
 """
 
 from __future__ import annotations
@@ -146,16 +146,13 @@ def everything(text: str) -> str:
 
 
 def steps(work: Callable[[], object]) -> int:
-    """The instructions of Python that some work takes: the same number each time."""
+    """The lines of Python that some work runs, a loop's once for each time around: the same number each time."""
     count = 0
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:
+    def trace(_: FrameType, event: str, __: object) -> Any:
         nonlocal count
-        if event == "opcode":
+        if event == "line":
             count += 1
-        elif event == "call":
-            frame.f_trace_lines = False
-            frame.f_trace_opcodes = True
         return trace
 
     before = sys.gettrace()

@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 
 CPUINFO = Path("/proc/cpuinfo")
 SANITIZED = (
-    *("-O1", "-g1", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
+    *("-Og", "-g1", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
     "-fno-sanitize-recover=all",
 )
 MODES: dict[str, tuple[str, ...]] = {
