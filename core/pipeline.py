@@ -16,7 +16,8 @@ from ilang.core.machine import CPU, Kind, Machine
 from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
-    from ilang.core.explanation import Explanation
+    from ilang.core.explain.explanation import Explanation
+    from ilang.core.explain.row_story import TensorStory
     from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.host import Host
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.ir.shaped import Shaped
     from ilang.core.ir.syntax import Definition, Module, Tree
     from ilang.core.passes.syntax_to_graph import Definitions
-    from ilang.core.row_story import TensorStory
 
 __all__ = [
     "FINAL",
@@ -86,9 +86,9 @@ def _pass(module: str, name: str) -> Callable[[Any, Machine], Any]:
     return lambda value, _: call(value)
 
 
-graph_text: Callable[[Graph], str] = _later("listing", "graph_text")
-shapes_text: Callable[[Shaped], str] = _later("listing", "shapes_text")
-loops_text: Callable[[Program], str] = _later("listing", "kernels_text")
+graph_text: Callable[[Graph], str] = _later("explain.graph", "graph_text")
+shapes_text: Callable[[Shaped], str] = _later("explain.shapes", "shapes_text")
+loops_text: Callable[[Program], str] = _later("explain.kernel", "kernels_text")
 
 
 def text_component(text: str, name: str = "<text>") -> Tree:
@@ -161,7 +161,7 @@ def infer_rows(graph: Graph) -> Inferred:
 
 def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
     """What the inference of a graph of operations between tensors found and why, at most so many of each."""
-    from ilang.core import row_story
+    from ilang.core.explain import row_story
 
     return row_story.tell(graph, limit)
 
@@ -219,7 +219,7 @@ def explain_shaped(
     graph: Graph, shaped: Shaped, verbose: bool = False, *, given: bool = False
 ) -> Explanation:
     """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
-    from ilang.core import explanation
+    from ilang.core.explain import explanation
 
     landed = {step.stage: value for step, value in _below(shaped, CPU) if step.stage in _EXPLAINED}
     scheduled, program = (landed[stage] for stage in _EXPLAINED)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from ilang.core.explain.explanation import Explanation
 from ilang.core.explain.page import (
     GAP,
     cost_text,
@@ -20,7 +21,6 @@ from ilang.core.explain.page import (
     step_cells,
     story_rows,
 )
-from ilang.core.explanation import Explanation
 from ilang.icli.fold import cells
 from ilang.icli.palette import axis_color
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 from ilang.core.diagnostic import DataError, Error, as_object, plain, visible
 
 if TYPE_CHECKING:
-    from ilang.core.explanation import Explanation
+    from ilang.core.explain.explanation import Explanation
 
 ASCII = {
     "×": "x", "·": ".", "→": "->", "…": "...", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "Σ": "sum",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, Error, ModuleError, NotationError, ShapeError
-from ilang.core.explanation import Explanation
+from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Name, postorder
 from ilang.core.notation.module import without_comments

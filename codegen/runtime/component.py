@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.plan import Plan
     from ilang.codegen.runtime.specialization import Specialization
-    from ilang.core.explanation import Explanation
+    from ilang.core.explain.explanation import Explanation
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
-    from ilang.core.explanation import Explanation
+    from ilang.core.explain.explanation import Explanation
     from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.graph import Node
     from ilang.core.ir.shaped import Shaped

@@ -15,11 +15,11 @@ from ilang.codegen.runtime.routine import Input, Routine
 from ilang.core import pipeline
 from ilang.core.build.tensor import Expression, Leaf, Shape, graph_of, made_of, ordered
 from ilang.core.diagnostic import DataError
+from ilang.core.explain.row_story import TensorStory
 from ilang.core.infer.projections import Projection, project, sizes_of
 from ilang.core.ir.operation import Compose, Demand, Logic, Pointwise, Terminal
 from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.scalar import Apply, Operand, Scalar
-from ilang.core.row_story import TensorStory
 
 if TYPE_CHECKING:
     import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ilang.codegen.project.checking import Check
     from ilang.codegen.runtime.arguments import Array
-    from ilang.core.explanation import Explanation
+    from ilang.core.explain.explanation import Explanation
 
 
 class Tensor(Expression):

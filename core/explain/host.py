@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from ilang.core.explain.expression import affine_text, aligned, size_text
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.shaped import Derivation
-from ilang.core.listing import affine_text, aligned, size_text
 
 INDENT = "  "
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.explanation import Cost, Explanation, Projection, ScheduleRow, StepRow, TensorRow
+from ilang.core.explain.explanation import (
+    Cost,
+    Explanation,
+    Projection,
+    ScheduleRow,
+    StepRow,
+    TensorRow,
+)
+from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
-from ilang.core.listing import size_text
 
 GAP = "  "
 PROJECTION_NOTE = "the dimension of each tensor that an axis walks"
@@ -27,14 +34,8 @@ def explanation_text(explanation: Explanation) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = GAP) -> str:
-    """Rows of cells with the columns aligned on their left; no blanks at line ends."""
-    if not rows:
-        return ""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    """Rows of cells with the columns aligned on their left."""
+    return "\n".join(aligned(rows, gap))
 
 
 def port_cells(port: TensorRow) -> tuple[str, str, str, str]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ilang.core.explain.expression import aligned
 from ilang.core.ir.schedule import (
     Group,
     Instance,
@@ -29,7 +30,6 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment
-from ilang.core.listing import aligned
 
 
 def scheduled_text(scheduled: Scheduled) -> str:

@@ -32,7 +32,7 @@ def run(request: Request, screen: Screen) -> int:
     from pathlib import Path
 
     from ilang.codegen.project.render import fixed, write_project
-    from ilang.core.explanation import assumed_notes
+    from ilang.core.explain.explanation import assumed_notes
     from ilang.core.pipeline import lower
 
     stem = Path(path).stem

@@ -15,7 +15,7 @@ from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
 
 if TYPE_CHECKING:
-    from ilang.core.explanation import Explanation
+    from ilang.core.explain.explanation import Explanation
 
 Shapes = Sequence[tuple[int, ...]] | None
 

@@ -1,6 +1,6 @@
 """Which loops are merged, what then needs no memory, and what a loop in lanes sums and fetches."""
 
-from ilang.core.listing import loops_text
+from ilang.core.explain.kernel import loops_text
 from ilang.core.pipeline import (
     FINAL,
     STAGES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ilang import tensor
+from ilang.core.explain.row_story import TensorStory
 from ilang.core.infer.solver import STAGES
-from ilang.core.row_story import TensorStory
 
 
 def arange(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ilang.core.diagnostic import Error
-from ilang.core.explanation import Explanation
+from ilang.core.explain.explanation import Explanation
 from ilang.icli.session import Reply, Session, goes_on, split_words
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ilang.core.explain.expression import number_text, size_text
 from ilang.core.ir.graph import Claim
 from ilang.core.ir.shaped import Assignment, Bound, Counted, Derivation, Rows, Shaped
-from ilang.core.listing import number_text, size_text
 from ilang.core.ops import OPS
 from ilang.core.record import record
 from ilang.core.source import Span

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.explanation import ProjectionRow
+from ilang.core.explain.explanation import ProjectionRow
+from ilang.core.explain.expression import affine_text, aligned, number_text
 from ilang.core.infer.conflicts import axes, row_text
 from ilang.core.infer.dims import Log
 from ilang.core.infer.inferred import Inferred
@@ -41,7 +42,6 @@ from ilang.core.ir.rows import (
     extent_of,
     known_axes,
 )
-from ilang.core.listing import affine_text, aligned, number_text
 from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import record

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 from ilang.core.cost import Total, of_assignments
 from ilang.core.dtype import BYTES, DTYPES
+from ilang.core.explain.expression import affine_text, number_text, size_text
+from ilang.core.explain.kernel import loops_text
+from ilang.core.explain.story import StoryRow, rows_text, tell
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
@@ -16,13 +19,11 @@ from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.listing import affine_text, loops_text, number_text, size_text
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.passes.assembly import START
 from ilang.core.passes.rewriting import walked_index
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
-from ilang.core.story import StoryRow, rows_text, tell
 
 
 @record

@@ -1,15 +1,19 @@
-"""Every IR as text a person would write: graph, shapes, loops (``explain/schedule.py`` has schedules).
+"""Kernels as text: the loops of each, and the memory that it has beside inputs and outputs.
 
-Used by ``explain``, by golden files and by ``Component.loops``; nothing is parsed back.
+Example, a sum over rows:
+    parallel for i in 0..n_i
+      acc = 0
+      for j in 0..n_j in 16 lanes
+        acc += f64(in0[i,j])
+      out[i] = f32(acc)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.ir import graph as graph_ir
-from ilang.core.ir import shaped as shaped_ir
+from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Transpose
 from ilang.core.ir.kernel import (
@@ -26,171 +30,16 @@ from ilang.core.ir.kernel import (
     Store,
     Tile,
 )
-from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import (
     Apply,
-    Constant,
-    Convert,
     Load,
     Local,
-    Operand,
     Position,
     Scalar,
     Select,
 )
 from ilang.core.ir.schedule import Role
-from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.passes.rewriting import accesses
-
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
-    "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=",
-    "and": "and", "or": "or", "xor": "xor",
-}  # fmt: skip
-
-
-def affine_text(index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str) -> str:
-    """An affine index: ``2i+k-1``; ``size`` names the sizes in it, or gives their numbers."""
-    text, offset = "", index.offset
-    words = [(c, name(axis)) for c, axis in index.terms]
-    for coefficient, number in index.sizes:
-        if size(number).isdigit():
-            offset += coefficient * int(size(number))
-        else:
-            words.append((coefficient, size(number)))
-    for coefficient, word in words:
-        sign = "-" if coefficient < 0 else ("+" if text else "")
-        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{word}"
-    if offset or not text:
-        text += f"{offset:+d}" if text else str(offset)
-    return text
-
-
-def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True) -> str:
-    """A scalar in the usual notation; ``leaf`` names operands, loads and locals."""
-    match scalar:
-        case Constant():
-            return number_text(scalar.value)
-        case Convert():
-            return f"{scalar.dtype}({scalar_text(scalar.argument, leaf)})"
-        case Apply():
-            words = [scalar_text(a, leaf, top=False) for a in scalar.arguments]
-            if scalar.primitive in INFIX:
-                text = f" {INFIX[scalar.primitive]} ".join(words)
-                return text if top else f"({text})"
-            inner = ", ".join(scalar_text(a, leaf) for a in scalar.arguments)
-            if scalar.primitive == "neg":
-                return f"-{words[0]}"
-            if scalar.primitive == "recip":
-                return f"1 / {words[0]}" if top else f"(1 / {words[0]})"
-            return f"{scalar.primitive}({inner})"
-        case _:
-            return leaf(scalar)
-
-
-def number_text(value: float | int) -> str:
-    """A number without a needless fraction."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return repr(value)
-
-
-# -- graph ---------------------------------------------------------------------------------------------------------
-
-
-def graph_text(graph: graph_ir.Graph) -> str:
-    """One line per node: ``n2 = n0[i,k] * n1[k,j]   over i j k``."""
-    lines = []
-    for value, node in enumerate(graph.nodes):
-        lines.append(f"n{value} = {_graph_node(graph, value, node)}")
-    lines.append("outputs " + " ".join(f"n{value}" for value in graph.outputs))
-    return "\n".join(lines)
-
-
-def _graph_node(graph: graph_ir.Graph, value: int, node: graph_ir.Node) -> str:
-    match node:
-        case graph_ir.Input():
-            return f"input {graph.input_name(value)}"
-        case graph_ir.Elementwise():
-            return scalar_text(node.scalar, lambda _: f"n{node.value}")
-        case graph_ir.Assignment():
-            letters = [axis.name for axis in node.axes]
-            reads = [
-                _guarded(f"n{r.value}{_subscript(r.index, letters)}", r.guards, letters)
-                for r in node.reads
-            ]
-            text = scalar_text(
-                node.scalar,
-                lambda part: (
-                    reads[part.number]
-                    if isinstance(part, Operand)
-                    else _position_text(part, letters)
-                ),
-            )
-            kept = {axis for index in node.target for _, axis in index.terms}
-            fold = "" if node.acc is None else f"fold {node.acc} over "
-            reduced = " ".join(name for axis, name in enumerate(letters) if axis not in kept)
-            over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
-            return f"{fold}{reduced}{': ' if fold else ''}{text}   for {over or '.'}"
-        case Terminal():
-            return f"{node.kind} {node.name}"
-        case Operation():
-            return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
-        case _:
-            assert_never(node)
-
-
-def _position_text(part: Scalar, letters: Sequence[str]) -> str:
-    """``@i`` or ``@(i+1)``."""
-    assert isinstance(part, Position)
-    text = affine_text(part.index, lambda axis: letters[axis])
-    return f"@{text}" if text.isalpha() else f"@({text})"
-
-
-def _guarded(read: str, guards: Sequence[Within], letters: Sequence[str]) -> str:
-    """``(n0[i,j] where 0 <= i-j)``."""
-    texts = (affine_text(guard.index, lambda axis: letters[axis]) for guard in guards)
-    conditions = " and ".join(f"0 <= {text}" for text in texts)
-    return f"({read} where {conditions})" if conditions else read
-
-
-def _subscript(index: Sequence[Affine], letters: Sequence[str]) -> str:
-    return (
-        f"[{','.join(affine_text(part, lambda axis: letters[axis]) for part in index)}]"
-        if index
-        else ""
-    )
-
-
-# -- shapes --------------------------------------------------------------------------------------------------------
-
-
-def size_text(size: Size) -> str:
-    """An extent: its number, or its name."""
-    return size.name if size.fixed is None else str(size.fixed)
-
-
-def shapes_text(shaped: Shaped) -> str:
-    """One line per tensor: name, element type, extents, and the expression that makes it."""
-    rows = []
-    for node, tensor in zip(shaped.nodes, shaped.tensors, strict=True):
-        extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
-        made = node.text if isinstance(node, shaped_ir.Assignment) else "input"
-        rows.append((tensor.name, f"{tensor.dtype}[{extents}]", made))
-    return "\n".join(aligned(rows))
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of words as lines with aligned columns."""
-    if not rows:
-        return []
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return [
-        "  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-
-
-# -- loops ---------------------------------------------------------------------------------------------------------
 
 
 def loops_text(program: Program) -> str:

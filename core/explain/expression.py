@@ -1,0 +1,77 @@
+"""What listings have in common: indices, scalars, numbers, sizes, and rows of words in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
+from ilang.core.ir.shaped import Size
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
+    "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "eq": "==", "neq": "!=",
+    "and": "and", "or": "or", "xor": "xor",
+}  # fmt: skip
+
+
+def affine_text(index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str) -> str:
+    """An affine index: ``2i+k-1``; ``size`` names the sizes in it, or gives their numbers."""
+    text, offset = "", index.offset
+    words = [(c, name(axis)) for c, axis in index.terms]
+    for coefficient, number in index.sizes:
+        if size(number).isdigit():
+            offset += coefficient * int(size(number))
+        else:
+            words.append((coefficient, size(number)))
+    for coefficient, word in words:
+        sign = "-" if coefficient < 0 else ("+" if text else "")
+        text += f"{sign}{'' if abs(coefficient) == 1 else abs(coefficient)}{word}"
+    if offset or not text:
+        text += f"{offset:+d}" if text else str(offset)
+    return text
+
+
+def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True) -> str:
+    """A scalar in the usual notation; ``leaf`` names operands, loads and locals."""
+    match scalar:
+        case Constant():
+            return number_text(scalar.value)
+        case Convert():
+            return f"{scalar.dtype}({scalar_text(scalar.argument, leaf)})"
+        case Apply():
+            words = [scalar_text(a, leaf, top=False) for a in scalar.arguments]
+            if scalar.primitive in INFIX:
+                text = f" {INFIX[scalar.primitive]} ".join(words)
+                return text if top else f"({text})"
+            inner = ", ".join(scalar_text(a, leaf) for a in scalar.arguments)
+            if scalar.primitive == "neg":
+                return f"-{words[0]}"
+            if scalar.primitive == "recip":
+                return f"1 / {words[0]}" if top else f"(1 / {words[0]})"
+            return f"{scalar.primitive}({inner})"
+        case _:
+            return leaf(scalar)
+
+
+def number_text(value: float | int) -> str:
+    """A number without a needless fraction."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value)
+
+
+def size_text(size: Size) -> str:
+    """An extent: its number, or its name."""
+    return size.name if size.fixed is None else str(size.fixed)
+
+
+def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """Rows of words as lines with aligned columns; no blanks at line ends."""
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        gap.join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,82 @@
+"""The graph as text: a line per node, each with its reads and its axes.
+
+Example, a sum over rows:
+    n0 = input in0
+    n1 = fold + over j: n0[i,j]   for i
+    outputs n1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ilang.core.explain.expression import affine_text, scalar_text
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
+from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.ir.scalar import Operand, Position, Scalar
+
+
+def graph_text(graph: Graph) -> str:
+    """One line per node: ``n2 = n0[i,k] * n1[k,j]   over i j k``."""
+    lines = []
+    for value, node in enumerate(graph.nodes):
+        lines.append(f"n{value} = {_graph_node(graph, value, node)}")
+    lines.append("outputs " + " ".join(f"n{value}" for value in graph.outputs))
+    return "\n".join(lines)
+
+
+def _graph_node(graph: Graph, value: int, node: Node) -> str:
+    match node:
+        case Input():
+            return f"input {graph.input_name(value)}"
+        case Elementwise():
+            return scalar_text(node.scalar, lambda _: f"n{node.value}")
+        case Assignment():
+            letters = [axis.name for axis in node.axes]
+            reads = [
+                _guarded(f"n{r.value}{_subscript(r.index, letters)}", r.guards, letters)
+                for r in node.reads
+            ]
+            text = scalar_text(
+                node.scalar,
+                lambda part: (
+                    reads[part.number]
+                    if isinstance(part, Operand)
+                    else _position_text(part, letters)
+                ),
+            )
+            kept = {axis for index in node.target for _, axis in index.terms}
+            fold = "" if node.acc is None else f"fold {node.acc} over "
+            reduced = " ".join(name for axis, name in enumerate(letters) if axis not in kept)
+            over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
+            return f"{fold}{reduced}{': ' if fold else ''}{text}   for {over or '.'}"
+        case Terminal():
+            return f"{node.kind} {node.name}"
+        case Operation():
+            return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
+        case _:
+            assert_never(node)
+
+
+def _position_text(part: Scalar, letters: Sequence[str]) -> str:
+    """``@i`` or ``@(i+1)``."""
+    assert isinstance(part, Position)
+    text = affine_text(part.index, lambda axis: letters[axis])
+    return f"@{text}" if text.isalpha() else f"@({text})"
+
+
+def _guarded(read: str, guards: Sequence[Within], letters: Sequence[str]) -> str:
+    """``(n0[i,j] where 0 <= i-j)``."""
+    texts = (affine_text(guard.index, lambda axis: letters[axis]) for guard in guards)
+    conditions = " and ".join(f"0 <= {text}" for text in texts)
+    return f"({read} where {conditions})" if conditions else read
+
+
+def _subscript(index: Sequence[Affine], letters: Sequence[str]) -> str:
+    return (
+        f"[{','.join(affine_text(part, lambda axis: letters[axis]) for part in index)}]"
+        if index
+        else ""
+    )

@@ -1,0 +1,21 @@
+"""The typed graph as text: a line per tensor, with element type, extents, and the expression that makes it.
+
+Example, a sum over rows:
+    in0  f32[i, j]  input
+    out  f32[i]     +ij~i
+"""
+
+from __future__ import annotations
+
+from ilang.core.explain.expression import aligned, size_text
+from ilang.core.ir.shaped import Assignment, Shaped
+
+
+def shapes_text(shaped: Shaped) -> str:
+    """One line per tensor: name, element type, extents, and the expression that makes it."""
+    rows = []
+    for node, tensor in zip(shaped.nodes, shaped.tensors, strict=True):
+        extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
+        made = node.text if isinstance(node, Assignment) else "input"
+        rows.append((tensor.name, f"{tensor.dtype}[{extents}]", made))
+    return "\n".join(aligned(rows))
