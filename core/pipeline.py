@@ -17,8 +17,9 @@ from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explain.explanation import Explanation
-    from ilang.core.explain.row_story import TensorStory
+    from ilang.core.explain.story import Story
     from ilang.core.infer.inferred import Inferred
+    from ilang.core.infer.solved import Solved
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.host import Host
     from ilang.core.ir.kernel import Program
@@ -46,7 +47,7 @@ __all__ = [
     "shapes_text",
     "stage_text",
     "stage_texts",
-    "tensor_story",
+    "story",
     "tensors_shaped",
     "text_component",
 ]
@@ -87,6 +88,7 @@ def _pass(module: str, name: str) -> Callable[[Any, Machine], Any]:
 
 
 graph_text: Callable[[Graph], str] = _later("explain.graph", "graph_text")
+extents_text: Callable[[Solved], str] = _later("explain.extents", "extents_text")
 shapes_text: Callable[[Shaped], str] = _later("explain.shapes", "shapes_text")
 loops_text: Callable[[Program], str] = _later("explain.kernel", "kernels_text")
 
@@ -136,11 +138,25 @@ def infer(
 ) -> Shaped:
     """Everything inferred. ``shapes`` fixes every extent; ``ranks`` alone leaves run-time sizes."""
     from ilang.core.check.shaped import verify
-    from ilang.core.passes.graph_to_shaped import graph_to_shaped
+    from ilang.core.passes.solved_to_shaped import solved_to_shaped, with_extents
 
-    shaped = graph_to_shaped(graph, dtypes, ranks, shapes)
+    if shapes is not None:
+        ranks = [len(shape) for shape in shapes]
+    shaped = solved_to_shaped(solve(graph, ranks), dtypes)
+    if shapes is not None:
+        shaped = with_extents(shaped, shapes)
     verify(shaped)
     return shaped
+
+
+def solve(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:
+    """The extents of every value of a graph and the projections of its operations; ``ranks`` are those of arrays."""
+    from ilang.core.check.solved import verify
+    from ilang.core.infer.solved import graph_to_solved
+
+    solved = graph_to_solved(graph, ranks)
+    verify(solved)
+    return solved
 
 
 def infer_sizes(graph: Graph, ranks: Sequence[int | None]) -> Shaped:
@@ -159,21 +175,21 @@ def infer_rows(graph: Graph) -> Inferred:
     return Inferred(graph)
 
 
-def tensor_story(graph: Graph, limit: int | None) -> TensorStory:
-    """What the inference of a graph of operations between tensors found and why, at most so many of each."""
-    from ilang.core.explain import row_story
+def story(graph: Graph, limit: int | None) -> Story:
+    """What the inference of a graph found and why, stage by stage, at most so many of each."""
+    from ilang.core.explain.story import tell
 
-    return row_story.tell(graph, limit)
+    return tell(graph, limit)
 
 
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
     """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
     from ilang.core.check.shaped import verify
     from ilang.core.infer.solved import Solved
-    from ilang.core.passes.graph_to_shaped import needed_values, solved_to_shaped
+    from ilang.core.passes.solved_to_shaped import needed_values, solved_to_shaped
 
-    needed = needed_values(inferred.graph, outputs)
-    shaped = solved_to_shaped(Solved(inferred), dtypes, outputs, needed)
+    solved = Solved(inferred, needed_values(inferred.graph, outputs))
+    shaped = solved_to_shaped(solved, dtypes, outputs)
     verify(shaped)
     return shaped
 
@@ -198,6 +214,9 @@ def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | Non
     """A program as text at one of the ``STAGES``; ``loops`` is what the last pass gives."""
     if stage == "graph":
         return graph_text(graph)
+    if stage == "extents":
+        ranks = None if shapes is None else [len(shape) for shape in shapes]
+        return extents_text(solve(graph, ranks))
     shaped = infer(graph, shapes=shapes)
     if stage == "shapes":
         return shapes_text(shaped)
@@ -324,11 +343,21 @@ FRONT = (
         graph_text,
     ),
     Step(
-        "core/passes/graph_to_shaped.py",
+        "core/infer/solved.py",
         "graph",
+        "core/infer/solved.py",
+        "ranks, extents, loops of operations",
+        _pass("infer.solved", "graph_to_solved"),
+        _later("check.solved", "verify"),
+        "extents",
+        extents_text,
+    ),
+    Step(
+        "core/passes/solved_to_shaped.py",
+        "solved",
         "core/ir/shaped.py",
-        "ranks, extents, element types",
-        _pass("passes.graph_to_shaped", "graph_to_shaped"),
+        "element types; operations as assignments",
+        _pass("passes.solved_to_shaped", "solved_to_shaped"),
         _later("check.shaped", "verify"),
         "shapes",
         shapes_text,

@@ -15,7 +15,7 @@ from ilang.codegen.runtime.routine import Input, Routine
 from ilang.core import pipeline
 from ilang.core.build.tensor import Expression, Leaf, Shape, graph_of, made_of, ordered
 from ilang.core.diagnostic import DataError
-from ilang.core.explain.row_story import TensorStory
+from ilang.core.explain.story import Story
 from ilang.core.infer.projections import Projection, project, sizes_of
 from ilang.core.ir.operation import Compose, Demand, Logic, Pointwise, Terminal
 from ilang.core.ir.rows import extent_of, known_axes
@@ -196,13 +196,13 @@ class Program:
         """The loops of the operation that computes a tensor, and its indices (``core/infer/projections.py``)."""
         return project(self._inferred, self._value(tensor), self._inferred.numbered())
 
-    def story(self, limit: int | None = 200) -> TensorStory:
+    def story(self, limit: int | None = 200) -> Story:
         """What the inference found and why: rows, what fixed them stage by stage, projections; ``str`` gives lines.
 
         Args:
             limit: how many tensors, events and projections to tell at most; None for all.
         """
-        return pipeline.tensor_story(self._graph, limit)
+        return pipeline.story(self._graph, limit)
 
     def routine(self, *tensors: Tensor) -> Routine:
         """What computes some tensors of this program; the same one whenever it is asked for.

@@ -5,13 +5,12 @@ The command line draws it (``core/explain/page.py``, ``icli/render.py``); ``--js
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ilang.core.cost import Total, of_assignments
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import affine_text, number_text, size_text
 from ilang.core.explain.kernel import loops_text
-from ilang.core.explain.story import StoryRow, rows_text, tell
+from ilang.core.explain.projection import ProjectionRow, projection_row
+from ilang.core.explain.story import StoryRow, rows_text, typed_story
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
@@ -48,18 +47,6 @@ class StepRow:
     text: str
     words: str
     remark: str
-
-
-@record
-class ProjectionRow:
-    """A tensor, and for each axis the dimension it walks (``·`` where it walks none).
-
-    ``index`` is the whole index, ``[n,2y+u]``, where it is more than one axis a dimension; else empty.
-    """
-
-    tensor: str
-    index: str
-    cells: tuple[str, ...]
 
 
 @record
@@ -165,7 +152,7 @@ class _Explaining:
             loops_text(self.program),
             self._cost(),
             tuple(assumed_notes(shaped)),
-            tell(shaped, self.graph.claims, self.given) if self.verbose else (),
+            typed_story(shaped, self.graph.claims, self.given) if self.verbose else (),
         )
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
@@ -212,8 +199,7 @@ class _Explaining:
         return ()
 
     def _index_text(self, index: Affine, node: Assignment) -> str:
-        sizes = self.shaped.sizes
-        return affine_text(index, lambda a: node.axes[a].name, lambda n: size_text(sizes[n]))
+        return affine_text(index, lambda axis: node.axes[axis].name, self._size)
 
     def _step(self, value: int, node: Assignment) -> StepRow:
         said = words(node, self._name(value))
@@ -285,9 +271,11 @@ class _Explaining:
     def _projection_row(
         self, value: int, node: Assignment, index: tuple[Affine, ...]
     ) -> ProjectionRow:
-        whole = all(part.is_whole() for part in index)
-        text = "" if whole else f"[{','.join(self._index_text(part, node) for part in index)}]"
-        return ProjectionRow(self._name(value), text, self._cells(node, index))
+        axes = [axis.name for axis in node.axes]
+        return projection_row(self._name(value), index, axes, self._size)
+
+    def _size(self, number: int) -> str:
+        return size_text(self.shaped.sizes[number])
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
         found: dict[tuple[int, tuple[Affine, ...]], None] = {}
@@ -309,13 +297,6 @@ class _Explaining:
             else:
                 found.setdefault((read.value, index))
         return list(found)
-
-    def _cells(self, node: Assignment, index: Sequence[Affine]) -> tuple[str, ...]:
-        cells = []
-        for axis in range(len(node.axes)):
-            dims = [str(d) for d, part in enumerate(index) if any(a == axis for _, a in part.terms)]
-            cells.append(",".join(dims) or "·")
-        return tuple(cells)
 
     # -- cost --------------------------------------------------------------------------------------------------------
 

@@ -1,17 +1,60 @@
-"""The story of an inference: what fixed each axis and each element type, and what each result is written with.
+"""The story of an inference: what fixed each row and each extent, and how each result is written.
 
-axis k    one extent: dimension 1 of in0, dimension 0 of in1
-axis y    follows from the index (y+u-1): yu + 2 - (u - 1) = 10 + 2 - (3 - 1) = 10
-out       f32: k is reduced, so elements are written more than once: they start from 0, in f64
+Of a typed graph, a row each; ``i explain --verbose`` shows them:
+
+    axis k  one extent: dimension 1 of in0, dimension 0 of in1
+    out     f32: k is reduced, so elements start from 0, in f64
+
+Of any graph, stage by stage of the solver; ``Program.story`` of a tensor program is this:
+
+    x   20|2   data
+    w   2->16  parameter
+    t1  20|16  w @ x
+
+    1 what follows from the operations
+      input axis 0 of w  2: `w @ x` meets output axis 0 of x
+
+    t1 = w @ x
+    axis →  b0  o0  k0
+      w     ·   0   1
+      x     0   ·   1
+      t1    0   1   ·   k0 is reduced, so elements start from 0
+
+The inference runs once more for it, with a log: a program whose story nobody asks for pays nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from typing import assert_never
 
-from ilang.core.explain.expression import number_text, size_text
-from ilang.core.ir.graph import Claim
-from ilang.core.ir.shaped import Assignment, Bound, Counted, Derivation, Rows, Shaped
+from ilang.core.explain.expression import aligned, size_text
+from ilang.core.explain.projection import WRITTEN_ONCE, ProjectionRow, projection_row, written
+from ilang.core.explain.reasons import of_shaped, of_solved
+from ilang.core.infer.conflicts import axes, row_text
+from ilang.core.infer.dims import Log
+from ilang.core.infer.inferred import Inferred
+from ilang.core.infer.projections import Loop, Projection
+from ilang.core.infer.solved import Solved
+from ilang.core.infer.solver import GUESS, STAGES
+from ilang.core.ir import shaped as shaped_ir
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.graph import Assignment, Claim, Elementwise, Graph, Input, Node
+from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.ir.rows import (
+    KINDS,
+    MEMORY_ORDER,
+    Dim,
+    Known,
+    Origin,
+    Row,
+    Shape,
+    Sum,
+    Var,
+    known_axes,
+)
+from ilang.core.ir.shaped import Counted, Rows, Shaped, Tensor
+from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -25,132 +68,419 @@ class StoryRow:
     says: str
 
 
-def tell(shaped: Shaped, claims: Sequence[Claim] = (), given: bool = False) -> tuple[StoryRow, ...]:
-    """The story of a shaped program: axes, then results in the order in which they are computed.
+Extent = int | str
+"""A number, or the name of a run-time extent."""
+
+
+@record
+class TensorRows:
+    """A tensor: its name, its kind (input, data, parameter, fill, number) or the text that makes it, its rows."""
+
+    name: str
+    made: str
+    batch: tuple[Extent, ...]
+    input: tuple[Extent, ...]
+    output: tuple[Extent, ...]
+
+    def text(self) -> str:
+        """The rows as ``batch|input->output``."""
+        batch, inner, output = (
+            ",".join(map(str, row)) for row in (self.batch, self.input, self.output)
+        )
+        return f"{batch}|" * bool(batch) + f"{inner}->" * bool(inner) + (output or "()")
+
+
+@record
+class Event:
+    """A thing that was fixed: in which stage (1 to 7), of what, to what, and why; ``span`` is the place that did."""
+
+    stage: int
+    subject: str
+    value: str
+    why: str
+    span: Span | None
+
+
+@record
+class Computation:
+    """How a tensor, or a part of it, is computed: loops, indices, and how the result is written.
+
+    ``rows`` are the operands that are read, then the result; ``start`` is the neutral element that elements start
+    from, or None where each is written once and all of them are.
+    """
+
+    tensor: str
+    text: str
+    part: tuple[str, ...]
+    loops: tuple[tuple[str, Extent], ...]
+    reduced: tuple[str, ...]
+    rows: tuple[ProjectionRow, ...]
+    injective: bool
+    surjective: bool
+    start: float | int | None
+
+
+@record
+class Story:
+    """Everything, in the order in which it is shown; ``more`` counts what was left out of each list.
+
+    ``sizes`` says what gives each extent that comes at run time.
+    """
+
+    tensors: tuple[TensorRows, ...]
+    events: tuple[Event, ...]
+    sizes: tuple[StoryRow, ...]
+    projections: tuple[Computation, ...]
+    more: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return "\n\n".join(self.blocks())
+
+    def blocks(self) -> list[str]:
+        """Blocks of aligned lines: rows; a block a stage; run-time extents; a block a projection. ``str`` is all."""
+        tensors, events, projections = self.more
+        blocks = [[*aligned([(t.name, t.text(), t.made) for t in self.tensors]), *_rest(tensors)]]
+        for stage, title in enumerate(STAGES, 1):
+            rows = [
+                (f"  {e.subject}", f"{e.value}: {e.why}" if e.why else e.value)
+                for e in self.events
+                if e.stage == stage
+            ]
+            if rows:
+                blocks.append([f"{stage} {title}", *aligned(rows)])
+        blocks.append(_rest(events))
+        if self.sizes:
+            sizes = aligned([(f"  {row.subject}", row.says) for row in self.sizes])
+            blocks.append(["extents that come at run time", *sizes])
+        for each in self.projections:
+            part = f", part {' '.join(each.part)}" if each.part else ""
+            blocks.append([f"{each.tensor} = {each.text}{part}", *_table(each)])
+        blocks.append(_rest(projections))
+        return ["\n".join(lines) for lines in blocks if lines]
+
+
+def _rest(count: int) -> list[str]:
+    return [f"… and {count} more"] if count else []
+
+
+def _table(computed: Computation) -> list[str]:
+    """A column per loop, a row per tensor, the remark at the end."""
+    head = ("axis →", *(f"{name}={extent}" for name, extent in computed.loops), "")
+    rows = [(f"  {row.tensor}", *row.cells, row.index) for row in computed.rows]
+    *before, (*last, index) = rows
+    return aligned([head, *before, (*last, f"{index}  {remark(computed)}".strip())])
+
+
+def remark(computed: Computation) -> str:
+    """How the result of an operation is written."""
+    if computed.start is None:
+        return WRITTEN_ONCE
+    return written(computed.reduced, computed.injective, computed.surjective, computed.start)
+
+
+def tell(graph: Graph, limit: int | None = 200) -> Story:
+    """The story of a graph, whatever its nodes are.
+
+    Args:
+        graph: which can be solved.
+        limit: how many tensors, how many events and how many projections to tell; None for all.
+    """
+    log = Log()
+    return _Telling(Inferred(graph, log), log, limit).run()
+
+
+class _Telling:
+    """One story under construction."""
+
+    def __init__(self, inferred: Inferred, log: Log, limit: int | None) -> None:
+        self.inferred = inferred
+        self.limit = limit
+        self.log = log
+        self.value = {n: row for _, n, row, _ in log.entries if isinstance(row, Row)}
+        self.flat: dict[int, tuple[Dim, ...]] = {}
+        nodes = inferred.graph.nodes
+        self.made = [
+            value for value, node in enumerate(nodes) if not isinstance(node, Input | Terminal)
+        ]
+        self.solved = Solved(inferred, {*inferred.graph.inputs, *self.made[:limit]})
+        self.names = _names(inferred.graph)
+        self.rows: dict[int, str] = {}
+        self.texts: dict[str, str] = {}
+        self.dims = self._labels(nodes)
+        for name, shape in zip(self.names, inferred.open, strict=True):
+            self._name(name, shape)
+
+    def run(self) -> Story:
+        count = len(self.inferred.graph.nodes)
+        events = list(self._events())
+        tensors = range(count)[: self.limit]
+        shown = self.made[: self.limit]
+        reasons = of_solved(self.solved)
+        open_sizes = [n for n, size in enumerate(reasons.sizes) if size.fixed is None]
+        return Story(
+            tuple(self._tensor(value) for value in tensors),
+            tuple(events[: self.limit]),
+            tuple(StoryRow(reasons.sizes[n].name, reasons.of(n)) for n in open_sizes[: self.limit]),
+            tuple(each for value in shown for each in self._computations(value)),
+            (
+                count - len(tensors),
+                len(events) - len(events[: self.limit]),
+                len(self.made) - len(shown),
+            ),
+        )
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _labels(self, nodes: Sequence[object]) -> dict[int, str]:
+        """The axes that specifications name, after the label and the result of the operation."""
+        found: dict[int, str] = {}
+        for value, node in enumerate(nodes):
+            for label, number in self.inferred.labels_of(value):
+                found.setdefault(number, f"axis {label} of {self.names[value]}")
+            if isinstance(node, Operation):
+                self.texts.setdefault(f" of `{node.text}`", f" of {self.names[value]}")
+        for number, said in self.inferred.names.items():
+            start = said.find(" of `")
+            found.setdefault(number, said[:start] + self.texts.get(said[start:], said[start:]))
+        return found
+
+    def _name(self, name: str, shape: Shape) -> None:
+        """Call the variables of the rows of a tensor after it, unless they have a name."""
+        for kind, row in zip(KINDS, shape, strict=True):
+            variable = row.variable
+            while variable is not None and variable not in self.rows:
+                self.rows[variable] = f"{kind} row of {name}"
+                value = self.value.get(variable)
+                variable = None if value is None else value.variable
+            for place, axis in enumerate(self._axes(row)):
+                if isinstance(axis, Var):
+                    self.dims.setdefault(axis.number, f"{kind} axis {place} of {name}")
+
+    def _axes(self, row: Row) -> tuple[Dim, ...]:
+        """The axes of a row as they were first written, before any of them was fixed."""
+        if row.variable is None:
+            return row.axes()
+        path = []
+        variable: int | None = row.variable
+        while variable is not None and variable not in self.flat:
+            path.append(variable)
+            variable = self.value[variable].variable
+        middle = () if variable is None else self.flat[variable]
+        for here in reversed(path):
+            value = self.value[here]
+            middle = value.leading + middle + value.trailing
+            self.flat[here] = middle
+        return row.leading + middle + row.trailing
+
+    def _says(self, dim: Dim) -> str:
+        match dim:
+            case Known():
+                extent = self._extent(self.solved.numbers.of(dim))
+                return f"{extent}{', which stretches' if dim.stretch else ''}"
+            case Var():
+                return f"the same as {self.dims.get(dim.number, 'another axis')}"
+            case Sum():
+                return _sum_text([(c, self.dims.get(v, "?")) for c, v in dim.terms], dim.offset)
+
+    # -- what is told ------------------------------------------------------------------------------------------------
+
+    def _tensor(self, value: int) -> TensorRows:
+        sizes = iter([self._extent(size) for size in self.solved.dims(value)])
+        rows = {
+            kind: tuple([next(sizes) for _ in known_axes(self.inferred.shapes[value][kind])])
+            for kind in MEMORY_ORDER
+        }
+        node = self.inferred.graph.nodes[value]
+        return TensorRows(self.names[value], _made(node), rows[0], rows[1], rows[2])
+
+    def _extent(self, size: int) -> Extent:
+        fixed = self.solved.fixed(size)
+        return self.solved.numbers.name(size) if fixed is None else fixed
+
+    def _events(self) -> Iterator[Event]:
+        """What fixed each axis, and each row that has axes; rows that end are one event a stage."""
+        ends: dict[int, list[str]] = {}
+        for stage, number, value, origin in self.log.entries:
+            if not isinstance(value, Row):
+                if number in self.dims:
+                    yield self._axis(stage, number, value, origin)
+            elif number in self.rows:
+                if value.variable is None and not value.count():
+                    ends.setdefault(stage, []).append(self.rows[number])
+                else:
+                    yield Event(
+                        stage, self.rows[number], self._row(value), origin.says, origin.span
+                    )
+        for stage, names in ends.items():
+            listed = ", ".join(names[:_LISTED])
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            yield Event(stage, "no further axes", f"{listed}{more}", "", None)
+
+    def _axis(self, stage: int, number: int, value: Dim, origin: Origin) -> Event:
+        why = "" if origin is GUESS else origin.says
+        span = origin.span
+        if isinstance(value, Known) and not value.origin.says.startswith(
+            (why or " ", self.inferred.names.get(number, self.dims[number]))
+        ):
+            why = f"{why} meets {value.origin.says}" if why else f"{value.origin.says} asks for it"
+            span = span or value.origin.span
+        elif not why:
+            why = "nothing asks for more" if isinstance(value, Known) else "they bound each other"
+        return Event(stage, self.dims[number], self._says(value), why.rstrip(","), span)
+
+    def _row(self, row: Row) -> str:
+        if any(isinstance(axis, Known) for axis in row.axes()):
+            return row_text(row)
+        count = row.count()
+        if not count and row.variable is not None:
+            return f"the same as {self.rows.get(row.variable, 'another row')}"
+        return f"{axes(count)}{'' if row.variable is None else ' or more'}"
+
+    def _computations(self, value: int) -> Iterator[Computation]:
+        node = self.inferred.graph.nodes[value]
+        match node:
+            case Operation():
+                projections = self.solved.projections[value]
+                for projection in projections:
+                    yield self._projected(value, node, projection, len(projections) > 1)
+            case Assignment():
+                reads = [(read.value, read.index) for read in node.reads]
+                names = [axis.name for axis in node.axes]
+                yield self._assigned(value, names, self.solved.axes(value), reads, node.target)
+            case Elementwise():
+                dims = self.solved.dims(value)
+                names = [self.solved.numbers.name(size) for size in dims]
+                index = tuple(map(walks, range(len(dims))))
+                yield self._assigned(value, names, dims, [(node.value, index)], index)
+            case _:
+                pass
+
+    def _assigned(
+        self,
+        value: int,
+        names: Sequence[str],
+        sizes: Sequence[int],
+        reads: Sequence[tuple[int, Sequence[Affine]]],
+        target: Sequence[Affine],
+    ) -> Computation:
+        """An assignment over named axes of these sizes: it writes every element, once unless axes are reduced."""
+        node = self.inferred.graph.nodes[value]
+        kept = {axis for index in target for _, axis in index.terms}
+        reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
+        acc = node.acc if isinstance(node, Assignment) else None
+        rows = [projection_row(self.names[n], index, names, self._size) for n, index in reads]
+        rows.append(projection_row(self.names[value], target, names, self._size))
+        return Computation(
+            self.names[value],
+            _made(node),
+            (),
+            tuple((name, self._extent(size)) for name, size in zip(names, sizes, strict=True)),
+            reduced,
+            tuple(rows),
+            not reduced,
+            True,
+            None if acc is None else OPS[acc].identity,
+        )
+
+    def _projected(
+        self, value: int, node: Operation, projection: Projection, parts: bool
+    ) -> Computation:
+        loops = tuple((loop.name, self._repeated(loop)) for loop in projection.loops)
+        names = [name for name, _ in loops]
+        kept = {axis for index in projection.target for _, axis in index.terms}
+        reduced = tuple(name for axis, name in enumerate(names) if axis not in kept)
+        injective = projection.is_injective()
+        extents = [self.solved.fixed(size) for size in self.solved.dims(value)]
+        surjective = projection.is_surjective(extents)
+        rows = [
+            projection_row(self.names[node.operands[operand]], index, names, self._size)
+            for operand, index in projection.reads
+        ]
+        rows.append(projection_row(self.names[value], projection.target, names, self._size))
+        once = injective and surjective and not parts
+        return Computation(
+            self.names[value],
+            node.text,
+            projection.part if parts else (),
+            loops,
+            reduced,
+            tuple(rows),
+            injective,
+            surjective,
+            None if once else OPS[node.acc].identity,
+        )
+
+    def _repeated(self, loop: Loop) -> Extent:
+        """How often a loop runs."""
+        assert loop.size is not None, "only a loop that assembly adds has no size"
+        return self._extent(loop.size)
+
+    def _size(self, number: int) -> str:
+        return str(self._extent(number))
+
+
+_LISTED = 6
+"""How many rows that end are named."""
+
+
+def _names(graph: Graph) -> list[str]:
+    """What the story calls each value: as inputs and leaves are called, and ``t1``, ``t2``, ... in order."""
+    unique = Names()
+    inputs = {value: graph.input_name(number) for number, value in enumerate(graph.inputs)}
+    leaves = [
+        node.name if isinstance(node, Terminal) else inputs.get(value, "")
+        for value, node in enumerate(graph.nodes)
+    ]
+    names = [unique.fresh(name) if name else "" for name in leaves]
+    numbers = iter(range(1, len(names) + 1))
+    return [name or unique.fresh(f"t{next(numbers)}") for name in names]
+
+
+def _made(node: Node) -> str:
+    """What makes a value: the text of an expression or an operation, the kind of a leaf."""
+    match node:
+        case Input():
+            return "input"
+        case Terminal():
+            return node.kind
+        case Assignment() | Elementwise() | Operation():
+            return node.text
+        case _:
+            assert_never(node)
+
+
+def _sum_text(terms: Sequence[tuple[int, str]], offset: int) -> str:
+    """A sum of sizes: ``2·axis o + axis k - 1``."""
+    text = " + ".join(name if c == 1 else f"{c}·{name}" for c, name in terms)
+    return text + (f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else "")
+
+
+# -- a typed graph -------------------------------------------------------------------------------------------------
+
+
+def typed_story(
+    shaped: Shaped, claims: Sequence[Claim] = (), given: bool = False
+) -> tuple[StoryRow, ...]:
+    """The story of a typed graph: axes, then results in the order in which they are computed.
 
     Args:
         shaped: the program.
         claims: what definitions write of inputs.
         given: whether the extents of the inputs are those of ``--shape``.
     """
-    written = _written(shaped, claims)
     rows = [StoryRow(f"row {each.variable}", _counted(each)) for each in shaped.counted]
-    facts = _Facts(shaped)
+    reasons = of_shaped(shaped, claims, given)
     rows += [
-        StoryRow(f"axis {size.name}", _axis(shaped, n, written.get(n), given, facts))
-        for n, size in enumerate(shaped.sizes)
+        StoryRow(f"axis {size.name}", reasons.of(number))
+        for number, size in enumerate(shaped.sizes)
     ]
     for each in shaped.rows:
-        said = f"rows {rows_text(each)}, extents {extents_text(shaped, each)}"
-        rows.append(StoryRow(shaped.tensors[each.value].name, said))
-    for value, node in enumerate(shaped.nodes):
-        if isinstance(node, Assignment):
-            rows.append(StoryRow(shaped.tensors[value].name, _result(shaped, value, node)))
+        text = f"rows {rows_text(each)}, extents {_extents_text(shaped, each)}"
+        rows.append(StoryRow(shaped.tensors[each.value].name, text))
+    for tensor, node in zip(shaped.tensors, shaped.nodes, strict=True):
+        if isinstance(node, shaped_ir.Assignment):
+            rows.append(StoryRow(tensor.name, f"{tensor.dtype}: {_result(tensor, node)}"))
     return tuple(rows)
-
-
-def _written(shaped: Shaped, claims: Sequence[Claim]) -> dict[int, str]:
-    """The sizes whose number is in the text, and what is written where."""
-    found: dict[int, str] = {}
-    for node in shaped.nodes:
-        if isinstance(node, Assignment):
-            for axis, size in zip(node.axes, node.sizes, strict=True):
-                if axis.extent is not None:
-                    found.setdefault(size, _place(axis.span, axis.extent))
-    for claim in claims:
-        if len(shaped.inputs) <= claim.value:
-            continue  # the wiring numbers inputs first: this is the result of another definition
-        dims = shaped.tensors[shaped.inputs[claim.value]].dims
-        for size, number in zip(dims, claim.dims or (), strict=False):
-            if isinstance(number, int):
-                found.setdefault(size, _place(claim.span, number))
-    return found
-
-
-def _place(span: Span, number: int) -> str:
-    """``written as 3, column 5``; the line as well where the text has several."""
-    line = f"line {span.line_number()}, " if "\n" in span.source.text.strip() else ""
-    return f"written as {number}, {line}column {span.column()}"
-
-
-class _Facts:
-    """What is known of the sizes of a program, by size: looked through once."""
-
-    def __init__(self, shaped: Shaped) -> None:
-        self.inputs = [shaped.tensors[value].name for value in shaped.inputs]
-        self.guessed = frozenset(shaped.guessed)
-        self.derived: dict[int, list[Derivation]] = {}
-        self.bounds: dict[int, list[Bound]] = {}
-        for each in shaped.derived:
-            self.derived.setdefault(each.size, []).append(each)
-        for bound in shaped.bounds:
-            self.bounds.setdefault(bound.size, []).append(bound)
-
-
-def _axis(shaped: Shaped, number: int, written: str | None, given: bool, facts: _Facts) -> str:
-    """What fixes an extent: dimensions, the text, ``--shape``, or a rule."""
-    size = shaped.sizes[number]
-    places = [f"dimension {place.dim} of {facts.inputs[place.number]}" for place in size.places]
-    derived = facts.derived.get(number, [])
-    reasons = []
-    if places:
-        one = "one extent: " if len(places) > 1 else ""
-        reasons.append(one + ", ".join(places))
-    if number in facts.guessed:
-        reasons.append(f"nothing gives it: the least it can be, {size.fixed}")
-    elif written:
-        reasons.append(written)
-    elif size.fixed is not None and places and given:
-        reasons.append(f"`--shape` gives {size.fixed}")
-    elif size.fixed is not None and not derived:
-        reasons.append(f"written as {size.fixed} in a definition")
-    reasons += [_derived(shaped, d) for d in derived]
-    bounds = facts.bounds.get(number, ())
-    reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
-    return "; ".join(reasons)
-
-
-def _derived(shaped: Shaped, derived: Derivation) -> str:
-    """The formula of a derived extent: in names, with the numbers that are known put in, and the result."""
-    formula = _equation if derived.pad is None else _window
-    steps = [formula(derived, lambda number: shaped.sizes[number].name)]
-    steps.append(formula(derived, lambda number: size_text(shaped.sizes[number])))
-    result = shaped.sizes[derived.size].fixed
-    if result is not None:
-        steps.append(str(result))
-    index = "" if derived.pad is None else "the index "
-    return f"follows from {index}{derived.span.text()}: {' = '.join(dict.fromkeys(steps))}"
-
-
-def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
-    """The steps that a window takes inside its dimension."""
-    (_, walked), *windows = derived.terms
-    text = spelled(walked)
-    if derived.pad:
-        text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
-    for step, window in windows:
-        reach = f"({spelled(window)} - 1)"
-        text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
-    return text if derived.divisor == 1 else f"⌊({text} - 1) / {derived.divisor}⌋ + 1"
-
-
-def _equation(derived: Derivation, spelled: Callable[[int], str]) -> str:
-    """An extent as a sum of others, divided."""
-    text = ""
-    for coefficient, size in derived.terms:
-        sign = " - " if coefficient < 0 else (" + " if text else "")
-        times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
-        text += f"{sign.strip() if not text else sign}{times}{spelled(size)}"
-    if derived.offset or not text:
-        text += (
-            f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}"
-            if text
-            else str(derived.offset)
-        )
-    if derived.divisor == 1:
-        return text
-    text = text if text.isidentifier() else f"({text})"
-    return f"{text} / {derived.divisor}" if derived.exact else f"⌊{text} / {derived.divisor}⌋"
 
 
 def _counted(counted: Counted) -> str:
@@ -164,7 +494,7 @@ def rows_text(rows: Rows) -> str:
     return _divided(rows, rows.axes)
 
 
-def extents_text(shaped: Shaped, rows: Rows) -> str:
+def _extents_text(shaped: Shaped, rows: Rows) -> str:
     """The extents of a value, divided in the same way."""
     return _divided(rows, [size_text(shaped.sizes[n]) for n in shaped.tensors[rows.value].dims])
 
@@ -177,29 +507,16 @@ def _divided(rows: Rows, words: Sequence[str]) -> str:
     return f"{' '.join(words[: rows.batch])} | {text}" if rows.batch else text
 
 
-def _onto(shaped: Shaped, value: int, node: Assignment) -> str:
-    """How an assignment that takes the place of another writes."""
-    dtype = shaped.tensors[value].dtype
-    if node.acc is None:
-        return f"{dtype}: each of its elements is written once, and not all of them are: the others stay as they are"
-    op = OPS[node.acc]
-    return f"{dtype}: several iterations may write one element: {op.name} to what is there"
-
-
-def _result(shaped: Shaped, value: int, node: Assignment) -> str:
-    """How a result is written: once, or from the neutral element on."""
-    if node.base is not None:
-        return _onto(shaped, value, node)
+def _result(tensor: Tensor, node: shaped_ir.Assignment) -> str:
+    """How a result is written: once, from the neutral element on, or onto another."""
+    if node.base is not None and node.acc is None:
+        return "each of its elements is written once, and not all of them are: the others stay as they are"
+    if node.base is not None and node.acc is not None:
+        return f"several iterations may write one element: {OPS[node.acc].name} to what is there"
     reduced = [node.axes[axis].name for axis in node.reduced_axes()]
-    dtype = shaped.tensors[value].dtype
     if node.acc is None or not reduced:
-        return f"{dtype}: every element is written once, and all of them are"
-    op = OPS[node.acc]
-    assert op.identity is not None
-    neutral = number_text(op.identity)
-    inner = f", in {node.acc_dtype}" if node.acc_dtype != dtype else ""
-    plural = "are" if len(reduced) > 1 else "is"
-    return (
-        f"{dtype}: {' '.join(reduced)} {plural} reduced, so elements are written more than once: "
-        f"they start from {neutral}{inner}"
-    )
+        return WRITTEN_ONCE
+    neutral = OPS[node.acc].identity
+    assert neutral is not None
+    inner = f", in {node.acc_dtype}" if node.acc_dtype != tensor.dtype else ""
+    return f"{written(reduced, False, True, neutral)}{inner}"

@@ -86,18 +86,24 @@ class Projection:
             reach = None if extent is None else reach + coefficient * (extent - 1)
         return True
 
-    def is_surjective(self, sizes: Sequence[int]) -> bool:
-        """Whether every element of the result, of these sizes, is written."""
+    def is_surjective(self, sizes: Sequence[int | None]) -> bool:
+        """Whether every element of the result is written; ``sizes`` are its extents, None where one comes at run time.
+
+        What depends on run-time extents counts as not written.
+        """
         seen: set[int] = set()
         for index, size in zip(self.target, sizes, strict=True):
-            reach = 1
+            whole, reach = index.axis(), 1
+            if whole is not None and whole not in seen:
+                seen.add(whole)
+                continue
             for coefficient, axis in sorted(index.terms):
                 extent = self.loops[axis].extent
                 if extent is None or axis in seen or not 0 < coefficient <= reach:
                     return False
                 seen.add(axis)
                 reach += coefficient * (extent - 1)
-            if index.offset or reach < size:
+            if index.offset or size is None or reach < size:
                 return False
         return True
 

@@ -60,6 +60,10 @@ class Sizes:
         """The extent of a size number, or None where it comes at run time."""
         return self.entries[number].fixed
 
+    def name(self, number: int) -> str:
+        """What a size number is called."""
+        return self.entries[number].name
+
     def half(self, dilation: int, size: int, span: Span) -> int:
         """The size number of what a window of run-time size reaches to its left, padded on both ends."""
         if (dilation, size) not in self._halves:

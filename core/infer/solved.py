@@ -1,18 +1,31 @@
-"""What the inference hands to ``passes/graph_to_shaped.py``: extents as size numbers, and projections of operations."""
+"""The solved graph: the size of every dimension and axis, and the projections of operations.
+
+Produced from a graph by the solver, consumed by ``passes/solved_to_shaped.py``.
+
+Invariants:
+    - Values and nodes are those of the graph; sizes are numbered from 0, each with a name that no other has.
+    - An index that walks a whole dimension belongs to an axis of that size: of an assignment, or of a projection.
+    - A projection indexes its result, and each operand that it reads, once per dimension.
+    - ``derived`` is in the order in which extents can be computed.
+
+Example:
+    in:   n2 = n0[i,k] * n1[k,j];  n3 = sum n2[i,j,k] over k
+    out:  n0 [i,k]   n1 [k,j]   n2 [i,j,k] for i j k   n3 [i,j] for i j k   sizes i k j, of n0 and n1
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ilang.core.infer.counting import axis_says, variable_says
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.letters import Letters, named_axes
-from ilang.core.infer.projections import Loop, Projection, project
+from ilang.core.infer.projections import Loop, project
 from ilang.core.ir.affine import Within, inside
-from ilang.core.ir.graph import Assignment, Node, Read
+from ilang.core.ir.graph import Assignment, Graph, Node, Read
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Bound, Counted, Derivation, Place, Size
+from ilang.core.ir.shaped import Counted, Derivation, Place, Size
 from ilang.core.record import record, replace
 
 
@@ -26,18 +39,46 @@ class RowsOf:
     inner: int
 
 
-class Solved:
-    """The extents of a graph; values and nodes are those of the graph, sizes are numbered from 0."""
+def graph_to_solved(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:
+    """Infer the extents of a graph.
 
-    def __init__(self, inferred: Inferred) -> None:
-        """Number the sizes of every value and axis; further ones as they are asked for."""
+    Args:
+        graph: in which index expressions, specifications and operations may be mixed.
+        ranks: the ranks of its arrays, one per input, None for one that is not there.
+
+    Raises:
+        ShapeError: E05 (ranks and extents), E0508 (a rank that nothing determines).
+    """
+    return Solved(Inferred(graph, None, ranks))
+
+
+class Solved:
+    """The extents of a graph."""
+
+    def __init__(self, inferred: Inferred, needed: Collection[int] | None = None) -> None:
+        """Number the sizes of every value and axis, and project the operations.
+
+        Args:
+            inferred: the rows.
+            needed: the values to compute, inputs among them; None for all.
+        """
         self.graph = inferred.graph
         self.inferred = inferred
+        self.needed = range(len(self.graph.nodes)) if needed is None else needed
+        self.inputs = tuple(value for value in self.graph.inputs if value in self.needed)
         self.numbers = inferred.numbered()
-
         self.letters = Letters(self.graph, inferred.counted)
         self._dims: dict[int, tuple[int, ...]] = {}
         self._name()
+        self.projections = {
+            value: project(inferred, value, self.numbers)
+            for value, node in enumerate(self.graph.nodes)
+            if isinstance(node, Operation) and value in self.needed
+        }
+        run_time = inferred.run_time
+        self.bounds = tuple(self.numbers.bound(reach) for reach in run_time.reaches)
+        self.derived = self._derivations()
+        self.guessed = tuple(sorted(set(map(self.numbers.of, run_time.guessed))))
 
     def _name(self) -> None:
         """Number the sizes in the order in which values, then their axes, have them; written names come first."""
@@ -70,7 +111,8 @@ class Solved:
             for known, axis in zip(self.inferred.walked(value), node.axes, strict=True):
                 yield known, axis.name
         rows = self.inferred.counted(value)
-        for key in () if rows is None else named_axes(rows):
+        labels = [name for name, _ in self.inferred.labels_of(value)]
+        for key in labels if rows is None else named_axes(rows):
             yield self.inferred.label(value, key), key if isinstance(key, str) else key.name()
 
     def dims(self, value: int) -> tuple[int, ...]:
@@ -94,10 +136,6 @@ class Solved:
         dims = self.dims(read.value)
         return inside([read.index[dim] for dim in moving], [dims[dim] for dim in moving])
 
-    def projections(self, value: int, node: Operation) -> list[Projection]:
-        """The projections of an operation."""
-        return project(self.inferred, value, self.numbers)
-
     def size_of(self, loop: Loop) -> int:
         """The size number of a loop of a projection."""
         return self.numbers.once() if loop.size is None else loop.size
@@ -106,23 +144,26 @@ class Solved:
         """The extent of a size number, or None where it comes at run time."""
         return self.numbers.fixed(size)
 
-    def sizes(self, inputs: Sequence[int]) -> tuple[Size, ...]:
-        """Every size; ``inputs`` are the inputs that are kept, in order."""
+    def sizes(self) -> tuple[Size, ...]:
+        """Every size, with the dimensions of inputs that have it."""
         places: dict[int, list[Place]] = {}
-        for number, value in enumerate(inputs):
+        for number, value in enumerate(self.inputs):
             for dim, size in enumerate(self.dims(value)):
                 span = self.letters.of(value, dim)[1]
                 places.setdefault(size, []).append(Place(number, dim, span))
-        run_time = self.inferred.run_time
-        self.reached = [self.numbers.bound(reach) for reach in run_time.reaches]
-        filled = {bound.size for bound in self.reached if bound.part is not None}
-        found = [self.numbers.derivation(known, derived) for known, derived in run_time.derived]
-        self.computed = [replace(d, least=1) if d.size in filled else d for d in found]
         return self.numbers.table(places)
 
-    def guessed(self) -> tuple[int, ...]:
-        """The sizes that nothing gives."""
-        return tuple(sorted(set(map(self.numbers.of, self.inferred.run_time.guessed))))
+    def _derivations(self) -> tuple[Derivation, ...]:
+        """The extents that follow from others; one that a window fills is 1 at least."""
+        filled = {bound.size for bound in self.bounds if bound.part is not None}
+        computed = [
+            self.numbers.derivation(known, derived)
+            for known, derived in self.inferred.run_time.derived
+        ]
+        return (
+            *(replace(each, least=1) if each.size in filled else each for each in computed),
+            *self.numbers.derived,
+        )
 
     def rows(self) -> Iterator[RowsOf]:
         """What specifications found, in the order of the graph."""
@@ -150,11 +191,3 @@ class Solved:
             )
             for variable, length in found.lengths.items()
         )
-
-    def derived(self) -> tuple[Derivation, ...]:
-        """The extents that follow from others."""
-        return (*self.computed, *self.numbers.derived)
-
-    def bounds(self) -> tuple[Bound, ...]:
-        """What extents must reach."""
-        return tuple(self.reached)

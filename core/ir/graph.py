@@ -2,7 +2,7 @@
 
     target[index] (acc)= scalar(operand[index], ...)     for axes in domain
 
-Produced by ``passes/syntax_to_graph.py`` (and every later notation), consumed by ``passes/graph_to_shaped.py``.
+Produced by ``passes/syntax_to_graph.py`` (and every later notation), consumed by the inference (``infer/solved.py``).
 
 Invariants:
     - ``nodes`` is flat and ordered: a node reads only values of smaller number; the value of node n is n.

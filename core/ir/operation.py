@@ -1,6 +1,6 @@
 """Operations between tensors whose shapes are not known yet: leaves, and what an operation does with rows.
 
-Nodes of ``ir/graph.py``; ``infer/operations.py`` makes constraints of them, ``passes/graph_to_shaped.py`` accumulating
+Nodes of ``ir/graph.py``; ``infer/operations.py`` makes constraints of them, ``passes/solved_to_shaped.py`` accumulating
 assignments.
 
 Invariants:

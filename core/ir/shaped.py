@@ -1,6 +1,6 @@
 """The shaped graph: every rank, extent and element type known.
 
-Produced by ``passes/graph_to_shaped.py``, consumed by the evaluator, the schedule and ``explain``.
+Produced by ``passes/solved_to_shaped.py``, consumed by the evaluator, the schedule and ``explain``.
 
 Invariants:
     - An extent is a ``Size``: a number, or a name that a run-time argument fills. Dimensions of one size number have

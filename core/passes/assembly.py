@@ -44,7 +44,7 @@ class _Work:
 
 
 class Assembly:
-    """Shaped nodes under construction, of ``graph_to_shaped.py``."""
+    """Shaped nodes under construction, of ``solved_to_shaped.py``."""
 
     def __init__(self, size_of: Callable[[Loop], int], fixed: Callable[[int], int | None]) -> None:
         """``size_of`` gives the size number of a loop, ``fixed`` the extent of a size number where it is known."""

@@ -1,11 +1,11 @@
-"""The story of a tensor program: every row, what fixed it and in which stage, and how each result is written."""
+"""The story of a graph, stage by stage: every row, what fixed it and when, and how each result is written."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ilang import tensor
-from ilang.core.explain.row_story import TensorStory
+from ilang.core.explain.story import Story
 from ilang.core.infer.solver import STAGES
 
 
@@ -13,7 +13,7 @@ def arange(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
 
 
-def layer() -> TensorStory:
+def layer() -> Story:
     x = tensor.data(None, (20,), (), (2,), "x")
     w, b = tensor.param("w"), tensor.param("b", output=(16,))
     return tensor.solve(tensor.relu(w @ x + b)).story()

@@ -1,7 +1,7 @@
-"""Inference: ranks, extents and element types of every value; operations become accumulating assignments.
+"""Element types of every value; operations become accumulating assignments, of sizes that are solved.
 
 Example:
-    in:   n2 = mul in0[i,k] in1[k,j];  n3 = sum n2[i,j,k] over k;  in0 and in1 f32
+    in:   n2 [i,j,k] = mul in0[i,k] in1[k,j];  n3 [i,j] = sum n2[i,j,k] over k;  in0 and in1 f32
     out:  in0 f32 [i,k]   in1 f32 [k,j]   t1 f32 [i,j,k]   out f32 [i,j]   sizes i k j at run time
 
 Example:
@@ -11,14 +11,13 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.fit import check_reach, fit_shaped
-from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, walks
@@ -31,46 +30,34 @@ from ilang.core.source import Span
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
 
-def graph_to_shaped(
-    program: graph.Graph,
-    dtypes: Sequence[str | None] | None = None,
-    ranks: Sequence[int | None] | None = None,
-    shapes: Sequence[tuple[int, ...]] | None = None,
-) -> shaped.Shaped:
-    """Infer everything; ``dtypes`` and ``ranks`` are those of the arrays, ``shapes`` fixes every extent.
-
-    Raises:
-        ShapeError: E05 (ranks and extents), E0508 (a rank that nothing determines).
-        ElementTypeError: E06.
-    """
-    if shapes is not None:
-        ranks = [len(shape) for shape in shapes]
-    made = solved_to_shaped(Solved(Inferred(program, None, ranks)), dtypes, program.outputs)
-    if shapes is not None:
-        fixed = fit_shaped(made, shapes)
-        sizes = tuple(replace(size, fixed=n) for size, n in zip(made.sizes, fixed, strict=True))
-        made = replace(made, sizes=sizes)
-    return made
-
-
 def solved_to_shaped(
     solved: Solved,
-    dtypes: Sequence[str | None] | None,
-    outputs: Sequence[int],
-    needed: Collection[int] | None = None,
+    dtypes: Sequence[str | None] | None = None,
+    outputs: Sequence[int] | None = None,
 ) -> shaped.Shaped:
     """The assignments of a graph whose extents are solved.
 
     Args:
         solved: the graph and its extents.
         dtypes: the element type of each input of the graph; None where nothing is said.
-        outputs: the values to give.
-        needed: the values to compute, inputs among them; None for all.
+        outputs: the values to give; those of the graph unless they are said.
 
     Raises:
         ElementTypeError: E06.
     """
-    return _Shaping(solved, dtypes or [None] * len(solved.graph.inputs)).run(outputs, needed)
+    given = solved.graph.outputs if outputs is None else outputs
+    return _Shaping(solved, dtypes or [None] * len(solved.graph.inputs)).run(given)
+
+
+def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shaped.Shaped:
+    """The program for arrays of these shapes alone.
+
+    Raises:
+        ShapeError: E05.
+    """
+    fixed = fit_shaped(made, shapes)
+    sizes = tuple(replace(size, fixed=n) for size, n in zip(made.sizes, fixed, strict=True))
+    return replace(made, sizes=sizes)
 
 
 def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
@@ -93,12 +80,12 @@ class _Shaping(Assembly):
         self.program = solved.graph
         self.solved = solved
         self.dtypes = _input_dtypes(self.program, dtypes)
-        self.inputs: list[int] = []
+        self.place = {value: number for number, value in enumerate(solved.inputs)}
         self.reaches: list[shaped.Reach] = []
 
-    def run(self, outputs: Sequence[int], needed: Collection[int] | None) -> shaped.Shaped:
+    def run(self, outputs: Sequence[int]) -> shaped.Shaped:
         for value, node in enumerate(self.program.nodes):
-            if needed is None or value in needed:
+            if value in self.solved.needed:
                 self._node(value, node)
         given = self._outputs(outputs)
         names = name_tensors(self.program, given, self.number, len(self.nodes))
@@ -106,10 +93,10 @@ class _Shaping(Assembly):
             self.program.name,
             tuple(self.nodes),
             tuple(replace(t, name=name) for t, name in zip(self.tensors, names, strict=True)),
-            self.solved.sizes(self.inputs),
-            self.solved.derived(),
-            self.solved.bounds(),
-            tuple(self.number[value] for value in self.inputs),
+            self.solved.sizes(),
+            self.solved.derived,
+            self.solved.bounds,
+            tuple(self.number[value] for value in self.solved.inputs),
             tuple(given),
             tuple(
                 shaped.Rows(self.number[rows.value], rows.axes, rows.batch, rows.inner)
@@ -117,7 +104,7 @@ class _Shaping(Assembly):
                 if rows.value in self.number
             ),
             self.solved.counted(),
-            self.solved.guessed(),
+            self.solved.guessed,
             tuple(self.reaches),
         )
         self._check_claims(result)
@@ -149,15 +136,14 @@ class _Shaping(Assembly):
                     return
                 self._assignment(value, self._spread(value, node), self.solved.dims(value))
             case Operation():
-                projections = self.solved.projections(value, node)
+                projections = self.solved.projections[value]
                 self.operation(value, node, self.solved.dims(value), projections)
             case _:
                 assert_never(node)
 
     def _input(self, value: int, node: graph.Input | Terminal) -> None:
         """An input: the wiring numbers inputs first, so the value of an input is its position."""
-        made = shaped.Input(len(self.inputs), node.span)
-        self.inputs.append(value)
+        made = shaped.Input(self.place[value], node.span)
         self._add(value, made, self.dtypes[value])
 
     def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:

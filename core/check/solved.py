@@ -1,0 +1,73 @@
+"""Invariants of ``infer/solved.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import InternalError
+from ilang.core.infer.solved import Solved
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.graph import Assignment, Elementwise
+from ilang.core.ir.operation import Operation
+
+
+def verify(solved: Solved) -> None:
+    """Raise an InternalError (E9907) naming the first invariant that does not hold."""
+    names = [size.name for size in solved.sizes()]
+    _demand(len(set(names)) == len(names), "size names are distinct", 0)
+    for value, node in enumerate(solved.graph.nodes):
+        if value not in solved.needed:
+            continue
+        match node:
+            case Assignment():
+                _assignment(solved, value, node)
+            case Elementwise():
+                _demand(solved.dims(value) == solved.dims(node.value), "dimensions stay", value)
+            case Operation():
+                _projections(solved, value, node)
+            case _:
+                pass
+    _derived(solved)
+
+
+def _assignment(solved: Solved, value: int, node: Assignment) -> None:
+    axes = solved.axes(value)
+    for read in node.reads:
+        _walked(solved, value, read.value, read.index, axes)
+    _walked(solved, value, value, node.target, axes)
+
+
+def _projections(solved: Solved, value: int, node: Operation) -> None:
+    for projection in solved.projections[value]:
+        axes = [loop.size for loop in projection.loops]
+        _walked(solved, value, value, projection.target, axes)
+        for operand, index in projection.reads:
+            _walked(solved, value, node.operands[operand], index, axes)
+
+
+def _walked(
+    solved: Solved, value: int, walked: int, index: Sequence[Affine], axes: Sequence[int | None]
+) -> None:
+    """An index has a part a dimension; an axis that walks a whole dimension has its size."""
+    dims = solved.dims(walked)
+    _demand(len(index) == len(dims), "an index has a part a dimension", value)
+    whole = zip([part.axis() for part in index], dims, strict=True)
+    fits = all(axis is None or axes[axis] == size for axis, size in whole)
+    _demand(fits, "an axis has the size of the dimension that it walks", value)
+
+
+def _derived(solved: Solved) -> None:
+    """Every extent is a number, given, or computed from such as are known before."""
+    sizes = solved.sizes()
+    known = {n for n, size in enumerate(sizes) if size.fixed is not None or size.places}
+    for each in solved.derived:
+        ready = known.issuperset(size for _, size in each.terms)
+        _demand(ready, "extents follow from those before them", 0)
+        known.add(each.size)
+    for value in solved.needed:
+        _demand(known.issuperset(solved.dims(value)), "every extent is known", value)
+
+
+def _demand(holds: bool, invariant: str, value: int) -> None:
+    if not holds:
+        raise InternalError("E9907", f"solved graph, node {value}: {invariant}")

@@ -1,0 +1,143 @@
+"""What gives each extent: dimensions of inputs, numbers in the text, or a rule over other extents.
+
+k  one extent: dimension 1 of in0, dimension 0 of in1
+y  follows from the index (y+u-1): yu + 2 - (u - 1) = 10 + 2 - (3 - 1) = 10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ilang.core.explain.expression import size_text
+from ilang.core.infer.solved import Solved
+from ilang.core.ir.graph import Claim
+from ilang.core.ir.shaped import Assignment, Bound, Derivation, Shaped, Size
+from ilang.core.source import Span
+
+
+class Reasons:
+    """What is known of the sizes of a program."""
+
+    def __init__(
+        self, made: Solved | Shaped, inputs: Sequence[str], texts: Mapping[int, str], given: bool
+    ) -> None:
+        """Look through them once.
+
+        Args:
+            made: a program whose extents are inferred.
+            inputs: the names of its inputs.
+            texts: where the text has the number of a size.
+            given: whether the extents of the inputs are those of ``--shape``.
+        """
+        self.sizes = made.sizes() if isinstance(made, Solved) else made.sizes
+        self.inputs = inputs
+        self.texts = texts
+        self.given = given
+        self.guessed = frozenset(made.guessed)
+        self.derived: dict[int, list[Derivation]] = {}
+        self.bounds: dict[int, list[Bound]] = {}
+        for each in made.derived:
+            self.derived.setdefault(each.size, []).append(each)
+        for bound in made.bounds:
+            self.bounds.setdefault(bound.size, []).append(bound)
+
+    def of(self, number: int) -> str:
+        """What gives an extent: dimensions, the text, ``--shape``, or a rule."""
+        size, text = self.sizes[number], self.texts.get(number)
+        places = [f"dimension {place.dim} of {self.inputs[place.number]}" for place in size.places]
+        derived = self.derived.get(number, [])
+        reasons = []
+        if places:
+            one = "one extent: " if len(places) > 1 else ""
+            reasons.append(one + ", ".join(places))
+        if number in self.guessed:
+            reasons.append(f"nothing gives it: the least it can be, {size.fixed}")
+        elif text:
+            reasons.append(text)
+        elif size.fixed is not None and places and self.given:
+            reasons.append(f"`--shape` gives {size.fixed}")
+        elif size.fixed is not None and not derived:
+            reasons.append(f"written as {size.fixed} in a definition")
+        reasons += [_derived(self.sizes, each) for each in derived]
+        bounds = self.bounds.get(number, ())
+        reasons += [f"read at {b.position}, so more than that" for b in bounds if b.part is None]
+        return "; ".join(reasons)
+
+
+def of_shaped(shaped: Shaped, claims: Sequence[Claim], given: bool) -> Reasons:
+    """The reasons of a typed graph; ``claims`` are what definitions write of its inputs."""
+    inputs = [shaped.tensors[value].name for value in shaped.inputs]
+    return Reasons(shaped, inputs, _texts(shaped, claims), given)
+
+
+def of_solved(solved: Solved) -> Reasons:
+    """The reasons of run-time extents of a solved graph."""
+    graph = solved.graph
+    return Reasons(solved, [graph.input_name(value) for value in solved.inputs], {}, False)
+
+
+def _texts(shaped: Shaped, claims: Sequence[Claim]) -> dict[int, str]:
+    """The sizes whose number is in the text, and where."""
+    texts: dict[int, str] = {}
+    for node in shaped.nodes:
+        if isinstance(node, Assignment):
+            for axis, size in zip(node.axes, node.sizes, strict=True):
+                if axis.extent is not None:
+                    texts.setdefault(size, _place(axis.span, axis.extent))
+    for claim in claims:
+        if len(shaped.inputs) <= claim.value:
+            continue  # the wiring numbers inputs first: this is the result of another definition
+        dims = shaped.tensors[shaped.inputs[claim.value]].dims
+        for size, number in zip(dims, claim.dims or (), strict=False):
+            if isinstance(number, int):
+                texts.setdefault(size, _place(claim.span, number))
+    return texts
+
+
+def _place(span: Span, number: int) -> str:
+    """``written as 3, column 5``; the line as well where the text has several."""
+    line = f"line {span.line_number()}, " if "\n" in span.source.text.strip() else ""
+    return f"written as {number}, {line}column {span.column()}"
+
+
+def _derived(sizes: Sequence[Size], derived: Derivation) -> str:
+    """The formula of a derived extent: in names, with the numbers that are known put in, and the result."""
+    formula = _equation if derived.pad is None else _window
+    steps = [formula(derived, lambda number: sizes[number].name)]
+    steps.append(formula(derived, lambda number: size_text(sizes[number])))
+    result = sizes[derived.size].fixed
+    if result is not None:
+        steps.append(str(result))
+    index = "" if derived.pad is None else "the index "
+    return f"follows from {index}{derived.span.text()}: {' = '.join(dict.fromkeys(steps))}"
+
+
+def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:
+    """The steps that a window takes inside its dimension."""
+    (_, walked), *windows = derived.terms
+    text = spelled(walked)
+    if derived.pad:
+        text += f" {'+' if derived.pad > 0 else '-'} {abs(2 * derived.pad)}"
+    for step, window in windows:
+        reach = f"({spelled(window)} - 1)"
+        text += f" - {reach if step == -1 else f'{-step}·{reach}'}"
+    return text if derived.divisor == 1 else f"⌊({text} - 1) / {derived.divisor}⌋ + 1"
+
+
+def _equation(derived: Derivation, spelled: Callable[[int], str]) -> str:
+    """An extent as a sum of others, divided."""
+    text = ""
+    for coefficient, size in derived.terms:
+        sign = " - " if coefficient < 0 else (" + " if text else "")
+        times = "" if abs(coefficient) == 1 else f"{abs(coefficient)}·"
+        text += f"{sign.strip() if not text else sign}{times}{spelled(size)}"
+    if derived.offset or not text:
+        text += (
+            f" {'-' if derived.offset < 0 else '+'} {abs(derived.offset)}"
+            if text
+            else str(derived.offset)
+        )
+    if derived.divisor == 1:
+        return text
+    text = text if text.isidentifier() else f"({text})"
+    return f"{text} / {derived.divisor}" if derived.exact else f"⌊{text} / {derived.divisor}⌋"
