@@ -172,7 +172,25 @@ INSIDE = {
     "codegen/targets/": ("ilang.codegen.project", "ilang.codegen.runtime"),
     "core/schedule/": ("ilang.core.passes",),
     "core/notation/": tuple(f"ilang.core.{name}" for name in ("infer", "passes")),
+    "core/infer/": tuple(
+        f"ilang.core.{name}"
+        for name in ("build", "check", "lower", "notation", "passes", "schedule")
+    ),
 }
+
+
+def test_what_explains_is_asked_by_the_pipeline_alone() -> None:
+    """No step depends on how it is shown; a record may give its own page."""
+    may = ("core/explain/", "core/pipeline.py")
+    none_of(
+        [
+            f"{name_of(path)} imports {name}"
+            for path in PRODUCT
+            if name_of(path).startswith("core/") and not name_of(path).startswith(may)
+            for name in imports(path)
+            if name.startswith("ilang.core.explain")
+        ]
+    )
 
 
 @pytest.mark.parametrize("folder", sorted(INSIDE))
