@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.schedule import Fusion, Group, Loop, Nest, Scheduled
+from ilang.core.ir.schedule import Fusion, Group, Loop, Nest, Plan, Scheduled
 from ilang.core.ir.shaped import Assignment
 
 
@@ -119,14 +119,56 @@ def _group(scheduled: Scheduled, group: Group) -> None:
         assert owner is not None
         most = min(len(nest.order), len(owner.order))
         _demand(0 <= root.shared <= most, "shared loops are loops of both", root.value)
-    plan = group.plan
-    if plan.instances:
-        first = group.roots[0].value
-        _demand(len(values) == 1, "a kernel with an online reduction has one root", first)
-        _demand(plan.instances[0].value == first, "the first instance is the root", first)
-        numbers = range(len(plan.instances))
-        known = all(number in numbers for number in (*plan.running, *plan.scalars))
-        _demand(known, "a plan tells of its instances", first)
+    _plan(scheduled, group)
+
+
+def _plan(scheduled: Scheduled, group: Group) -> None:
+    """The instances of a group are its roots and what they stage."""
+    plan, first = group.plan, group.roots[0].value
+    roots = [root.value for root in group.roots]
+    computed = [instance.value for instance in plan.instances]
+    _demand(computed[: len(roots)] == roots, "the first instances are the roots", first)
+    if plan.running:
+        _demand(len(roots) == 1, "a kernel with an online reduction has one root", first)
+    numbers = range(len(plan.instances))
+    known = all(number in numbers for number in (*plan.running, *plan.scalars))
+    _demand(known, "a plan tells of its instances", first)
+    delivered = {source.instance for each in plan.instances for source in each.sources.values()}
+    staged = set(numbers[len(roots) :])
+    _demand(delivered == staged, "an instance is a root or the source of a read", first)
+    for number in numbers:
+        _instance(scheduled, plan, number)
+
+
+def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
+    """An instance shares loops that are open at its place, and what it stages is delivered."""
+    instance = plan.instances[number]
+    value = instance.value
+    node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
+    assert isinstance(node, Assignment)
+    assert nest is not None
+    _demand(set(instance.home) <= set(nest.order), "shared loops are loops of the value", value)
+    chain = set(instance.chain)
+    _demand(chain.issuperset(instance.home.values()), "shared loops are around the place", value)
+    _demand(len(instance.extents) == len(node.axes), "an extent per axis", value)
+    for opened in instance.chain:
+        owner = plan.instances[opened.instance]
+        own = scheduled.nests[owner.value]
+        is_own = own is not None and opened.loop in own.order and opened.loop not in owner.home
+        _demand(is_own, "an instance opens the loops of a chain", value)
+    for axis, interval in instance.intervals.items():
+        known = all(opened in chain for _, opened in interval.start)
+        _demand(known, "an interval begins at loops around its place", value)
+        _demand(interval.whole == node.sizes[axis], "an interval is of its dimension", value)
+    for read, source in instance.sources.items():
+        same = plan.instances[source.instance].value == read.value
+        _demand(same, "the source of a read delivers its value", value)
+    for n, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
+        fusion = scheduled.fusions[value][n]
+        if n in instance.copies:
+            _demand(fusion is None and site is not None, "a copy is staged", value)
+        elif fusion is not None:
+            _demand(read in instance.sources, "a staged read has a source", value)
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

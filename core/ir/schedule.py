@@ -17,7 +17,9 @@ Invariants:
       it maps loops of the producer to loops of the reader outside the site, part to part.
     - Every live value that some reader does not stage, and every output, is a root of one group, and of one only. The
       owner of a root is a root of its group; it shares no more loops than either has.
-    - An instance of a plan shares loops that other instances of the kernel open.
+    - The first instances of a plan compute the roots of its group, in order. Any other is the source of a read.
+    - An instance shares loops that its chain has, and every loop of a chain is opened by the instance that it names.
+    - An instance has a source or a copy for every distinct read that its nest stages, unless an interval begins inside.
 """
 
 from __future__ import annotations
@@ -113,25 +115,109 @@ class Opened:
 
 
 @record
+class Given:
+    """The extent of a size number of the program."""
+
+    size: int
+
+
+@record
+class Fixed:
+    """An extent that is a number."""
+
+    count: int
+
+
+@record
+class Blocks:
+    """How many blocks of ``step`` an extent has, the last of which may be shorter."""
+
+    whole: Extent
+    step: int
+
+
+@record
+class Reach:
+    """How far loops reach that walk dimension ``whole``: one more than the sum of step times last iteration."""
+
+    steps: tuple[tuple[int, Extent], ...]
+    whole: int
+
+
+Extent = Given | Fixed | Blocks | Reach
+"""How often a loop runs, or how many elements something keeps along a dimension."""
+
+Walked = tuple[tuple[int, Loop], ...]
+"""An index as steps of loops: the sum of step times loop."""
+
+
+@record
+class Interval:
+    """What an axis walks of the dimension of size number ``whole``, from a first index on.
+
+    That is the sum of step times loop over ``start``, plus ``offset``; it may be ``before`` the dimension, and the last
+    one past it.
+    """
+
+    start: tuple[tuple[int, Opened], ...]
+    offset: int
+    whole: int
+    before: bool
+
+
+@record
+class Kept:
+    """A dimension of the storage of a staged value: all of dimension ``dim``, or the one ``part`` of it; its extent."""
+
+    dim: int
+    part: int | None
+    extent: Extent
+
+
+@record
+class Packed:
+    """A dimension of a copy: what the loops below walk of dimension ``dim`` of what is copied; its extent.
+
+    ``plain`` is the one loop that it is, where it is no more than that, and ``step`` its step in what is copied.
+    """
+
+    dim: int
+    walk: Walked
+    extent: Extent
+    plain: Loop | None
+    step: int
+
+
+@record
 class Source:
-    """The instance that a read is from, and the reader's axis of each axis of it that fuses."""
+    """The instance that a read is from, and the reader's axis of each axis of it that fuses.
+
+    ``walks`` has, for each dimension of which the instance has an interval, how the loops of the reader walk that.
+    """
 
     instance: int
     pairs: dict[int, int]
+    walks: dict[int, Walked]
 
 
 @record
 class Instance:
     """One computation of a value in a kernel.
 
-    ``home`` are the loops that it shares, ``chain`` all loops around its place, outermost first; ``sources`` has an
-    entry per staged read of an assignment.
+    ``home`` are the loops that it shares, ``chain`` all loops around its place, outermost first; ``extents`` those of
+    its axes, and ``intervals`` what an axis walks that does not walk the whole dimension. ``kept`` are the dimensions
+    of its storage, none of which a root has, nor a value with one element. ``sources`` has an entry per staged read of
+    an assignment, ``copies`` one per number of a read that copies what is there already.
     """
 
     value: int
     home: dict[Loop, Opened]
     chain: tuple[Opened, ...]
+    extents: tuple[Extent, ...]
+    intervals: dict[int, Interval]
+    kept: tuple[Kept, ...]
     sources: dict[Read, Source]
+    copies: dict[int, tuple[Packed, ...]]
 
 
 Axes = dict[int, int]
@@ -150,13 +236,15 @@ class Link:
 class Running:
     """What is kept while loops run: a partial reduction, a sum that is corrected, or both in one.
 
-    ``outer`` is the outermost loop over its reduced axes: it starts before that. ``shifts`` are the maxima whose growth
-    scales it, ``divisors`` divide it in the end, ``scales`` are the sums that it scales when it grows. ``exact`` says
-    that where a divisor ends as 0, so does the sum, since the divisor sums the numerators themselves.
+    ``outer`` is the outermost loop over its reduced axes: it starts before that, and keeps the elements ``kept``.
+    ``shifts`` are the maxima whose growth scales it, ``divisors`` divide it in the end,
+    ``scales`` are the sums that it scales when it grows. ``exact`` says that where a divisor ends as 0, so does the
+    sum, since the divisor sums the numerators themselves.
     """
 
     partial: bool
     outer: Opened
+    kept: tuple[Kept, ...]
     shifts: tuple[Link, ...] = ()
     divisors: tuple[Link, ...] = ()
     scales: tuple[Link, ...] = ()
@@ -165,7 +253,7 @@ class Running:
 
 @record
 class Plan:
-    """The instances of a kernel, root first; what runs among them, and the scalars that are computed instead."""
+    """The instances of a kernel, its roots first; what runs among them, and the scalars that are computed instead."""
 
     instances: tuple[Instance, ...]
     running: dict[int, Running]
@@ -176,7 +264,7 @@ class Plan:
 class Group:
     """A fusion group: the values that one kernel computes, in the order in which its loops were shared out.
 
-    ``plan`` is that of the first root; a kernel with an online reduction has no other root.
+    A kernel with an online reduction has one root.
     """
 
     roots: tuple[Root, ...]

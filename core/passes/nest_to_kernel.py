@@ -22,32 +22,36 @@ dimension, given the parts in scope: right for every order of the parts.
 from __future__ import annotations
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Within, walks
+from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
-from ilang.core.ir.schedule import Group, Loop, Root, Scheduled, schedule_text, unscheduled
+from ilang.core.ir.schedule import (
+    Group,
+    Loop,
+    Opened,
+    Packed,
+    Root,
+    Scheduled,
+    Source,
+    schedule_text,
+    unscheduled,
+)
 from ilang.core.ir.shaped import Read
 from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
 from ilang.core.passes.running import Running
-from ilang.core.passes.scope import Block, Frame, Place, Scope
+from ilang.core.passes.scope import Block, Frame, Origin, Place, Scope, Walk
 from ilang.core.passes.storage import Storage
-from ilang.core.passes.windows import begins_known, seen, windows_of
-from ilang.core.schedule.check.legal import check_equalities, check_registers
+from ilang.core.record import replace
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
-    """Every kernel of a program, in the order in which they run.
-
-    Raises:
-        ScheduleError: E0324, E0325: a written schedule that is not legal here.
-    """
+    """Every kernel of a program, in the order in which they run."""
     shaped = scheduled.shaped
     storage = Storage(shaped, scheduled.whole(), scheduled.machine)
     kernels = [
         _Lowering(scheduled, storage, number).run(group)
         for number, group in enumerate(scheduled.groups)
     ]
-    check_equalities(shaped, storage.computed)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
     return kernel.Program(
@@ -76,10 +80,9 @@ class _Lowering(Running):
     def run(self, group: Group) -> kernel.Kernel:
         """The kernel of a fusion group: the loops that its roots share, and inside them each root in turn."""
         roots = group.roots
-        frames = {root.value: self._frame(root.value) for root in roots}
-        first = frames[roots[0].value]
+        frames = {root.value: self._frame(root.value, n) for n, root in enumerate(roots)}
         self.plan = group.plan
-        self._lowers(first, 0)
+        self.frames = {frame.instance: frame for frame in frames.values()}
         sharing: dict[int, list[Root]] = {root.value: [] for root in roots}
         for root in roots:
             if root.owner != root.value:
@@ -120,15 +123,14 @@ class _Lowering(Running):
             if depth > root.shared:
                 self._leave(frame, order[depth - 1])
 
-    def _frame(self, value: int) -> Frame:
+    def _frame(self, value: int, instance: int) -> Frame:
         """A value that is stored whole."""
         rank = len(self.shaped.tensors[value].dims)
         place = Place(None, self.storage.whole(value), tuple((d, None) for d in range(rank)))
-        return Frame(value, *self._node(value), place)
+        return Frame(value, *self._node(value), place, instance)
 
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
-        self.storage.count(frame.value)
         order, node = frame.nest.order, frame.node
         own = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()
@@ -209,15 +211,15 @@ class _Lowering(Running):
         read, fusion = reader.node.reads[number], self.scheduled.fusions[reader.value][number]
         if read in reader.staged:
             return
+        instance = self.plan.instances[reader.instance]
         if fusion is None:  # the read copies what is there already
+            if number not in instance.copies:
+                return
             below = tuple(loop for loop in reader.nest.order if loop not in reader.home)
             above = [s for s in reader.home.values() if site.is_inside(s)]
             copied = (reader.value, read, below, tuple(id(s) for s in above))
-            if not begins_known(reader, read, site):
-                return  # the interval that a copy would hold is known further inside only
             if copied not in site.places:
-                site.places[copied] = self._copied(reader, read, site)
-                self._check_space(reader, read, site.places[copied])
+                site.places[copied] = self._copied(reader, read, instance.copies[number], site)
             reader.staged[read] = site.places[copied]
             return
         node, nest = self._node(read.value)
@@ -226,64 +228,51 @@ class _Lowering(Running):
             for own, ours in fusion.loops.items()
             if ours in reader.home and site.is_inside(reader.home[ours])
         }
-        axes = {own.axis for own in home}
-        windows = (
-            () if self.plan.instances else windows_of(self.storage, reader, read, node, site, axes)
-        )
-        loops = sorted((own.axis, own.part, id(s)) for own, s in home.items())
-        key = (read.value, tuple(loops), tuple(window.key() for window in windows))
-        if key not in site.places:
-            instance = self._instance_of(reader, read)
-            frame = Frame(read.value, node, nest, Place(None, None, ()))
+        source = instance.sources[read]
+        if source.instance not in site.places:
+            frame = Frame(read.value, node, nest, Place(None, None, ()), source.instance)
             frame.home.update(home)
-            frame.walk(windows, reader, {own: fusion.pairs[own] for own in axes})
-            frame.place = self._running_place(instance) or self._staged_place(frame, site)
-            self._check_space(reader, read, frame.place)
-            self._lowers(frame, instance)
+            self._walk_intervals(frame)
+            frame.place = self._running_place(frame.instance) or self._staged_place(frame, site)
+            self.frames[frame.instance] = frame
             yield self._assignment(frame, site)
-            site.places[key] = frame.place
-        reader.staged[read] = seen(site.places[key], windows)
+            site.places[source.instance] = frame.place
+        reader.staged[read] = seen(site.places[source.instance], source)
 
-    def _check_space(self, reader: Frame, read: Read, place: Place) -> None:
-        """Registers hold constant extents only."""
-        number = reader.node.reads.index(read)
-        if reader.nest.space(number) == "r" and place.buffer is not None:
-            sizes = [self.storage.sizes[n] for n in self.storage.buffers[place.buffer].dims]
-            check_registers(reader.node, number, {size.name: size.fixed for size in sizes})
+    def _walk_intervals(self, frame: Frame) -> None:
+        """Let axes walk intervals, from loops that are open."""
+        instance, sizes = self.plan.instances[frame.instance], list(frame.node.sizes)
+        for axis, interval in instance.intervals.items():
+            start = [(step, self._variable(opened)) for step, opened in interval.start]
+            index = Affine(tuple(start), interval.offset)
+            frame.origin[axis] = Origin(index, interval.whole, interval.before)
+            sizes[axis] = self.storage.number(instance.extents[axis])
+        frame.node = replace(frame.node, sizes=tuple(sizes))
+
+    def _variable(self, opened: Opened) -> int:
+        """The variable of a loop of the kernel that is open."""
+        return self.frames[opened.instance].variable(opened.loop)
 
     def _staged_place(self, frame: Frame, site: Scope) -> Place:
-        """Storage of a staged value: a dimension per loop part that indexes it and is not shared."""
-        node, nest, tensor = frame.node, frame.nest, self.shaped.tensors[frame.value]
-        kept: list[tuple[int, int | None]] = []
-        dims: list[int] = []
-        for d, index in enumerate(node.target):
-            axis = index.axis()
-            parts = () if axis is None else nest.parts(axis)
-            open_parts = [part for part in parts if part not in frame.home]
-            if axis is None or len(open_parts) == len(parts):
-                kept.append((d, None))
-                dims.append(tensor.dims[d] if axis is None else node.sizes[axis])
-                continue
-            for part in open_parts:
-                kept.append((d, part.part))
-                factors = nest.factors[axis]
-                dims.append(self.storage.part(node.sizes[axis], factors, part.part))
+        """Storage of a staged value."""
+        tensor, kept = self.shaped.tensors[frame.value], self.plan.instances[frame.instance].kept
         if not kept:
             return Place(self._local(tensor.name), None, ())
+        dims = [self.storage.number(entry.extent) for entry in kept]
         buffer = self._scratch(tensor.name, tensor.dtype, dims, site)
-        return Place(None, buffer, tuple(kept))
+        return Place(None, buffer, tuple((entry.dim, entry.part) for entry in kept))
 
-    def _copied(self, reader: Frame, read: Read, site: Scope) -> Place:
+    def _copied(self, reader: Frame, read: Read, packed: tuple[Packed, ...], site: Scope) -> Place:
         """Pack a copy of the tile of an input that the loops below the site read."""
         tensor = self.shaped.tensors[read.value]
         home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
-        copy = copy_of(self.storage, tensor, reader, read, home)
+        copy = copy_of(self.storage, tensor, reader, read, packed, home)
         name = f"{tensor.name}_copy"
         if copy.kept:
             place = Place(None, self._scratch(name, tensor.dtype, copy.dims, site), copy.kept, True)
         else:
             place = Place(self._local(name), None, (), True)
-        frame = Frame(read.value, copy.node, copy.nest, place)
+        frame = Frame(read.value, copy.node, copy.nest, place, reader.instance)
         frame.home.update(home)
 
         def fill(body: Block) -> None:
@@ -309,6 +298,17 @@ class _Lowering(Running):
             if leaves
         )
         return Select(within, load, Constant(0, tensor.dtype), tensor.dtype) if within else load
+
+
+def seen(place: Place, source: Source) -> Place:
+    """A place as its reader sees it: intervals by the reader's own loops below the place."""
+    dims = tuple(
+        entry
+        if isinstance(entry, Walk) or entry[0] not in source.walks
+        else Walk(source.walks[entry[0]], None)
+        for entry in place.dims
+    )
+    return replace(place, dims=dims)
 
 
 def _drive(steps: Steps) -> None:

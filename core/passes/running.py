@@ -25,7 +25,6 @@ from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.schedule import Link, Loop, Opened, Plan, Scheduled
-from ilang.core.ir.shaped import Read
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
 from ilang.core.passes.storage import Storage, converted, start_of
@@ -65,18 +64,6 @@ class Running(Reductions):
 
     # -- instances -----------------------------------------------------------------------------------------------------
 
-    def _instance_of(self, reader: Frame, read: Read) -> int | None:
-        """The number of the instance that a staged read is from, in a kernel that has a plan."""
-        if reader.instance is None:
-            return None
-        return self.plan.instances[reader.instance].sources[read].instance
-
-    def _lowers(self, frame: Frame, instance: int | None) -> None:
-        """Remember which frame lowers an instance, in a kernel that has a plan."""
-        if instance is not None and self.plan.instances:
-            frame.instance = instance
-            self.frames[instance] = frame
-
     def _runs(self, frame: Frame) -> bool:
         """Whether an assignment is a running reduction."""
         return frame.instance in self.plan.running
@@ -87,23 +74,21 @@ class Running(Reductions):
         else:
             yield from super()._reduction(frame, scope, loops)
 
-    def _running_place(self, instance: int | None) -> Place | None:
+    def _running_place(self, instance: int) -> Place | None:
         """Where a reduction is that is read while it is partial; None for any other value."""
-        if instance is None or instance not in self.plan.running:
+        if instance not in self.plan.running:
             return None
         return self._running(instance).place if self.plan.running[instance].partial else None
 
     def _scalar(self, frame: Frame) -> Scalar:
         """What an iteration of an assignment computes."""
-        if frame.instance is None:
-            return frame.node.scalar
         return self.plan.scalars.get(frame.instance, frame.node.scalar)
 
     def _row(self, instance: int, home: dict[Loop, Scope]) -> Frame:
         """A frame for elements of a running reduction, whose output parts are walked by these loops."""
         value = self.plan.instances[instance].value
         node, nest = self._node(value)
-        frame = Frame(value, node, nest, Place(None, None, ()))
+        frame = Frame(value, node, nest, Place(None, None, ()), instance)
         frame.home.update(home)
         return frame
 
@@ -138,24 +123,15 @@ class Running(Reductions):
     def _start(self, instance: int, scope: Scope) -> None:
         """Make room in a scope, and start there; an output part that is open around it needs no room."""
         row = self._row(instance, self._open(instance, scope))
-        node, nest, loops = row.node, row.nest, self._outputs(row)
-        dims: list[int] = []
-        entries: list[tuple[int, int | None] | Walk] = []
-        for d, index in enumerate(node.target):
-            axis = index.axis()
-            if axis is None or set(nest.parts(axis)) <= set(loops):
-                entries.append((d, None))
-                dims.append(self.shaped.tensors[row.value].dims[d])
-                continue
-            for part in (part for part in nest.parts(axis) if part in loops):
-                entries.append((d, part.part))
-                dims.append(self.storage.part(node.sizes[axis], nest.factors[axis], part.part))
-        name, exact = self.shaped.tensors[row.value].name, self.plan.running[instance].exact
+        node, loops, running = row.node, self._outputs(row), self.plan.running[instance]
+        entries = tuple((entry.dim, entry.part) for entry in running.kept)
+        dims = [self.storage.number(entry.extent) for entry in running.kept]
+        name, exact = self.shaped.tensors[row.value].name, running.exact
         places = []
         for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
             if entries:
                 buffer = self._scratch(called, node.acc_dtype, dims, scope)
-                places.append(Place(None, buffer, tuple(entries)))
+                places.append(Place(None, buffer, entries))
             else:
                 places.append(Place(self._local(called), None, ()))
         self.kept[instance] = Kept(places[0], node.acc_dtype, None if exact else places[1])
@@ -189,7 +165,6 @@ class Running(Reductions):
 
     def _partial(self, frame: Frame, site: Scope, own: list[Loop]) -> Steps:
         """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
-        assert frame.instance is not None
         running, kept = self.plan.running[frame.instance], self._running(frame.instance)
         yield from self._stage_outside(frame)
         rows = self._outputs(frame)
@@ -236,7 +211,6 @@ class Running(Reductions):
         self, frame: Frame, site: Scope, rows: list[Loop], kept: Kept, before: Place
     ) -> None:
         """Scale the sums that rest on the rows that have changed."""
-        assert frame.instance is not None
         scope = site
         for loop in rows:
             scope = self._enter(frame, loop, scope)
@@ -269,7 +243,6 @@ class Running(Reductions):
     def _corrected(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A sum that is corrected and is read after its loops: start, accumulate, finish, store."""
         instance = frame.instance
-        assert instance is not None
         running = self.plan.running
         self.kept = {n: k for n, k in self.kept.items() if running[n].outer.instance != instance}
         self._start(instance, scope)

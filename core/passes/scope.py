@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Stretch
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
-from ilang.core.record import record, replace
+from ilang.core.record import record
 
 Block = list[kernel.Statement]
 
@@ -47,21 +47,6 @@ class Origin:
     index: Affine
     size: int
     before: bool
-
-
-@record
-class Window:
-    """The interval that one axis of a producer walks, its extent, and how the reader's loops walk it."""
-
-    dim: int
-    axis: int
-    origin: Origin
-    size: int
-    walk: Walk
-
-    def key(self) -> object:
-        """What two readers must agree on to read one computation."""
-        return self.axis, self.origin.index, self.size
 
 
 class Scope:
@@ -102,7 +87,9 @@ class Frame:
         "value",
     )
 
-    def __init__(self, value: int, node: Assignment, nest: Nest, place: Place) -> None:
+    def __init__(
+        self, value: int, node: Assignment, nest: Nest, place: Place, instance: int
+    ) -> None:
         """The assignment that makes ``value``, kept at ``place``."""
         self.value = value
         self.node = node
@@ -110,26 +97,14 @@ class Frame:
         self.place = place
         self.home: dict[Loop, Scope] = {}
         self.staged: dict[Read, Place] = {}
-        self.instance: int | None = None
-        """Its number in the plan of the kernel (``schedule/online.py``), if there is one."""
+        self.instance = instance
+        """Which instance of the kernel's plan it computes."""
         self.origin: dict[int, Origin] = {}
         """Where the loops of an axis begin that walk an interval of the dimension only."""
         self.stretches: dict[Loop, Stretch] = {}
         """Loops of which a block of the iterations runs."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
-
-    def walk(self, windows: Iterable[Window], reader: Frame, shared: Mapping[int, int]) -> None:
-        """Let axes walk intervals: their own, or those of the reader where they have its loops."""
-        sizes = list(self.node.sizes)
-        for window in windows:
-            self.origin[window.axis] = window.origin
-            sizes[window.axis] = window.size
-        for own, ours in shared.items():
-            if ours in reader.origin:
-                self.origin[own] = reader.origin[ours]
-                sizes[own] = reader.node.sizes[ours]
-        self.node = replace(self.node, sizes=tuple(sizes))
 
     def walked(self, walk: Walk) -> Affine:
         """An index over loops as one over loop variables."""

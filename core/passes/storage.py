@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 
-from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
-from ilang.core.ir.schedule import unscheduled
+from ilang.core.ir.schedule import Blocks, Extent, Fixed, Given, Reach
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.names import Names
 from ilang.core.ops import OPS
 from ilang.core.record import replace
-
-MOST_AGAIN = 1_000
-"""Computations of values that are computed elsewhere, past one for each value, for tiles compute their edges apart.
-
-A digit at each of two reads doubles what is staged, and in a chain it does so at each step."""
 
 
 class Storage:
@@ -45,8 +38,6 @@ class Storage:
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
         self.parts: dict[tuple[int, int], int] = {}
         self.constants: dict[int, int] = {}
-        self.computed: Counter[int] = Counter()
-        self.again = 0
         self.successor = {
             node.base: value
             for value, node in enumerate(shaped.nodes)
@@ -54,28 +45,6 @@ class Storage:
         }
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
-
-    def count(self, value: int) -> None:
-        """Note that a value is computed once more, somewhere.
-
-        Raises:
-            MeaningError: E0251 (the digits of schedules have too much computed again).
-        """
-        self.computed[value] += 1
-        self.again += self.computed[value] > 1
-        limit = MOST_AGAIN + len(self.shaped.nodes)
-        if self.again <= limit:
-            return
-        most, times = max(self.computed.items(), key=lambda each: (each[1], -each[0]))
-        node = self.shaped.nodes[most]
-        assert isinstance(node, Assignment)
-        raise MeaningError(
-            "E0251",
-            f"schedules have expressions computed again more than {limit:,} times, "
-            f"{unscheduled(node)} alone {times:,} times",
-            node.span,
-            "leave out a digit of an input that is read in several ways: it is then computed once, whole",
-        )
 
     def whole(self, value: int) -> int:
         """The buffer that holds all of a value; one that takes another's place has its buffer."""
@@ -115,6 +84,19 @@ class Storage:
 
     # -- extents of loop parts ---------------------------------------------------------------------------------------
 
+    def number(self, extent: Extent) -> int:
+        """The size number of an extent."""
+        match extent:
+            case Given():
+                return extent.size
+            case Fixed():
+                return self.constant(extent.count)
+            case Blocks():
+                return self._blocked(self.number(extent.whole), extent.step)
+            case Reach():
+                steps = [(step, self.number(each)) for step, each in extent.steps]
+                return self._reach(steps, self.sizes[extent.whole].name)
+
     def part(self, size: int, factors: Sequence[int], part: int) -> int:
         """The size number of a part of a split dimension: ceil(n / product) for part 0, else its factor."""
         if not factors:
@@ -124,19 +106,20 @@ class Storage:
         whole, step = self.sizes[size], prod(factors)
         if whole.fixed is not None:
             return self.constant(-(-whole.fixed // step))
+        return self._blocked(size, step)
+
+    def _blocked(self, size: int, step: int) -> int:
+        """The size number of ceil(n / step)."""
         key = (size, step)
         if key not in self.parts:
-            name = self.size_names.fresh(f"{whole.name}_{step}")
+            name = self.size_names.fresh(f"{self.sizes[size].name}_{step}")
             self.parts[key] = len(self.sizes)
             self.sizes.append(Size(name, None, ()))
             self.parted.append(kernel.Part(self.parts[key], size, step))
         return self.parts[key]
 
-    def window(self, reach: Sequence[tuple[int, int]], name: str) -> int:
-        """The size number of a window: one more than the sum of step times the last position of each extent."""
-        fixed = [(step, self.sizes[size].fixed) for step, size in reach]
-        if all(extent is not None for _, extent in fixed):
-            return self.constant(max(0, 1 + sum(c * ((n or 0) - 1) for c, n in fixed)))
+    def _reach(self, reach: Sequence[tuple[int, int]], name: str) -> int:
+        """The size number of what loops reach: one more than the sum of step times the last iteration of each."""
         key = tuple(reach)
         if key not in self.windows:
             self.windows[key] = len(self.sizes)

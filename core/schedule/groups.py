@@ -144,6 +144,6 @@ def grouped(
     for value in range(len(shaped.nodes) - 1, -1, -1):
         nest = nests[value]
         if nest is not None and (readers[value] or value in whole):
-            alone = value in whole and bool(plans.of(value).instances)
+            alone = value in whole and plans.online(value) is not None
             kernels.add(value, nest, readers[value], value in whole, alone=alone)
     return tuple(tuple(roots) for roots in reversed(kernels.groups))

@@ -1,32 +1,109 @@
-"""The instances that staging makes of the values of a kernel: which loops each shares, and which loops are open there.
+"""The instances that staging makes of the values of a kernel: which loops each shares, and what each keeps.
 
 A value staged at two places is computed twice, and the two may differ in how much of a reduction they have seen; a
-value staged at one place for several readers is computed there once. ``Instances`` finds them as lowering will, and
-emits nothing.
+value staged at one place for several readers is computed there once. ``Instances`` finds them, and emits nothing.
+
+Example, a product whose rows are normalised, ``+ij~i || i j >> ...``, all of it inside i:
+    in:   m = max x[i,j] over j || i j      e = exp(x[i,j] - m[i]) || i 1 j      s = sum e[i,j] over j || i 0 j
+    out:  s in its own loops; e inside i, shares i, keeps j; m inside i of s, shares i, keeps one number
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.schedule import Instance, Loop, Nest, Opened, Source
-from ilang.core.ir.shaped import Assignment
+from collections import Counter
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import MeaningError
+from ilang.core.ir.schedule import (
+    Extent,
+    Given,
+    Instance,
+    Interval,
+    Loop,
+    Nest,
+    Opened,
+    Root,
+    Source,
+    Walked,
+    unscheduled,
+)
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.schedule.fuse import Fusions
+from ilang.core.schedule.staged import Reader, interval_of, kept_dims, packed_dims
+
+MOST_AGAIN = 1_000
+"""Computations of values that are computed elsewhere, past one for each value, for tiles compute their edges apart.
+
+A digit at each of two reads doubles what is staged, and in a chain it does so at each step."""
+
+
+class Computations:
+    """How often each value of a program is computed, in the text of its kernels."""
+
+    def __init__(self, shaped: Shaped) -> None:
+        """None yet."""
+        self.shaped = shaped
+        self.count: Counter[int] = Counter()
+        self.again = 0
+
+    def add(self, value: int, times: int = 1) -> None:
+        """Note that a value is computed more often.
+
+        Raises:
+            MeaningError: E0251 (the digits of schedules have too much computed again).
+        """
+        known = self.count[value]
+        self.count[value] += times
+        self.again += times if known else times - 1
+        limit = MOST_AGAIN + len(self.shaped.nodes)
+        if self.again <= limit:
+            return
+        most, count = max(self.count.items(), key=lambda each: (each[1], -each[0]))
+        node = self.shaped.nodes[most]
+        assert isinstance(node, Assignment)
+        raise MeaningError(
+            "E0251",
+            f"schedules have expressions computed again more than {limit:,} times, "
+            f"{unscheduled(node)} alone {count:,} times",
+            node.span,
+            "leave out a digit of an input that is read in several ways: it is then computed once, whole",
+        )
 
 
 class Instances:
-    """The instances of one kernel, by number; 0 is what the kernel computes."""
+    """The instances of one kernel, by number; the first ones are what the kernel stores whole."""
 
-    def __init__(self, fusions: Fusions, root: int) -> None:
+    def __init__(
+        self,
+        fusions: Fusions,
+        roots: Sequence[Root],
+        computations: Computations,
+        *,
+        intervals: bool = True,
+    ) -> None:
         """Find them all.
+
+        Args:
+            fusions: of the program.
+            roots: the values that the kernel stores whole, in the order in which its loops were shared out.
+            computations: where the instances are counted.
+            intervals: whether affine indices walk intervals of staged values; else those are computed whole there.
 
         Raises:
             ScheduleError: E0320 to E0322: loops that cannot fuse.
+            MeaningError: E0251.
         """
         self.fusions = fusions
         self.shaped = fusions.shaped
         self.nests = fusions.nests
-        self.found = [Instance(root, {}, (), {})]
+        self.computations = computations
+        self.with_intervals = intervals
+        self.found: list[Instance] = []
         self.known: dict[object, int] = {}
-        todo = [0]
+        numbers = {root.value: number for number, root in enumerate(roots)}
+        for root in roots:
+            self._root(root, numbers[root.owner])
+        todo = [*reversed(range(len(self.found)))]
         while todo:
             todo += self._explore(todo.pop())
 
@@ -63,36 +140,104 @@ class Instances:
         shared = self.partial(number)
         return min(shared, key=chain.index) if shared else self.reduced(number)[0]
 
+    def _root(self, root: Root, owner: int) -> None:
+        """Add what is stored whole; its leading loops may be those of a root before."""
+        node, nest = self.shaped.nodes[root.value], self.nests[root.value]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        home: dict[Loop, Opened] = {}
+        if root.shared:
+            theirs = self.nest(owner).order[: root.shared]
+            home = {
+                own: self.opened(owner, loop) for own, loop in zip(nest.order, theirs, strict=False)
+            }
+        extents = tuple(map(Given, node.sizes))
+        self.computations.add(root.value)
+        self.found.append(Instance(root.value, home, tuple(home.values()), extents, {}, (), {}, {}))
+
     def _explore(self, number: int) -> list[int]:
         """Find what an instance stages; the new instances."""
         node, nest, instance = self.node(number), self.nest(number), self.found[number]
         staged = [
             (0 if not site or nest.order[site - 1] in instance.home else site, n, site)
-            for n, (read, site) in enumerate(
-                zip(node.reads, map(nest.staged, range(len(node.reads))), strict=True)
-            )
-            if site is not None and isinstance(self.shaped.nodes[read.value], Assignment)
+            for n, site in enumerate(nest.sites)
+            if site is not None
         ]
         new: list[int] = []
+        delivered: set[Read] = set()
+        readers: dict[int, Reader] = {}
         for _, n, site in sorted(staged, key=lambda entry: entry[0]):
-            if node.reads[n] not in instance.sources:
-                self._stage(number, n, site, new)
+            read = node.reads[n]
+            if read in delivered:
+                continue
+            if site not in readers:
+                readers[site] = self._reader(number, site)
+            if self._stage(number, n, readers[site], new):
+                delivered.add(read)
         return new
 
-    def _stage(self, number: int, n: int, site: int, new: list[int]) -> None:
-        value, read = self.found[number].value, self.node(number).reads[n]
+    def _reader(self, number: int, site: int) -> Reader:
+        """An instance as what it stages inside its first ``site`` loops sees it."""
+        nest, instance = self.nest(number), self.found[number]
+        loops = {loop: self.opened(number, loop) for loop in nest.order}
         chain = self._chain(number, site)
-        fusion = self.fusions.of(value, n)
-        if fusion is None:
-            return  # an equal read before it copies what is computed whole
-        shared = {own: self.opened(number, outer) for own, outer in fusion.loops.items()}
-        home = {own: opened for own, opened in shared.items() if opened in chain}
-        key = (read.value, chain[-1:], frozenset(home.items()))
+        inside = len(instance.chain) <= len(chain)
+        known = frozenset(chain)
+        return Reader(nest, instance.extents, instance.intervals, loops, chain, known, inside)
+
+    def _stage(self, number: int, n: int, reader: Reader, new: list[int]) -> bool:
+        """Find what delivers a read, an instance or a copy; whether anything does there."""
+        instance, read = self.found[number], self.node(number).reads[n]
+        fusion = self.fusions.of(instance.value, n)
+        if fusion is None:  # the read copies what is there already
+            tensor = self.shaped.tensors[read.value]
+            copy = packed_dims(self.shaped.sizes, tensor, reader, read)
+            if copy is not None:
+                instance.copies[n] = copy
+            return copy is not None
+        shared = {own: reader.loops[outer] for own, outer in fusion.loops.items()}
+        home = {own: opened for own, opened in shared.items() if opened in reader.around}
+        made, nest = self.shaped.nodes[read.value], self.nests[read.value]
+        assert isinstance(made, Assignment)
+        assert nest is not None
+        intervals, walks, extents = self._intervals(reader, read, made, {x.axis for x in home})
+        starts = tuple((a, x.start, x.offset, extents[a]) for a, x in intervals.items())
+        key = (read.value, reader.chain[-1:], frozenset(home.items()), starts)
         if key not in self.known:
+            for own in {loop.axis for loop in home}:
+                if fusion.pairs[own] in reader.intervals:
+                    intervals[own] = reader.intervals[fusion.pairs[own]]
+                    extents[own] = reader.extents[fusion.pairs[own]]
+            self.computations.add(read.value)
             self.known[key] = len(self.found)
             new.append(len(self.found))
-            self.found.append(Instance(read.value, home, chain, {}))
-        self.found[number].sources[read] = Source(self.known[key], fusion.pairs)
+            tensor = self.shaped.tensors[read.value]
+            kept = kept_dims(self.shaped.sizes, made, nest, tensor, extents, home)
+            self.found.append(
+                Instance(read.value, home, reader.chain, tuple(extents), intervals, kept, {}, {})
+            )
+        instance.sources[read] = Source(self.known[key], fusion.pairs, walks)
+        return True
+
+    def _intervals(
+        self, reader: Reader, read: Read, made: Assignment, shared: set[int]
+    ) -> tuple[dict[int, Interval], dict[int, Walked], list[Extent]]:
+        """The intervals that a read needs, by axis of what computes it; how the reader walks each; the extents.
+
+        Axes that share loops of the reader walk no interval of their own.
+        """
+        intervals, walks = {}, {}
+        extents: list[Extent] = [Given(size) for size in made.sizes]
+        for dim, (target, index) in enumerate(zip(made.target, read.index, strict=True)):
+            axis, ours = target.axis(), index.axis()
+            if axis is None or axis in shared or not self.with_intervals:
+                continue
+            if ours is not None and ours not in reader.intervals:
+                continue
+            walked = interval_of(self.shaped.sizes, reader, index, made.sizes[axis])
+            if walked is not None:
+                intervals[axis], extents[axis], walks[dim] = walked
+        return intervals, walks, extents
 
     def _chain(self, number: int, site: int) -> tuple[Opened, ...]:
         """The loops around what an instance stages inside its first ``site`` loops."""

@@ -18,41 +18,71 @@ partial reductions to the sums that end them, and refuses every other way. What 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
-from ilang.core.ir.schedule import Axes, Link, Plan, Running, unscheduled
+from ilang.core.ir.schedule import (
+    Axes,
+    Kept,
+    Link,
+    Plan,
+    Root,
+    Running,
+    unscheduled,
+)
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.check.refusals import interleaved, parallel, unfinished
 from ilang.core.schedule.fuse import Fusions, mapping
-from ilang.core.schedule.instances import Instances
+from ilang.core.schedule.instances import Computations, Instances
+from ilang.core.schedule.staged import kept_dims
 
 LEAST = float("-inf")
 
 
 class Plans:
-    """The plans of the kernels of a program, each found when it is first asked for."""
+    """The plans of the kernels of a program; of those with an online reduction each is found when first asked for."""
 
     def __init__(self, fusions: Fusions) -> None:
         """For one program."""
         self.fusions = fusions
         self.written = any(nest is not None and nest.written for nest in fusions.nests)
-        self.known: dict[int, Plan] = {}
+        self.known: dict[int, Plan | None] = {}
+        self.computations = Computations(fusions.shaped)
 
-    def of(self, root: int) -> Plan:
-        """The plan of the kernel that computes ``root``; empty where nothing is partial.
+    def online(self, root: int) -> Plan | None:
+        """The plan of a kernel that computes ``root`` alone, if something in it is read while it is partial.
 
         Raises:
             ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
+            MeaningError: E0251.
         """
         if not self.written:
-            return Plan((), {}, {})
+            return None
         if root not in self.known:
-            instances = Instances(self.fusions, root)
+            alone = (Root(root, root, 0),)
+            computations = Computations(self.fusions.shaped)
+            instances = Instances(self.fusions, alone, computations, intervals=False)
             partial = any(instances.partial(number) for number in range(len(instances.found)))
-            self.known[root] = _Planning(instances).run() if partial else Plan((), {}, {})
+            self.known[root] = _Planning(instances).run() if partial else None
         return self.known[root]
+
+    def of(self, roots: Sequence[Root]) -> Plan:
+        """The plan of the kernel that computes some values.
+
+        Raises:
+            ScheduleError: as ``online`` does.
+            MeaningError: E0251 (the digits of schedules have too much computed again).
+        """
+        online = self.online(roots[0].value)
+        if online is None:
+            found = Instances(self.fusions, roots, self.computations).found
+            return Plan(tuple(found), {}, {})
+        for instance in online.instances:
+            self.computations.add(instance.value)
+        return online
 
 
 @record
@@ -117,10 +147,32 @@ class _Planning:
             self.running[number] = Running(
                 bool(partial),
                 instances.outermost(number),
+                self._kept(number),
                 tuple(links[0]),
                 tuple(links[1]),
                 exact=state is None or state.exact,
             )
+
+    def _kept(self, number: int) -> tuple[Kept, ...]:
+        """The elements of a running reduction: an output part that is open where it starts needs no room."""
+        instances, outer = self.instances, self.instances.outermost(number)
+        node, nest, instance = (
+            instances.node(number),
+            instances.nest(number),
+            instances.found[number],
+        )
+        own = [instances.opened(number, loop) for loop in nest.order]
+        around = [*instance.chain, *(opened for opened in own if opened.instance == number)]
+        around = around[: around.index(outer)]
+        outputs = set(node.output_axes())
+        shared = [
+            loop
+            for loop, opened in zip(nest.order, own, strict=True)
+            if opened in around and loop.axis in outputs
+        ]
+        shaped = instances.shaped
+        tensor = shaped.tensors[instance.value]
+        return kept_dims(shaped.sizes, node, nest, tensor, instance.extents, shared)
 
     def _read(self, number: int, read: Read) -> _State | None:
         """The state of what a read delivers, in the axes of the reader."""

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
-from ilang.core.schedule.check.legal import check_nests
+from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.extents import extents_of
 from ilang.core.schedule.fuse import Fusions, Provenance
@@ -36,7 +36,8 @@ def shaped_to_schedule(
         small: the sizes that are small, of those that are not fixed: a size class.
 
     Raises:
-        ScheduleError: E0320 to E0323, E0325 to E0329.
+        ScheduleError: E0320 to E0329.
+        MeaningError: E0251.
     """
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
@@ -49,10 +50,13 @@ def shaped_to_schedule(
     groups = choice.groups
     if groups is None:
         groups = grouped(shaped, choice.nests, provenance, plans)
-    return Scheduled(
+    scheduled = Scheduled(
         shaped,
         choice.nests,
         fusions.table(live_values(shaped)),
-        tuple(Group(tuple(roots), plans.of(roots[0].value)) for roots in groups),
+        tuple(Group(tuple(roots), plans.of(roots)) for roots in groups),
         machine,
     )
+    check_storage(scheduled)
+    check_equalities(shaped, plans.computations.count)
+    return scheduled

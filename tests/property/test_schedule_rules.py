@@ -179,7 +179,7 @@ def test_an_equality_sees_one_computation(monkeypatch: Patch) -> None:
     """Rule 1: computed twice, no element need equal the largest one."""
     text = "-ij~ij || i j >> (I & >ij~i || i 0 j) >> ij==i~ij || i 1 j 0"
     assert refused(text) == "E0324"
-    monkeypatch.setattr(nest_to_kernel, "check_equalities", nothing)
+    monkeypatch.setattr(shaped_to_schedule, "check_equalities", nothing)
     lowered(text)
 
 

@@ -10,8 +10,19 @@ from typing import assert_never
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.scalar import Apply, walk
-from ilang.core.ir.schedule import Loop, Nest, Role, loop_text, unscheduled
+from ilang.core.ir.schedule import (
+    Extent,
+    Instance,
+    Loop,
+    Nest,
+    Plan,
+    Role,
+    Scheduled,
+    loop_text,
+    unscheduled,
+)
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.schedule.staged import extent_name, fixed
 from ilang.core.source import Span
 
 EQUALITIES = ("eq", "neq")
@@ -75,24 +86,46 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
             assert_never(role)
 
 
-def check_registers(node: Assignment, number: int, extents: Mapping[str, int | None]) -> None:
+def check_storage(scheduled: Scheduled) -> None:
     """Refuse registers for a staged input that keeps a dimension of run-time extent.
-
-    Args:
-        node: the reader.
-        number: which of its reads is staged.
-        extents: the extent of each dimension that is kept, by name; None where it is known at run time only.
 
     Raises:
         ScheduleError: E0325.
     """
-    for name, extent in extents.items():
-        if extent is None:
+    for group in scheduled.groups:
+        for instance in group.plan.instances:
+            node, nest = scheduled.shaped.nodes[instance.value], scheduled.nests[instance.value]
+            assert isinstance(node, Assignment)
+            assert nest is not None
+            for number in range(len(node.reads)):
+                if nest.space(number) == "r":
+                    extents = _delivered(group.plan, instance, node, number)
+                    _check_registers(scheduled.shaped, node, number, extents)
+
+
+def _delivered(plan: Plan, instance: Instance, node: Assignment, number: int) -> list[Extent]:
+    """The extents of what is kept for a read."""
+    if number in instance.copies:
+        return [dim.extent for dim in instance.copies[number]]
+    source = instance.sources.get(node.reads[number])
+    if source is None:
+        return []
+    running = plan.running.get(source.instance)
+    partial = running is not None and running.partial
+    kept = running.kept if running and partial else plan.instances[source.instance].kept
+    return [dim.extent for dim in kept]
+
+
+def _check_registers(
+    shaped: Shaped, node: Assignment, number: int, extents: Sequence[Extent]
+) -> None:
+    for extent in extents:
+        if fixed(shaped.sizes, extent) is None:
             digit = node.operand(number)
             raise ScheduleError(
                 "E0325",
-                f"input {digit} of {unscheduled(node)} stands in registers, but keeps {name} elements, "
-                "known only at run time",
+                f"input {digit} of {unscheduled(node)} stands in registers, but keeps "
+                f"{extent_name(shaped.sizes, extent)} elements, known only at run time",
                 _span(node),
                 f"split what it walks and stage it inside the outer parts, or leave out `{digit}:r`",
             )

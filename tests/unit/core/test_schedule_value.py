@@ -11,7 +11,16 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.schedule import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.schedule import Fusion, Group, Loop, Plan, Root, Scheduled
+from ilang.core.ir.schedule import (
+    Fusion,
+    Group,
+    Instance,
+    Loop,
+    Opened,
+    Plan,
+    Root,
+    Scheduled,
+)
 from ilang.core.record import replace
 from ilang.core.schedule import shaped_to_schedule as step
 from ilang.core.schedule.choose.choice import choose
@@ -19,6 +28,7 @@ from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from ilang.core.schedule.staged import fixed
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 ONLINE = "^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i j 0 1 >> +ij~i || i j 0"
@@ -45,7 +55,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for name, class_ in (
         ("group", Kernels),
         ("provenance", Provenance),
-        ("plan", Instances),
+        ("instances", Instances),
     ):
         monkeypatch.setattr(class_, "__init__", count(name, class_.__init__))
     return counts
@@ -61,17 +71,17 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 )
 def test_chosen_once(counted: Counter[str], walk: Callable[[Any], object]) -> None:
     walk(pipeline.text_component(SOFTMAX))
-    assert counted == {"choose": 1, "group": 1, "provenance": 1}
+    assert counted == {"choose": 1, "group": 1, "provenance": 1, "instances": 1}
 
 
 def test_texts_of_stages_choose_once(counted: Counter[str]) -> None:
     pipeline.stage_texts("ik*kj~ijk >> +ijk~ij")
-    assert counted == {"choose": 1, "group": 1, "provenance": 1}
+    assert counted == {"choose": 1, "group": 1, "provenance": 1, "instances": 1}
 
 
 def test_planned_once_a_root(counted: Counter[str]) -> None:
     pipeline.explain(pipeline.graph_of(pipeline.text_component(ONLINE), "f"))
-    assert counted["plan"] == 1
+    assert counted["instances"] == 1
     assert counted["provenance"] == 1
 
 
@@ -90,6 +100,21 @@ def test_printed_whole() -> None:
         "  t1 in out, inside j i k k' i' j', shares j i k k' i' j'",
         "  in1 copied in t1, inside j",
     ]
+
+
+def test_a_value_staged_at_one_place_is_one_instance() -> None:
+    (group,) = scheduled(SOFTMAX).groups
+    assert len({instance.value for instance in group.plan.instances}) == len(group.plan.instances)
+
+
+def test_an_interval_is_in_the_value() -> None:
+    value = scheduled("-ij~ij >> +(i+u:3)j~ij || i 0 j u")
+    (group,) = value.groups
+    (_, rows) = group.plan.instances
+    assert [(axis, x.start) for axis, x in rows.intervals.items()] == [
+        (0, ((1, Opened(0, Loop(0))),))
+    ]
+    assert [fixed(value.shaped.sizes, kept.extent) for kept in rows.kept] == [3, None]
 
 
 def without_fusion(value: Scheduled) -> Scheduled:
@@ -115,6 +140,19 @@ def with_foreign_owner(value: Scheduled) -> Scheduled:
     return replace(value, groups=(Group((Root(root.value, 0, 1),), Plan((), {}, {})),))
 
 
+def with_instances(change: Callable[[Instance], Instance]) -> Callable[[Scheduled], Scheduled]:
+    """A schedule of one kernel that has other instances."""
+
+    def spoilt(value: Scheduled) -> Scheduled:
+        (group,) = value.groups
+        instances = tuple(map(change, group.plan.instances))
+        return replace(
+            value, groups=(replace(group, plan=replace(group.plan, instances=instances)),)
+        )
+
+    return spoilt
+
+
 @pytest.mark.parametrize(
     ("spoil", "invariant"),
     [
@@ -123,6 +161,11 @@ def with_foreign_owner(value: Scheduled) -> Scheduled:
         (without_groups, "only live assignments"),
         (twice, "a root of one group"),
         (with_foreign_owner, "an owner is a root of its group"),
+        (with_instances(lambda x: replace(x, value=3)), "the source of a read delivers its value"),
+        (with_instances(lambda x: replace(x, sources={})), "a root or the source of a read"),
+        (with_instances(lambda x: replace(x, chain=())), "shared loops are around the place"),
+        (with_instances(lambda x: replace(x, extents=())), "an extent per axis"),
+        (with_instances(lambda x: replace(x, copies={0: ()})), "a copy is staged"),
     ],
 )
 def test_verified(spoil: Callable[[Scheduled], Scheduled], invariant: str) -> None:

@@ -1,0 +1,257 @@
+"""What is kept of a staged value or of a copy: extents of loop parts, intervals that affine indices walk, dimensions.
+
+Example, three rows of t for each i, and a copy of what a tile reads:
+    in:   out = sum t[i+u,j] over u || i 0 j u            sum in0[i,k] * in1[k,j] | j:64,k:512 | j 1 i k k' j'
+    out:  t walks an interval of 3 rows from i on         in1 kept as [k, j'], of n_k by 64 elements
+
+Through an affine index nothing fuses (SCHEDULES, section 4, rule 1): the loops of the producer walk the interval, and
+its storage has the extent of one. An interval may leave the dimension at its ends; what is there is never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.schedule import (
+    Blocks,
+    Extent,
+    Fixed,
+    Given,
+    Interval,
+    Kept,
+    Loop,
+    Nest,
+    Opened,
+    Packed,
+    Reach,
+    Walked,
+)
+from ilang.core.ir.shaped import Assignment, Read, Size, Tensor
+from ilang.core.record import record
+
+
+@record
+class Reader:
+    """What reads at a place: its nest, the extents and the intervals of its axes, and its loops as the kernel's.
+
+    ``chain`` are the loops around the place, outermost first, ``around`` the same ones; ``inside`` says that all loops
+    around the reader are among them.
+    """
+
+    nest: Nest
+    extents: tuple[Extent, ...]
+    intervals: Mapping[int, Interval]
+    loops: Mapping[Loop, Opened]
+    chain: tuple[Opened, ...]
+    around: frozenset[Opened]
+    inside: bool
+
+    def knows(self, interval: Interval) -> bool:
+        """Whether an interval that the reader walks begins at what is known at the place."""
+        return self.inside or self.around.issuperset(opened for _, opened in interval.start)
+
+    def below(self) -> list[Loop]:
+        """The loops inside the place."""
+        return [loop for loop in self.nest.order if self.loops[loop] not in self.around]
+
+
+def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
+    """An extent as a number; None where it is known at run time only."""
+    match extent:
+        case Given():
+            return sizes[extent.size].fixed
+        case Fixed():
+            return extent.count
+        case Blocks() | Reach():
+            return None
+
+
+def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
+    """What an extent is called that is known at run time only: after the size that it is made of."""
+    match extent:
+        case Given():
+            return sizes[extent.size].name
+        case Fixed():
+            return f"c{extent.count}"
+        case Blocks():
+            return f"{extent_name(sizes, extent.whole)}_{extent.step}"
+        case Reach():
+            return f"{sizes[extent.whole].name}_window"
+
+
+def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], part: int) -> Extent:
+    """How often the loop over a part of an axis runs: ceil(n / product) for part 0, else its factor."""
+    if not factors:
+        return whole
+    if part:
+        return Fixed(factors[part - 1])
+    count = fixed(sizes, whole)
+    return Blocks(whole, prod(factors)) if count is None else Fixed(-(-count // prod(factors)))
+
+
+def is_divided(sizes: Sequence[Size], whole: Extent, factors: Sequence[int]) -> bool:
+    """Whether the factors are known to divide an extent."""
+    count = fixed(sizes, whole)
+    return count is not None and count % prod(factors) == 0
+
+
+def kept_dims(
+    sizes: Sequence[Size],
+    node: Assignment,
+    nest: Nest,
+    tensor: Tensor,
+    extents: Sequence[Extent],
+    shared: Collection[Loop],
+) -> tuple[Kept, ...]:
+    """The storage of a staged value: a dimension per loop part that indexes it and is not shared."""
+    kept = []
+    for d, index in enumerate(node.target):
+        axis = index.axis()
+        parts = () if axis is None else nest.parts(axis)
+        own = [part for part in parts if part not in shared]
+        if axis is None or len(own) == len(parts):
+            kept.append(Kept(d, None, Given(tensor.dims[d]) if axis is None else extents[axis]))
+            continue
+        for loop in own:
+            extent = part_extent(sizes, extents[axis], nest.factors[axis], loop.part)
+            kept.append(Kept(d, loop.part, extent))
+    return tuple(kept)
+
+
+# -- intervals ---------------------------------------------------------------------------------------------------------
+
+
+def interval_of(
+    sizes: Sequence[Size], reader: Reader, index: Affine, whole: int
+) -> tuple[Interval, Extent, Walked] | None:
+    """The interval of a dimension that an index walks, its extent, and how the loops of the reader walk it.
+
+    None where it runs backwards, or begins at what is not known at the place.
+
+    Args:
+        sizes: of the program.
+        reader: what reads there.
+        index: over the axes of the reader.
+        whole: the size number of the dimension.
+    """
+    start, below, offset, before = [], [], index.offset, index.offset < 0
+    for c, axis in index.terms:
+        around = reader.intervals.get(axis)
+        if around is not None:
+            if not reader.knows(around):
+                return None
+            start += [(c * step, opened) for step, opened in around.start]
+            offset += c * around.offset
+            before |= around.before or c < 0
+        for loop in reader.nest.parts(axis):
+            step, opened = c * reader.nest.weight(loop), reader.loops[loop]
+            if opened in reader.around:
+                start.append((step, opened))
+            else:
+                below.append((step, loop))
+    if index.sizes or any(c < 0 for c, _ in below):
+        return None
+    before |= any(c < 0 for c, _ in start)
+    extent = _reached(sizes, reader, below, whole)
+    return Interval(tuple(start), offset, whole, before), extent, tuple(below)
+
+
+def _reached(
+    sizes: Sequence[Size], reader: Reader, below: list[tuple[int, Loop]], whole: int
+) -> Extent:
+    """One more than what loops reach; the extent of an axis where they are all of it."""
+    nest = reader.nest
+    if not below:
+        return Fixed(1)
+    axes = {loop.axis for _, loop in below}
+    if len(axes) == 1:
+        (axis,) = axes
+        if tuple(below) == tuple((nest.weight(loop), loop) for loop in nest.parts(axis)):
+            return reader.extents[axis]
+    return _reach(sizes, reader, below, whole)
+
+
+def _reach(
+    sizes: Sequence[Size], reader: Reader, steps: Sequence[tuple[int, Loop]], whole: int
+) -> Extent:
+    """One more than the sum of step times the last iteration of each loop."""
+    factors = reader.nest.factors
+    parts = tuple(
+        (c, part_extent(sizes, reader.extents[loop.axis], factors[loop.axis], loop.part))
+        for c, loop in steps
+    )
+    if len(parts) == 1 and parts[0][0] == 1:
+        return parts[0][1]
+    counts = [(c, fixed(sizes, extent)) for c, extent in parts]
+    if all(count is not None for _, count in counts):
+        return Fixed(max(0, 1 + sum(c * ((count or 0) - 1) for c, count in counts)))
+    return Reach(parts, whole)
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def packed_dims(
+    sizes: Sequence[Size], tensor: Tensor, reader: Reader, read: Read
+) -> tuple[Packed, ...] | None:
+    """The copy of what the loops below a place read: a dimension per loop, in the order in which they read it.
+
+    An axis whose parts follow each other is one dimension, as is an affine group: what it reaches. Each loop of a group
+    that is walked backwards has a dimension of its own. None where an interval that a copy would hold begins at what is
+    known further inside only.
+
+    Args:
+        sizes: of the program.
+        tensor: what is copied.
+        reader: what reads there.
+        read: by which indices.
+    """
+    walked = {axis for index in read.index for _, axis in index.terms}
+    if not all(map(reader.knows, (x for a, x in reader.intervals.items() if a in walked))):
+        return None
+    below = reader.below()
+    packed: list[Packed] = []
+    for d, index in enumerate(read.index):
+        steps = [
+            (c * reader.nest.weight(loop), loop)
+            for c, axis in index.terms
+            for loop in reader.nest.parts(axis)
+            if loop in below
+        ]
+        for walk in _walks(index, steps, below, reader.nest):
+            extent = _walked(sizes, reader, walk, tensor.dims[d])
+            loop = walk[0][1]
+            falls = any(step < 0 for step, _ in steps)
+            single = (falls or index.axis() is not None) and len(walk) == 1
+            step = {part: step for step, part in steps}[loop] if single else 1
+            packed.append(Packed(d, walk, extent, loop if single else None, step))
+    packed.sort(key=lambda entry: max(below.index(loop) for _, loop in entry.walk))
+    return tuple(packed)
+
+
+def _walks(
+    index: Affine, steps: list[tuple[int, Loop]], below: list[Loop], nest: Nest
+) -> list[Walked]:
+    """The dimensions that the copy has for one of what is copied."""
+    if not steps:
+        return []
+    axis = index.axis()
+    if axis is None and all(step > 0 for step, _ in steps):
+        return [tuple(steps)]
+    if axis is None:  # a group that is walked backwards: a dimension per loop
+        return [((1, loop),) for _, loop in steps]
+    first = below.index(steps[0][1])
+    if tuple(below[first : first + len(steps)]) == nest.parts(axis):
+        return [tuple(steps)]
+    return [((1, loop),) for _, loop in steps]
+
+
+def _walked(sizes: Sequence[Size], reader: Reader, walk: Walked, whole: int) -> Extent:
+    """The extent of a dimension of a copy: of a whole axis its own, of anything else what its loops reach."""
+    if len({loop.axis for _, loop in walk}) == 1:
+        axis = walk[0][1].axis
+        if len(walk) == len(reader.nest.parts(axis)) and walk[-1][0] == 1:
+            return reader.extents[axis]
+    return _reach(sizes, reader, [(abs(c), loop) for c, loop in walk], whole)
