@@ -1,0 +1,108 @@
+"""Which loops have iterations that nothing is shared between: each writes elements that no other touches.
+
+Example:
+    for i: for j: out[i,j] = t[j]      i and j are independent
+    for k: for j: acc[j] += x[k,j]     j is, also with k around it; k is not
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from math import gcd
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    Kernel,
+    Program,
+    Store,
+    statements_within,
+)
+from ilang.core.passes.rewriting import accesses
+
+
+class Independence:
+    """One kernel: how often it touches each buffer, and how far each loop variable goes."""
+
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        """For a kernel of a program, before anything is marked."""
+        self.program = program
+        self.touched = Counter(buffer for buffer, _ in accesses(kernel.body))
+        loops = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+        self.extents = {s.variable: program.sizes[s.size].fixed for s in loops}
+
+    def holds(self, loop: For, around: Iterable[int] = ()) -> bool:
+        """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""
+        own = {s.variable for s in statements_within(loop.body) if isinstance(s, Define)}
+        for s in statements_within(loop.body):
+            if isinstance(s, (Change, Fold)) and s.variable not in own:
+                return False
+        touched: dict[int, list[tuple[Affine, ...]]] = {}
+        for buffer, index in accesses(loop.body):
+            touched.setdefault(buffer, []).append(index)
+        written = {s.buffer for s in statements_within(loop.body) if isinstance(s, Store)}
+        inside = {s.variable for s in statements_within(loop.body) if isinstance(s, For)}
+        inside |= set(around)
+        return all(
+            self._is_own(buffer, len(touched[buffer]))
+            or self._is_apart(loop, inside, touched[buffer])
+            for buffer in written
+        )
+
+    def _is_own(self, buffer: int, touched: int) -> bool:
+        """Whether a buffer belongs to an iteration: it is private, and nothing outside the loop touches it."""
+        return self.program.buffers[buffer].private and touched == self.touched[buffer]
+
+    def _is_apart(self, loop: For, inside: set[int], indices: list[tuple[Affine, ...]]) -> bool:
+        """Whether accesses of distinct iterations are of distinct elements: some dimension tells them apart."""
+        return any(
+            self._tells_apart(loop.variable, inside, [index[d] for index in indices])
+            for d in range(len(indices[0]))
+        )
+
+    def _tells_apart(self, variable: int, inside: set[int], parts: list[Affine]) -> bool:
+        """Whether the indices along one dimension differ wherever the variable does.
+
+        An index is step * variable + what stays the same + small steps that stay below one step + large steps, all
+        multiples of more than the variable and the small ones reach.
+        """
+        first = _split(parts[0], variable, inside)
+        step, same, _, _ = first
+        if step < 1:
+            return False
+        least, most, large = 0, 0, 0
+        for part in parts:
+            its_step, its_same, offset, moving = _split(part, variable, inside)
+            if (its_step, its_same) != (step, same):
+                return False
+            low = high = offset - first[2]
+            for coefficient, moved in moving:
+                extent = self.extents[moved]
+                if step <= abs(coefficient) and coefficient % step == 0:
+                    large = gcd(large, coefficient)
+                elif extent is None:
+                    return False
+                else:
+                    low += min(0, coefficient * max(0, extent - 1))
+                    high += max(0, coefficient * max(0, extent - 1))
+            least, most = min(least, low), max(most, high)
+        if step <= most - least:
+            return False
+        extent = self.extents[variable]
+        return not large or (extent is not None and step * extent <= large)
+
+
+def _split(
+    index: Affine, variable: int, inside: set[int]
+) -> tuple[int, object, int, list[tuple[int, int]]]:
+    """The step of a variable, what is the same in all its iterations, the offset, and the terms that move inside."""
+    terms: Counter[int] = Counter()
+    for coefficient, number in index.terms:
+        terms[number] += coefficient
+    moving = [(c, number) for number, c in terms.items() if number in inside and c]
+    same = sorted((n, c) for n, c in terms.items() if n not in inside and n != variable and c)
+    return terms[variable], (same, sorted(index.sizes)), index.offset, moving
