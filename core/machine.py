@@ -12,7 +12,7 @@ from typing import Literal
 from ilang.core.dtype import BYTES
 from ilang.core.record import record
 
-Kind = Literal["cpu"]
+Kind = Literal["cpu", "gpu"]
 """Which passes a machine has (``pipeline.PASSES``)."""
 
 
@@ -122,12 +122,47 @@ class Strides:
 
 
 @record
+class Device:
+    """What a launch of a GPU may ask for, and what blocks of threads share.
+
+    Fields:
+        warp: threads that run in step.
+        block_threads: threads of a block, where nothing says how many.
+        most_block_threads: threads of a block at most.
+        most_blocks: blocks of a launch at most, along its first dimension.
+        multiprocessors: how many run blocks at a time, on the largest device that schedules aim at.
+        resident_threads: threads of a multiprocessor at a time at most.
+        registers: 32-bit registers of a multiprocessor.
+        most_registers: of a thread at most.
+        shared_bytes: shared memory of a block that every device of the family has without being asked.
+        sector_bytes: what global memory moves at least.
+        banks: words of shared memory that threads of a warp reach at a time.
+        local_bytes: arrays of a thread's own up to this size stand in its local memory, larger ones in the workspace:
+            local memory is set aside for all resident threads of the device.
+    """
+
+    warp: int
+    block_threads: int
+    most_block_threads: int
+    most_blocks: int
+    multiprocessors: int
+    resident_threads: int
+    registers: int
+    most_registers: int
+    shared_bytes: int
+    sector_bytes: int
+    banks: int
+    local_bytes: int
+
+
+@record
 class Machine:
     """A processor, or a family of them.
 
     Extents below ``small_extent`` are a size class of their own: too small for tiles and blocks.
     ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
-    ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead.
+    ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead. ``device`` is
+    what a GPU has besides.
     """
 
     name: str
@@ -140,6 +175,7 @@ class Machine:
     memory: Memory
     threads: Threads
     strides: Strides
+    device: Device | None = None
 
     def vector_bytes(self) -> int:
         """Bytes of the widest vectors."""
@@ -199,3 +235,57 @@ CPU = Machine(
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
 )
 """Every processor that C compilers know, at its best with wide vectors: schedules are the same on all of them."""
+
+GPU = Machine(
+    name="gpu",
+    kind="gpu",
+    variants=(Variant("__CUDACC__", 16, 0),),  # float4: what a thread loads at a time
+    sum_lanes=1,
+    divided_iterations=1 << 62,
+    tiles=Tiles(
+        rows=8,
+        lanes=8,
+        window_rows=8,
+        window_lanes=8,
+        window_block=1,
+        most_elements=0,
+        unrolled_terms=0,
+        strip=1 << 62,
+        strip_terms=1 << 62,
+        block=(32, 32),
+        gain=16,
+    ),
+    memory=Memory(
+        line_bytes=256,  # what cudaMalloc aligns to
+        page_bytes=4096,
+        fetched_bytes=128,
+        fetched_elements=32,
+        streamed_bytes=1 << 62,
+        transposed_bytes=4,
+    ),
+    threads=Threads(
+        most=132 * 1024,
+        scratch_bytes=64 << 20,
+        enough_work=65536,
+        levels=3,
+        least_iterations=0,
+        most_blocks=1024,
+        block_work=4096,
+    ),
+    strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
+    device=Device(
+        warp=32,
+        block_threads=256,
+        most_block_threads=1024,
+        most_blocks=(1 << 31) - 1,
+        multiprocessors=132,  # H100 SXM; the limits below hold from sm_75 (CUDA C++ Programming Guide 13, table 30)
+        resident_threads=1024,
+        registers=65536,
+        most_registers=255,
+        shared_bytes=48 << 10,
+        sector_bytes=32,
+        banks=32,
+        local_bytes=512,
+    ),
+)
+"""Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.machine import CPU, Kind, Machine
+from ilang.core.machine import CPU, GPU, Kind, Machine
 from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
@@ -210,8 +210,13 @@ def host_of(program: Program) -> Host:
     return host
 
 
-def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | None = None) -> str:
-    """A program as text at one of the ``STAGES``; ``loops`` is what the last pass gives."""
+def stage_text(
+    graph: Graph,
+    stage: str,
+    shapes: Sequence[tuple[int, ...]] | None = None,
+    machine: Machine = CPU,
+) -> str:
+    """A program as text at one of the stages of a machine; ``loops`` is what the last pass gives."""
     if stage == "graph":
         return graph_text(graph)
     if stage == "extents":
@@ -221,27 +226,37 @@ def stage_text(graph: Graph, stage: str, shapes: Sequence[tuple[int, ...]] | Non
     if stage == "shapes":
         return shapes_text(shaped)
     if stage == FINAL:
-        return loops_text(lower(shaped))
+        return loops_text(lower(shaped, machine))
     if stage == HOST.stage:
-        return HOST.show(host_of(lower(shaped)))
-    return next(step.show(value) for step, value in _below(shaped, CPU) if step.stage == stage)
+        return HOST.show(host_of(lower(shaped, machine)))
+    return next(step.show(value) for step, value in _below(shaped, machine) if step.stage == stage)
 
 
 def explain(
-    graph: Graph, shapes: Sequence[tuple[int, ...]] | None = None, verbose: bool = False
+    graph: Graph,
+    shapes: Sequence[tuple[int, ...]] | None = None,
+    verbose: bool = False,
+    machine: Machine = CPU,
 ) -> Explanation:
-    """What ``i explain`` tells of a program; ``verbose`` adds the story of the inference."""
-    return explain_shaped(graph, infer(graph, shapes=shapes), verbose, given=shapes is not None)
+    """What ``i explain`` tells of a program for a machine; ``verbose`` adds the story of the inference."""
+    shaped = infer(graph, shapes=shapes)
+    return explain_shaped(graph, shaped, verbose, given=shapes is not None, machine=machine)
 
 
 def explain_shaped(
-    graph: Graph, shaped: Shaped, verbose: bool = False, *, given: bool = False
+    graph: Graph,
+    shaped: Shaped,
+    verbose: bool = False,
+    *,
+    given: bool = False,
+    machine: Machine = CPU,
 ) -> Explanation:
     """The same of a graph and what was inferred of it; ``given`` says that shapes of the inputs were given."""
     from ilang.core.explain import explanation
 
-    landed = {step.stage: value for step, value in _below(shaped, CPU) if step.stage in _EXPLAINED}
-    scheduled, program = (landed[stage] for stage in _EXPLAINED)
+    told = ("schedule", PASSES[machine.kind][-1].stage)
+    kept = {step.stage: value for step, value in _below(shaped, machine) if step.stage in told}
+    scheduled, program = (kept[stage] for stage in told)
     return explanation.explain(graph, scheduled, program, verbose, given)
 
 
@@ -516,6 +531,40 @@ CPU_PASSES = (
 )
 """What a processor makes of loops: vectors, threads, copies."""
 
+GPU_PASSES = (
+    Step(
+        "core/passes/gpu/launches.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "kernels in parts that are launched in order",
+        _pass("passes.gpu.launches", "kernel_to_launches"),
+        _later("check.kernel", "verify"),
+        "launches",
+        loops_text,
+    ),
+    Step(
+        "core/passes/gpu/bind.py",
+        "kernel",
+        "core/ir/gpu.py",
+        "loops that threads of a grid share",
+        _pass("passes.gpu.bind", "kernel_to_bound"),
+        _later("check.gpu", "verify"),
+        "bind",
+        loops_text,
+    ),
+    Step(
+        "core/passes/gpu/spaces.py",
+        "kernel",
+        "core/ir/gpu.py",
+        "where private buffers are",
+        _pass("passes.gpu.spaces", "kernel_to_spaces"),
+        _later("check.gpu", "verify"),
+        "spaces",
+        loops_text,
+    ),
+)
+"""What a GPU makes of loops: launches, grids and threads."""
+
 HOST = Step(
     "core/lower/host.py",
     "kernel",
@@ -528,13 +577,19 @@ HOST = Step(
 )
 """From kernels to the program around them, which targets print with them."""
 
-PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES}
+PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES, "gpu": GPU_PASSES}
 """What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
 
-STEPS = (*FRONT, *LOWERING, *CPU_PASSES, HOST)
-_EXPLAINED = ("schedule", CPU_PASSES[-1].stage)
-"""The stages that ``i explain`` tells of."""
+STEPS = (*FRONT, *LOWERING, *CPU_PASSES, *GPU_PASSES, HOST)
 FINAL = "loops"
 """The stage that is what the last pass of the machine gives, whichever that is."""
-STAGES = (*(step.stage for step in STEPS[1:-1]), FINAL, HOST.stage)
-"""What a program can be printed as on its way down, the text itself aside."""
+
+
+def stages_of(machine: Machine) -> tuple[str, ...]:
+    """What a program for a machine can be printed as on its way down, the text itself aside."""
+    steps = (*FRONT[1:], *LOWERING, *PASSES[machine.kind])
+    return (*(step.stage for step in steps), FINAL, HOST.stage)
+
+
+STAGES = tuple(dict.fromkeys(stage for m in (CPU, GPU) for stage in stages_of(m)))
+"""The same of any machine."""

@@ -8,6 +8,7 @@ from ilang.core.check import cpu
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -80,6 +81,8 @@ class _Verifier:
                     )
                 case Tile():
                     self._opened(s.blocks, (s.body, s.edge))
+                case Spread():
+                    self._opened(s.loops, (s.body,))
                 case Transpose():
                     self.block((s.loops,))
                     cpu.transpose(self.program, s, self.demand)

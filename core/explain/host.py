@@ -129,3 +129,6 @@ def _launch(program: Program, launch: Launch) -> Iterator[str]:
     yield "writes " + " ".join(name for n, name in names.items() if n in launch.writes)
     if launch.scratch:
         yield "scratch of each thread" if launch.divided else "scratch"
+    if launch.grid is not None:
+        loops = " x ".join(_size(program, n) for n in launch.grid.sizes) or "1"
+        yield f"blocks of {launch.grid.threads} for {loops} threads"

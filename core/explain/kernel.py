@@ -16,6 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Transpose
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Buffer,
     Change,
@@ -67,7 +68,7 @@ def _memory_kind(buffer: Buffer) -> str | None:
         case "tile":
             return "registers"
         case "temporary":
-            return "private" if buffer.private else "shared"
+            return buffer.space or ("private" if buffer.private else "shared")
         case _:
             assert_never(buffer.role)
 
@@ -145,6 +146,8 @@ class _Loops:
                     yield from self.lines(s.edge, inside)
                 case Transpose():
                     yield from self._transpose(s, indent)
+                case Spread():
+                    yield from self._spread(s, indent)
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
 
@@ -153,6 +156,13 @@ class _Loops:
         past = f", past the caches from {s.stream_from >> 20} MiB" if s.stream_from else ""
         yield f"{indent}{self._head(s.loops)} in squares{past}"
         yield from self.lines(s.loops.body, indent + "  ")
+
+    def _spread(self, s: Spread, indent: str) -> Iterator[str]:
+        """Iterations that are shared out, and what one of them does."""
+        loops = [self._head(loop).removeprefix("for ") for loop in s.loops]
+        many = f"over the {s.over}, blocks of {s.threads} threads"
+        yield f"{indent}spread {' and '.join(loops) or 'nothing'} {many}"
+        yield from self.lines(s.body, indent + "  ")
 
     def _head(self, loop: For) -> str:
         """The loop and how often it runs."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ilang.core.ir.gpu import Over
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
 from ilang.core.ir.shaped import Bound, Derivation, Reach
 from ilang.core.record import record
@@ -108,10 +109,25 @@ class Layout:
 
 
 @record
+class Grid:
+    """The blocks of a launch, of ``threads`` each: as many as give each iteration of loops of some ``sizes`` a worker.
+
+    ``over`` says who the workers are; there are ``most_blocks`` at most, and no more than have scratch storage. Where
+    the loops have no iteration, nothing is launched.
+    """
+
+    threads: int
+    sizes: tuple[int, ...]
+    over: Over
+    most_blocks: int
+
+
+@record
 class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
-    With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own.
+    With ``scratch`` it takes scratch storage, with ``divided`` so that its threads have parts of their own. ``grid``
+    says how many threads of a GPU run it.
     """
 
     kernel: int
@@ -120,6 +136,7 @@ class Launch:
     writes: frozenset[int]
     scratch: bool
     divided: bool
+    grid: Grid | None = None
 
 
 @record

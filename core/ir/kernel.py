@@ -1,7 +1,7 @@
 """Kernels: buffers, loops and scalar statements; what a target consumes.
 
-Produced by ``passes/nest_to_kernel.py``, then changed by the passes of a machine (``passes/cpu/``); consumed by
-``codegen/targets``.
+Produced by ``passes/nest_to_kernel.py``, then changed by the passes of a machine (``passes/cpu/``, ``passes/gpu/``);
+consumed by ``codegen/targets``.
 
 Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
@@ -22,6 +22,7 @@ from typing import Literal, assert_never
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Registers, Runs, Transpose
 from ilang.core.ir.scalar import Apply, Scalar
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.schedule import Role
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
@@ -29,6 +30,8 @@ from ilang.core.record import record, replace
 
 BufferRole = Literal["input", "output", "inout", "temporary", "tile"]
 """What a buffer is of: the arrays of a caller, or memory of the program; a ``Tile`` fills the last kind."""
+Space = Literal["", "local"]
+"""Where a private buffer is: where the target has room for it, or in the local memory of a thread of a GPU."""
 
 
 @record
@@ -36,7 +39,8 @@ class Buffer:
     """Storage of one tensor, row-major: ``dims`` are size numbers.
 
     ``role``: input, output, inout (updated in place), temporary, or tile (a ``Tile`` fills it). The last dimension
-    of a ``padded`` one has room for whole loop parts, past the end of a ragged dimension.
+    of a ``padded`` one has room for whole loop parts, past the end of a ragged dimension. ``space`` says where a
+    private one is.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Buffer:
     role: BufferRole
     private: bool = False
     padded: bool = False
+    space: Space = ""
 
 
 @record
@@ -174,7 +179,7 @@ class Tile:
     into: Into | None = None
 
 
-Statement = For | If | Define | Change | Store | Fold | Tile | Transpose
+Statement = For | If | Define | Change | Store | Fold | Tile | Transpose | Spread
 Block = tuple[Statement, ...]
 
 
@@ -244,6 +249,8 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return s.body, s.otherwise
         case Tile():
             return s.body, s.edge
+        case Spread():
+            return (s.body,)
         case Transpose():
             return ((s.loops,),)
         case Define() | Change() | Store() | Fold():
@@ -272,6 +279,9 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
             body, edge = change(s.body), change(s.edge)
             same = body is s.body and edge is s.edge
             return s if same else replace(s, body=body, edge=edge)
+        case Spread():
+            body = change(s.body)
+            return s if body is s.body else replace(s, body=body)
         case Define() | Change() | Store() | Fold() | Transpose():
             return s
         case _:
@@ -299,6 +309,8 @@ def children(s: Statement) -> tuple[Statement, ...]:
     if isinstance(s, Tile):
         fill = () if s.fill is None else (s.fill,)
         return (*s.blocks, *s.body, *fill, *s.edge)
+    if isinstance(s, Spread):
+        return (*s.loops, *s.body)
     return tuple(inner for block in blocks_of(s) for inner in block)
 
 

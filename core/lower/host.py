@@ -17,6 +17,7 @@ from ilang.core.ir.host import (
     Count,
     Derive,
     Follow,
+    Grid,
     Hold,
     Host,
     Launch,
@@ -26,6 +27,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Blocks, For, Kernel, Part, Program, Statement, Window, blocks_of
 from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
@@ -135,14 +137,28 @@ def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
 
 
 def _launch(program: Program, number: int, use: Use) -> Launch:
+    kernel = program.kernels[number]
+    grid = _grid(program, kernel)
     return Launch(
         number,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
         use.shared,
         use.written - set(use.private),
         bool(use.private),
-        _is_divided(program, program.kernels[number]),
+        _is_divided(program, kernel) if grid is None else bool(use.private),
+        grid,
     )
+
+
+def _grid(program: Program, kernel: Kernel) -> Grid | None:
+    """The blocks that a kernel is launched with; None on a machine that has no blocks."""
+    device = program.machine.device
+    if device is None:
+        return None
+    (spread,) = kernel.body
+    assert isinstance(spread, Spread)
+    sizes = tuple(loop.size for loop in spread.loops)
+    return Grid(spread.threads, sizes, spread.over, device.most_blocks)
 
 
 def _is_divided(program: Program, kernel: Kernel) -> bool:

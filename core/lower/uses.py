@@ -54,6 +54,7 @@ def use_of(
         found.statement(s)
     opened = {loop.variable for loop in loops}
     buffers = (found.buffers | found.written) - found.tiles
+    buffers -= {n for n in buffers if program.buffers[n].space}
     private = {n for n in buffers if program.buffers[n].private and (inside is None or n in inside)}
     for number in buffers:
         found.sizes |= set(program.buffers[number].dims) if number in private else set()

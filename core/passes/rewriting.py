@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -101,6 +102,9 @@ def walked(s: Statement, walks: Walks) -> Statement:
             opened = tuple(replace(loop, rest=walked_rest(loop.rest, walks)) for loop in s.blocks)
             body, edge = _block(s.body, walks), _block(s.edge, walks)
             return replace(s, body=body, edge=edge, blocks=opened)
+        case Spread():
+            opened = tuple(replace(loop, rest=walked_rest(loop.rest, walks)) for loop in s.loops)
+            return replace(s, loops=opened, body=_block(s.body, walks))
         case Fold():
             return s
         case Transpose():

@@ -9,6 +9,7 @@
     taking.py          the loops that a producer takes from its reader
     nests.py           nests and sites, from the outputs to the inputs (rules 3 and 5)
     choice.py          all of it, with the nests that a person wrote
+    gpu.py             all of it for a GPU, where rule 2 holds and every other value is stored
 
 Rules, from access patterns only:
     1. A value is computed inside its reader (staged) when one assignment reads it, always at one index,

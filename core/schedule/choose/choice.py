@@ -13,6 +13,7 @@ from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import accesses_of
+from ilang.core.schedule.choose.gpu import choose_for_gpu
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.nests import Analysis, Choice, choose_nests
 from ilang.core.schedule.choose.row_blocks import by_rows
@@ -56,6 +57,8 @@ def _chosen(
     machine: Machine,
 ) -> Choice:
     """The steps of the choice, each from what the steps before gave."""
+    if machine.kind == "gpu":
+        return choose_for_gpu(shaped, written, provenance)
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiles = tilings(shaped, written, readers, accesses, extents, machine)

@@ -1,0 +1,62 @@
+"""Bind loops to the threads of a GPU: each iteration is one thread's.
+
+Example:
+    in:   for i in 0..n_i                            out:  spread i j over the grid, blocks of 256
+            for j in 0..n_j                                  acc = 0
+              acc = 0                                        for k in 0..n_k
+              for k in 0..n_k: acc += ...                      acc += ...
+              out[i,j] = acc                                 out[i,j] = acc
+
+The loops at the top of a kernel that stand right inside each other are a chain. Those with independent iterations are
+spread, also where a loop around them is not: what it does for one of their iterations, one thread does in order. All
+else runs as it is written, in one thread for each iteration; a kernel without such a loop has one thread.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Block, For, Kernel, Program
+from ilang.core.passes.independence import Independence
+from ilang.core.passes.rewriting import with_bodies
+from ilang.core.record import replace
+
+
+def kernel_to_bound(program: Program) -> Program:
+    """The program with its loops bound."""
+    return with_bodies(program, lambda kernel: _bound(program, kernel))
+
+
+def _bound(program: Program, kernel: Kernel) -> Block:
+    """The one statement that a kernel becomes."""
+    device = program.machine.device
+    assert device is not None
+    chain = _chain(kernel.body)
+    spread = _independent(program, kernel, chain)
+    body = chain[-1].body if chain else kernel.body
+    for loop in reversed([loop for loop in chain if loop not in spread]):
+        body = (replace(loop, body=body),)
+    loops = tuple(replace(loop, body=()) for loop in spread)
+    return (Spread(loops, "grid", device.block_threads if loops else 1, body),)
+
+
+def _chain(body: Block) -> list[For]:
+    """The loops of a block that holds nothing else, each right inside the one before."""
+    found: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For):
+        found.append(body[0])
+        body = body[0].body
+    return found
+
+
+def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For]:
+    """The loops of a chain to spread, all of whose ends are known where only those before them are open."""
+    independence = Independence(program, kernel)
+    found: list[For] = []
+    for n, loop in enumerate(chain):
+        opened = {outer.variable for outer in found}
+        around = {outer.variable for outer in chain[:n]} - opened
+        ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+        plain = loop.stretch is None and loop.role != "q"
+        if plain and ends <= opened and independence.holds(loop, around):
+            found.append(loop)
+    return found

@@ -1,0 +1,65 @@
+"""Kernels in parts that are launched one after the other: nothing orders the threads of one launch.
+
+Example:
+    in:   k0   for i: for j: acc[j] += in0[i,j]      out:  k0_0   for i: for j: acc[j] += in0[i,j]
+               for j: out[j] = acc[j]                      k0_1   for j: out[j] = acc[j]
+
+What stands outside all loops of a kernel is in the workspace, which every launch sees; a scalar variable is not, so
+that statements from where one is defined to where it is last used stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    Fold,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    statements_within,
+)
+from ilang.core.ir.scalar import Local, walk
+from ilang.core.record import replace
+
+
+def kernel_to_launches(program: Program) -> Program:
+    """The program with a kernel for each part."""
+    kernels = tuple(part for kernel in program.kernels for part in _parts(kernel))
+    return program if kernels == program.kernels else replace(program, kernels=kernels)
+
+
+def _parts(kernel: Kernel) -> Iterator[Kernel]:
+    """The parts of a kernel, in order."""
+    parts = list(_together(kernel.body))
+    if len(parts) == 1:
+        yield kernel
+        return
+    for number, body in enumerate(parts):
+        yield replace(kernel, name=f"{kernel.name}_{number}", body=body)
+
+
+def _together(body: Block) -> Iterator[Block]:
+    """Runs of statements that no scalar variable of their block leaves."""
+    used = [set(_locals(s)) for s in body]
+    last = {variable: n for n, variables in enumerate(used) for variable in variables}
+    first, end = 0, 0
+    for n, s in enumerate(body):
+        if isinstance(s, Define):
+            end = max(end, last[s.variable])
+        if n >= end:
+            yield body[first : n + 1]
+            first = end = n + 1
+
+
+def _locals(s: Statement) -> Iterator[int]:
+    """The scalar variables that a statement mentions, at any depth."""
+    for inner in statements_within((s,)):
+        if isinstance(inner, (Define, Change, Fold)):
+            yield inner.variable
+        if isinstance(inner, (Define, Change, Store)):
+            yield from (part.variable for part in walk(inner.value) if isinstance(part, Local))

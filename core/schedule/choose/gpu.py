@@ -1,0 +1,110 @@
+"""The schedule of everything unscheduled for a GPU: a thread for each element of what is stored.
+
+Example:
+    in:   t1 = in0[i,k] * in1[k,j], inlined;  out = sum t1[i,j,k] over k
+    out:  t1 || i j k      out || i j k 0
+
+A pointwise value that is read once an iteration is computed there, as on any machine; every other value is stored
+whole, by a kernel of its own. Loops over what is stored are outermost, in the order of its dimensions: threads that
+are neighbors then write neighbors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Loop, Nest, Root
+from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
+from ilang.core.record import replace
+from ilang.core.schedule.choose.inlining import Inlining, inlining
+from ilang.core.schedule.choose.nests import Choice
+from ilang.core.schedule.choose.taking import taken
+from ilang.core.schedule.choose.tile import Factors
+from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
+from ilang.core.schedule.readers import live_values, whole_values
+
+
+def choose_for_gpu(
+    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance
+) -> Choice:
+    """A nest per assignment and a kernel per value that is stored; no kernels where a person wrote a nest.
+
+    Args:
+        shaped: the program.
+        written: the nests that a person wrote, None for every other node.
+        provenance: of the program.
+
+    Raises:
+        ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
+    """
+    nests = _Nests(shaped, written, provenance, inlining(shaped)).run()
+    if any(nest is not None for nest in written):
+        return Choice(nests, None)
+    whole = whole_values(shaped, nests) & live_values(shaped)
+    return Choice(nests, tuple((Root(value, value, 0),) for value in sorted(whole)))
+
+
+class _Nests:
+    """The nests chosen so far, from the outputs on; ``given`` has the loops that a staged value takes."""
+
+    def __init__(
+        self,
+        shaped: Shaped,
+        written: Sequence[Nest | None],
+        provenance: Provenance,
+        readers: Inlining,
+    ) -> None:
+        self.shaped = shaped
+        self.written = written
+        self.provenance = provenance
+        self.readers = readers
+        self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
+
+    def run(self) -> tuple[Nest | None, ...]:
+        """The nest of every node, None for inputs."""
+        nests: list[Nest | None] = [None] * len(self.shaped.nodes)
+        for value in range(len(nests) - 1, -1, -1):
+            node = self.shaped.nodes[value]
+            if isinstance(node, Assignment):
+                nests[value] = self._nest(value, node)
+        return tuple(nests)
+
+    def _nest(self, value: int, node: Assignment) -> Nest:
+        nest = self.written[value]
+        if nest is None:
+            plain = ((),) * len(node.axes), tuple(map(Loop, _order(node)))
+            factors, order = self.given.get(value, plain)
+            nest = Nest(factors, order, (None,) * len(node.reads))
+        sites = nest.sites
+        if not nest.written:
+            sites = tuple(self._site(read, nest) for read in node.reads)
+        for number, read in enumerate(node.reads):
+            staged = nest.staged(number) if nest.written else sites[number]
+            if staged is not None:
+                self._give(value, nest, read, staged)
+        return replace(nest, sites=sites)
+
+    def _site(self, read: Read, nest: Nest) -> int | None:
+        """Inside all loops, for what is inlined; a nest that a person wrote is nobody else's."""
+        if isinstance(self.shaped.nodes[read.value], Input) or self.written[read.value] is not None:
+            return None
+        return len(nest.order) if self.readers.inlined[read.value] else None
+
+    def _give(self, reader: int, nest: Nest, read: Read, site: int) -> None:
+        """Let a producer that nobody scheduled take the splits and the order of the reader that stages it."""
+        made = self.shaped.nodes[read.value]
+        if (
+            not isinstance(made, Assignment)
+            or self.written[read.value] is not None
+            or read.value in self.given
+        ):
+            return
+        axes = {loop.axis for loop in nest.order[:site]}
+        pairs = {**mapping(made, read), **axis_pairs(self.provenance, reader, read, axes)}
+        self.given[read.value] = taken(nest, pairs, _order(made))
+
+
+def _order(node: Assignment) -> tuple[int, ...]:
+    """The axes of an assignment: those of what is stored, in its order, then the reduced ones."""
+    kept = tuple(dict.fromkeys(node.output_axes()))
+    return (*kept, *(axis for axis in range(len(node.axes)) if axis not in kept))
