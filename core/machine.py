@@ -242,6 +242,7 @@ GPU = Machine(
     variants=(Variant("__CUDACC__", 16, 0),),  # float4: what a thread loads at a time
     sum_lanes=1,
     divided_iterations=1 << 62,
+    small_extent=8,
     tiles=Tiles(
         rows=8,
         lanes=8,
@@ -289,3 +290,6 @@ GPU = Machine(
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""
+
+MACHINES = {"c": CPU, "cuda": GPU}
+"""What each target is text for."""

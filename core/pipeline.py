@@ -260,14 +260,14 @@ def explain_shaped(
     return explanation.explain(graph, scheduled, program, verbose, given)
 
 
-def stage_texts(text: str) -> dict[str, str]:
-    """What each step makes of a program text, by stage: what golden files show."""
+def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:
+    """What each step for a machine makes of a program text, by stage: what golden files show."""
     value: Any = text
     shown = {}
     for step in FRONT:
-        value = _taken(step, value, CPU)
+        value = _taken(step, value, machine)
         shown[step.stage] = step.show(value)
-    for step, lowered in _below(value, CPU):
+    for step, lowered in _below(value, machine):
         value = lowered
         shown[step.stage] = step.show(lowered)
     shown[HOST.stage] = HOST.show(host_of(value))

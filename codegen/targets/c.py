@@ -46,6 +46,7 @@ from ilang.codegen.targets.cfamily import (
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGERS
 from ilang.core.ir.cpu import Late, Transpose
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -254,6 +255,8 @@ class _Emission:
                 yield from self._tile(s, functions, indent)
             case Transpose():
                 yield indent + c_transpose.call(s, spelling)
+            case Spread():
+                raise AssertionError("C has no grid")
             case _:
                 assert_never(s)
 

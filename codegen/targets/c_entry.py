@@ -68,7 +68,7 @@ class Entry:
         if table:
             yield f"{INDENT}size_t bytes[{len(table)}];"
         yield from (f"{INDENT}size_t at_{self._array(n)};" for n in layout.temporaries)
-        yield f"{INDENT}size_t scratch, scratch_bytes, total;"
+        yield from self._fields()
         yield f"}} {self.name}_layout;"
         yield ""
         yield "/* fill in the layout; 0 if an extent does not fit */"
@@ -81,14 +81,22 @@ class Entry:
             yield f"{INDENT}size_t bytes = 0;"
         for number in layout.temporaries:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
-            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !add(&plan->total, bytes)) return 0;"
+            yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{self._added('bytes')}) return 0;"
         yield from self._scratch()
         if layout.is_empty():
             yield f"{INDENT}return 1;"
         else:
-            yield f"{INDENT}return add(&plan->total, 1); /* one line more, to align the first */"
+            yield f"{INDENT}return {self._added('1')}; /* one line more, to align the first */"
         yield "}"
         yield ""
+
+    def _fields(self) -> Iterator[str]:
+        """The fields of a layout that every program has."""
+        yield f"{INDENT}size_t scratch, scratch_bytes, total;"
+
+    def _added(self, bytes_: str) -> str:
+        """A C call that adds to the bytes of the workspace, false if they do not fit."""
+        return f"add(&plan->total, {bytes_})"
 
     def _scratch(self) -> Iterator[str]:
         """Room for the private buffers of the kernel that needs most, once per thread."""
@@ -188,10 +196,13 @@ class Entry:
         """A C call that computes a derived extent, false if there is none."""
         rule = step.rule
         words = [f"{c}, {self.spelling.size(size)}" for c, size in rule.terms]
-        terms = f"(const int64_t[]){{{', '.join(words)}}}"
         least = " || ".join(f"1 < {self.spelling.size(size)}" for size in step.spread)
         rules = f"{rule.offset}, {rule.divisor}, {int(rule.exact)}, {least or step.least}"
-        return f"derive(&{name}, {len(words)}, {terms}, {rules})"
+        return f"derive(&{name}, {self._terms(words)}, {rules})"
+
+    def _terms(self, words: Sequence[str]) -> str:
+        """The arguments of a call that are a list of terms."""
+        return f"{len(words)}, (const int64_t[]){{{', '.join(words)}}}"
 
     def _formula(self, rule: Derivation) -> str:
         """A derived extent as an expression, where it is known to be one."""
@@ -207,12 +218,7 @@ class Entry:
         yield f"{INDENT}if (sizes == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
         if table:
-            pointers = ", ".join(self._array(argument.buffer) for argument in table)
-            yield f"{INDENT}const void *arrays[{len(table)}] = {{{pointers}}};"
-            read = sum(argument.role == "input" for argument in table)
-            call = f"check(arrays, plan.bytes, {len(table)}, {read}, work, plan.total)"
-            yield f"{INDENT}const int status = {call};"
-            yield f"{INDENT}if (status != 0) return status;"
+            yield from self._checked_arrays("work, plan.total")
         for step in host.sizes:
             yield from self._step(step)
         if not host.layout.is_empty():
@@ -224,6 +230,16 @@ class Entry:
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
+
+    def _checked_arrays(self, work: str) -> Iterator[str]:
+        """That arrays are there and do not overlap, nor with a workspace."""
+        table = self.host.in_table()
+        pointers = ", ".join(self._array(argument.buffer) for argument in table)
+        yield f"{INDENT}const void *arrays[{len(table)}] = {{{pointers}}};"
+        read = sum(argument.role == "input" for argument in table)
+        call = f"check(arrays, plan.bytes, {len(table)}, {read}, {work})"
+        yield f"{INDENT}const int status = {call};"
+        yield f"{INDENT}if (status != 0) return status;"
 
     def _launch(self, launch: Launch) -> str:
         """The call of a kernel."""

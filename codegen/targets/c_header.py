@@ -31,6 +31,17 @@ def emit_header(programs: Sequence[Program], stem: str) -> str:
 
 def declarations(program: Program) -> Iterator[str]:
     """The extents of a program and the declarations of its functions, with comments."""
+    yield from sizes_lines(program)
+    yield from work_lines(program)
+    yield "/*"
+    yield from argument_lines(program)
+    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield " */"
+    yield f"{signature(program)};"
+
+
+def sizes_lines(program: Program) -> Iterator[str]:
+    """The struct of the extents of a program."""
     name = identifier(program.name)
     sizes = [size for size in program.sizes if size.is_argument()]
     yield f"/* {name}: its extents, in elements */"
@@ -40,17 +51,22 @@ def declarations(program: Program) -> Iterator[str]:
         yield f"{INDENT}char none; /* every extent is fixed */"
     yield f"}} {name}_sizes;"
     yield ""
+
+
+def work_lines(program: Program) -> Iterator[str]:
+    """The declaration of the function that measures the workspace."""
+    name = identifier(program.name)
     yield "/* Bytes of workspace a call needs; SIZE_MAX if the extents do not fit. */"
     yield f"size_t {name}_work(const {name}_sizes *sizes);"
     yield ""
-    yield "/*"
+
+
+def argument_lines(program: Program) -> Iterator[str]:
+    """What the arrays of a program are, as lines of a comment."""
     for argument in arguments_of(program):
         buffer = program.buffers[argument.buffer]
         extents = ", ".join(_extent(program, size) for size in buffer.dims)
         yield comment(f" * {argument.role:6}  {identifier(buffer.name)}: {buffer.dtype}[{extents}]")
-    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
-    yield " */"
-    yield f"{signature(program)};"
 
 
 def _extent(program: Program, size: int) -> str:
@@ -61,9 +77,14 @@ def _extent(program: Program, size: int) -> str:
 def signature(program: Program) -> str:
     """The declaration of the program's function, without the semicolon."""
     name = identifier(program.name)
-    words = [f"const {name}_sizes *sizes"]
+    return wrapped(f"int {name}(", [*parameters(program), "void *work"], ")")
+
+
+def parameters(program: Program) -> list[str]:
+    """The sizes and the arrays that the function of a program takes."""
+    words = [f"const {identifier(program.name)}_sizes *sizes"]
     for argument in arguments_of(program):
         buffer = program.buffers[argument.buffer]
         const = "const " if argument.role == "input" else ""
         words.append(f"{const}{C_TYPES[buffer.dtype]} *{identifier(buffer.name)}")
-    return wrapped(f"int {name}(", [*words, "void *work"], ")")
+    return words

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ilang.core.check import kernel as kernels
 from ilang.core.diagnostic import InternalError
+from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import For, Kernel, Program, Tile, statements_within
-from ilang.core.ir.cpu import Transpose
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 

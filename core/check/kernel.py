@@ -87,11 +87,7 @@ class _Verifier:
                     self.block((s.loops,))
                     cpu.transpose(self.program, s, self.demand)
                 case Store():
-                    self._scalar(s.value)
-                    self._index(s.buffer, s.index)
-                    buffer = self.program.buffers[s.buffer]
-                    self.demand(buffer.role != "input", "inputs are not written")
-                    self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
+                    self._store(s)
         self.defined.difference_update(defined)
 
     def _loop(self, s: For) -> None:
@@ -110,6 +106,14 @@ class _Verifier:
         self._fetched(s.fetch)
         self.block(s.body)
         del self.sizes[s.variable]
+
+    def _store(self, s: Store) -> None:
+        """Check what is written, and where."""
+        self._scalar(s.value)
+        self._index(s.buffer, s.index)
+        buffer = self.program.buffers[s.buffer]
+        self.demand(buffer.role != "input", "inputs are not written")
+        self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
         """Check blocks inside loops that have no bodies of their own."""

@@ -122,12 +122,7 @@ class _Loops:
                     yield f"{indent}{self._head(s)}{self._manner(s)}"
                     yield from self.lines(s.body, indent + "  ")
                 case If():
-                    word = "if" if s.body else "unless"
-                    yield f"{indent}{word} {self._conditions(s.within)}"
-                    yield from self.lines(s.body, indent + "  ")
-                    if s.otherwise:
-                        yield from [f"{indent}else"] if s.body else []
-                        yield from self.lines(s.otherwise, indent + "  ")
+                    yield from self._if(s, indent)
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
                 case Fold():
@@ -150,6 +145,15 @@ class _Loops:
                     yield from self._spread(s, indent)
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _if(self, s: If, indent: str) -> Iterator[str]:
+        """What runs where conditions hold, and what else."""
+        word = "if" if s.body else "unless"
+        yield f"{indent}{word} {self._conditions(s.within)}"
+        yield from self.lines(s.body, indent + "  ")
+        if s.otherwise:
+            yield from [f"{indent}else"] if s.body else []
+            yield from self.lines(s.otherwise, indent + "  ")
 
     def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:
         """The loops of a copy in squares."""

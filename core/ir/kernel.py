@@ -21,8 +21,8 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Registers, Runs, Transpose
-from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.gpu import Spread
+from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Role
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.host import (
     Argument,
     Count,
@@ -27,7 +28,6 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Blocks, For, Kernel, Part, Program, Statement, Window, blocks_of
 from ilang.core.ir.shaped import Derivation
 from ilang.core.lower.uses import Use, touched, use_of
@@ -143,7 +143,7 @@ def _launch(program: Program, number: int, use: Use) -> Launch:
         number,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
         use.shared,
-        use.written - set(use.private),
+        use.written & set(use.shared),
         bool(use.private),
         _is_divided(program, kernel) if grid is None else bool(use.private),
         grid,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module
-from ilang.core.pipeline import STAGES
+from ilang.core.machine import MACHINES, Machine
+from ilang.core.pipeline import STAGES, stages_of
 from ilang.icli.codes import answer, is_code
 from ilang.icli.options import JSON, Command, Operand, Option, Request
-from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, refuse_cuda, subjects
+from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 Shapes = Sequence[tuple[int, ...]] | None
 
-EMITTED = (*STAGES, "c", "cuda")
+EMITTED = (*STAGES, *MACHINES)
 WRITTEN = "nests"
 """What ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
 
@@ -38,9 +40,10 @@ def run(request: Request, screen: Screen) -> int:
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
     all_of(graphs, lambda graph: flag_shapes(graph, shapes))
     stage = WRITTEN if request.has("--schedule") else request.one("--emit")
+    target = _target(request.one("--target"), stage)
     titled = isinstance(program, Module) and len(graphs) > 1
     if screen.json:
-        answers = all_of(graphs, lambda graph: _object(graph, shapes, stage))
+        answers = all_of(graphs, lambda graph: _object(graph, shapes, stage, target))
         whole = {"definitions": answers} if titled else answers[0]
         screen.write_exact(as_json(whole) + "\n")
         return 0
@@ -49,7 +52,7 @@ def run(request: Request, screen: Screen) -> int:
     def show(graph: Graph) -> None:
         nonlocal shown
         title = f"{_title(graph, shapes)}\n\n" if titled else ""
-        page = _page(graph, shapes, stage, request.has("--verbose"))
+        page = _page(graph, shapes, stage, target, request.has("--verbose"))
         screen.write(("\n\n" if shown else "") + title)
         if isinstance(page, str):
             screen.write(page.rstrip("\n") + "\n")
@@ -61,11 +64,34 @@ def run(request: Request, screen: Screen) -> int:
     return 0
 
 
-def _page(graph: Graph, shapes: Shapes, stage: str | None, verbose: bool) -> str | Explanation:
+def _target(written: str | None, stage: str | None) -> str:
+    """The target that is meant: the one that is named, or the first one that has the stage.
+
+    Raises: CommandError E0804 if the target that is named has no such stage.
+    """
+    names = [name for name, machine in MACHINES.items() if _has(name, machine, stage)]
+    if written is None or written in names:
+        return written or names[0]
+    raise CommandError(
+        "E0804",
+        f"--target {written} has no stage {stage}",
+        help=f"its stages are {', '.join(stages_of(MACHINES[written]))}, {written}",
+    )
+
+
+def _has(target: str, machine: Machine, stage: str | None) -> bool:
+    return stage in (None, WRITTEN, target, *stages_of(machine))
+
+
+def _page(
+    graph: Graph, shapes: Shapes, stage: str | None, target: str, verbose: bool
+) -> str | Explanation:
     """What is said of one component: everything, or its text at one stage of its way down."""
     from ilang.core.pipeline import explain
 
-    return explain(graph, shapes, verbose) if stage is None else emitted(graph, shapes, stage)
+    if stage is not None:
+        return emitted(graph, shapes, stage, target)
+    return explain(graph, shapes, verbose, MACHINES[target])
 
 
 def _title(graph: Graph, shapes: Shapes) -> str:
@@ -76,32 +102,33 @@ def _title(graph: Graph, shapes: Shapes) -> str:
     return signature(infer(graph, shapes=shapes))
 
 
-def _object(graph: Graph, shapes: Shapes, stage: str | None) -> dict[str, object]:
+def _object(graph: Graph, shapes: Shapes, stage: str | None, target: str) -> dict[str, object]:
     """The answer for one component as a JSON-ready object."""
     from ilang.core.explain.page import as_data
     from ilang.core.pipeline import explain
 
     if stage is not None:
-        return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage)}
-    data = as_data(explain(graph, shapes, verbose=True))
+        return {"name": graph.name, "emit": stage, "text": emitted(graph, shapes, stage, target)}
+    data = as_data(explain(graph, shapes, verbose=True, machine=MACHINES[target]))
     assert isinstance(data, dict)
     return {"name": graph.name, **data}
 
 
-def emitted(graph: Graph, shapes: Shapes, stage: str) -> str:
-    """The text of a component at one stage of its way down."""
+def emitted(graph: Graph, shapes: Shapes, stage: str, target: str = "c") -> str:
+    """The text of a component at one stage of its way down to a target."""
     from ilang.core import pipeline
 
-    refuse_cuda(stage)
+    machine = MACHINES[target]
     if stage == WRITTEN:
         from ilang.core.explain.page import schedule_text
 
-        return schedule_text(pipeline.explain(graph, shapes).schedule)
+        return schedule_text(pipeline.explain(graph, shapes, machine=machine).schedule)
     if stage in STAGES:
-        return pipeline.stage_text(graph, stage, shapes)
-    from ilang.codegen.targets.c import emit
+        return pipeline.stage_text(graph, stage, shapes, machine)
+    from ilang.codegen.targets import c, cuda
 
-    return emit(pipeline.lower(pipeline.infer(graph, shapes=shapes)))
+    program = pipeline.lower(pipeline.infer(graph, shapes=shapes), machine)
+    return cuda.emit(program) if target == "cuda" else c.emit(program)
 
 
 COMMAND = Command(
@@ -118,6 +145,9 @@ COMMAND = Command(
             names_a="definition",
         ),
         Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        Option(
+            ("--target",), "TARGET", "What the schedule and the stages are for", tuple(MACHINES)
+        ),
         Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
         Option(("--schedule",), None, "Print the schedule that runs, in the notation of schedules"),
         Option(("-v", "--verbose"), None, "Say also how every extent and type was found"),

@@ -1,6 +1,6 @@
 """Golden programs: one Markdown file a program, one section a stage, or its diagnostic.
 
-A file is an optional title and remarks, `# source` with the program in a fence, an optional `# structure` with facts
+Those in ``cuda/`` are for a GPU, all others for a CPU. A file is an optional title and remarks, `# source` with the program in a fence, an optional `# structure` with facts
 about its kernels that its speed depends on (`structure.py`), and then what `compile_stages` returns, in its order.
 Start one with the source alone and run `pytest --update`; facts are written by hand and stay as they are.
 """
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ilang import Error
-from ilang.codegen.targets.c import emit
+from ilang.codegen.targets import c, cuda
+from ilang.core.machine import MACHINES
 from ilang.core.pipeline import graph_of, infer, lower, stage_texts, text_component
 from tests.golden.structure import broken
 from tests.rewritten import settle
@@ -24,22 +25,24 @@ SOURCE = re.compile(
 )
 LANGUAGES = {"c": "c", "cuda": "cuda"}
 KERNEL = re.compile(
-    r"^(?:/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\n)?static [^\n]*void program_k\d+\w*\(.*?^\}\n",
+    r"^(?:/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\n)?"
+    r"static [^\n]*void (?:__launch_bounds__\(\d+\)\n)?program_k\d+\w*\(.*?^\}\n",
     re.DOTALL | re.MULTILINE,
 )
 
 
-def compile_stages(source: str) -> dict[str, str]:
-    """Return the sections of a program in order: its stages and its C, or `error` alone."""
+def compile_stages(source: str, target: str) -> dict[str, str]:
+    """Return the sections of a program in order: its stages and its text, or `error` alone."""
     try:
-        return {**stage_texts(source), "c": kernels(source)}
+        return {**stage_texts(source, MACHINES[target]), target: kernels(source, target)}
     except Error as error:
         return {"error": str(error)}
 
 
-def kernels(source: str) -> str:
-    """The C of a program's loops; checks, workspace and entry are the same for every program and left out."""
-    text = emit(lower(infer(graph_of(text_component(source), "program"))))
+def kernels(source: str, target: str) -> str:
+    """The text of a program's loops; checks, workspace and entry are the same for every program and left out."""
+    program = lower(infer(graph_of(text_component(source), "program")), MACHINES[target])
+    text = cuda.emit(program) if target == "cuda" else c.emit(program)
     return "\n".join(KERNEL.findall(text))
 
 
@@ -63,9 +66,10 @@ def test_golden(path: Path, update: bool) -> None:
     source = SOURCE.search(written)
     assert source, "a golden file needs a `# source` section with a fenced program"
     program = source["program"].rstrip("\n")
-    sections = compile_stages(program)
+    target = "cuda" if path.parent.name == "cuda" else "c"
+    sections = compile_stages(program, target)
     assert ("error" in sections) == (path.parent.name == "errors")
     settle(path, written[: source.end()] + render(sections), update)
     if source["facts"]:
         shaped = infer(graph_of(text_component(program), "program"))
-        assert not broken(source["facts"].splitlines(), shaped, lower(shaped))
+        assert not broken(source["facts"].splitlines(), shaped, lower(shaped, MACHINES[target]))

@@ -1,15 +1,16 @@
 """Which loops are merged, what then needs no memory, and what a loop in lanes sums and fetches."""
 
 from ilang.core.explain.kernel import loops_text
+from ilang.core.machine import CPU, GPU
 from ilang.core.pipeline import (
     FINAL,
-    STAGES,
-    STEPS,
+    PASSES,
     graph_of,
     infer,
     lower,
     stage_text,
     stage_texts,
+    stages_of,
     text_component,
 )
 
@@ -60,10 +61,11 @@ def test_rows_that_are_read_again_fetch_the_next_one() -> None:
 
 
 def test_every_stage_is_printed_by_its_name() -> None:
-    shown = stage_texts(SOFTMAX)
     graph = graph_of(text_component(SOFTMAX), "program")
-    assert {stage: stage_text(graph, stage) for stage in STAGES} == {
-        **{stage: text for stage, text in shown.items() if stage != "syntax"},
-        FINAL: shown[STEPS[-2].stage],
-    }
-    assert len(set(shown)) == len(STEPS)
+    for machine in (CPU, GPU):
+        shown = stage_texts(SOFTMAX, machine)
+        assert {s: stage_text(graph, s, machine=machine) for s in stages_of(machine)} == {
+            **{stage: text for stage, text in shown.items() if stage != "syntax"},
+            FINAL: shown[PASSES[machine.kind][-1].stage],
+        }
+        assert set(shown) == {"syntax", *stages_of(machine)} - {FINAL}

@@ -61,7 +61,7 @@ def test_two_dashes_end_the_options() -> None:
         (["-V", "x"], "E0806", 2),
         (["explain", "ij~"], "E0103", 1),
         (["run", "+ij~i", "nofile.npy"], "E0725", 1),
-        (["explain", "+ij~i", "--emit", "cuda"], "E0910", 2),
+        (["explain", "+ij~i", "--emit", "bind", "--target", "c"], "E0804", 2),
         (["explain", "E0999"], "E0813", 2),
     ],
 )

@@ -1,0 +1,195 @@
+/* the bytes of an array; false if an extent is negative or the bytes are more than memory can be */
+static bool measure(size_t *bytes, size_t element, std::initializer_list<int64_t> extents)
+{
+    size_t most = element;
+    *bytes = element;
+    for (const int64_t extent : extents) {
+        if (extent < 0) return false;
+        if (extent > 0 && (uint64_t)extent > (SIZE_MAX / 4) / most) return false;
+        most *= extent > 0 ? (size_t)extent : 1;
+        *bytes *= (size_t)extent;
+    }
+    return true;
+}
+
+/* a number of bytes rounded up to what cudaMalloc aligns to */
+static __host__ __device__ inline size_t padded(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+/* add a padded number of bytes, so many times, to a total; false if that is more than memory can be */
+static bool add(size_t *total, size_t bytes, size_t times)
+{
+    if (bytes > SIZE_MAX / 8 || padded(bytes) > (SIZE_MAX / 4 - *total) / times) return false;
+    *total += padded(bytes) * times;
+    return true;
+}
+
+/* an extent that follows from others: (sum of factor * extent + offset) / divisor, rounded down; false if there is none */
+static bool derive(int64_t *size, std::initializer_list<int64_t> terms, int64_t offset, int64_t divisor, bool exact,
+                   int64_t least)
+{
+    int64_t total = offset;
+    for (const int64_t *term = terms.begin(); term != terms.end(); term += 2) {
+        const int64_t factor = term[0], extent = term[1], times = factor < 0 ? -factor : factor;
+        if (extent > INT64_MAX / 8 / times) return false;
+        if (total > INT64_MAX / 2 || total < -(INT64_MAX / 2)) return false;
+        total += factor * extent;
+    }
+    *size = total / divisor - (total % divisor < 0);
+    if (*size < least || *size > INT64_MAX / 8) return false;
+    return !exact || total % divisor == 0;
+}
+
+/* the first address at or after another one that cudaMalloc could have given */
+static char *aligned(void *address)
+{
+    return (char *)address + (256 - (uintptr_t)address % 256) % 256;
+}
+
+/* whether two stretches of memory share a byte */
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    const uintptr_t p = (uintptr_t)a, q = (uintptr_t)b;
+    return a_bytes > 0 && b_bytes > 0 && p < q + b_bytes && q < p + a_bytes;
+}
+
+/* status 1 if a pointer to something is NULL, 2 if what is written overlaps anything else */
+static int check(const void *const *arrays, const size_t *bytes, int count, int inputs, const void *work,
+                 size_t work_bytes)
+{
+    if (work == NULL && work_bytes > 0) return 1;
+    for (int a = 0; a < count; ++a) {
+        if (arrays[a] == NULL && bytes[a] > 0) return 1;
+        if (overlap(arrays[a], bytes[a], work, work_bytes)) return 2;
+        for (int b = 0; b < a; ++b) {
+            if (a >= inputs && overlap(arrays[a], bytes[a], arrays[b], bytes[b])) return 2;
+        }
+    }
+    return 0;
+}
+
+/* the blocks that have a thread for each iteration, or as many as a launch may have: threads then do several */
+static unsigned blocks_of(int64_t iterations, int64_t threads, int64_t most)
+{
+    const int64_t blocks = iterations / threads + (iterations % threads != 0);
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* how many threads have so many bytes of scratch storage each */
+static int64_t scratches(size_t scratch_bytes, int64_t most, size_t most_bytes)
+{
+    if (scratch_bytes == 0) return most;
+    const size_t count = most_bytes / scratch_bytes;
+    return count < 1 ? 1 : count < (size_t)most ? (int64_t)count : most;
+}
+
+/* how many blocks a reduction is computed in, from the number of its terms */
+static int64_t blocks(double terms, int64_t most, double each)
+{
+    return terms < (double)most * each ? (int64_t)(terms / each) + 1 : most;
+}
+
+/* memory of the device, given back when it is left */
+struct Memory {
+    void *start = NULL;
+    Memory() {}
+    Memory(const Memory &) = delete;
+    Memory &operator=(const Memory &) = delete;
+    ~Memory() { cudaFree(start); }
+};
+
+/* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
+static __device__ inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
+{
+    const int64_t length = (iterations + count * multiple - 1) / (count * multiple) * multiple;
+    if (length == 0) return 0;
+    return block <= iterations / length ? block * length : iterations;
+}
+
+/* the smaller of two */
+static __device__ inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return b < a ? b : a;
+}
+
+/* the larger of two */
+static __device__ inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return b > a ? b : a;
+}
+
+/* the smaller of two */
+static __device__ inline int32_t min_i32(int32_t a, int32_t b)
+{
+    return b < a ? b : a;
+}
+
+/* the larger of two */
+static __device__ inline int32_t max_i32(int32_t a, int32_t b)
+{
+    return b > a ? b : a;
+}
+
+/* the smaller of two; NaN if one is */
+static __device__ inline float min_f32(float a, float b)
+{
+    const float one = b < a ? b : a;
+    return b != b ? b : one;
+}
+
+/* the larger of two; NaN if one is */
+static __device__ inline float max_f32(float a, float b)
+{
+    const float one = b > a ? b : a;
+    return b != b ? b : one;
+}
+
+/* the smaller of two; NaN if one is */
+static __device__ inline double min_f64(double a, double b)
+{
+    const double one = b < a ? b : a;
+    return b != b ? b : one;
+}
+
+/* the larger of two; NaN if one is */
+static __device__ inline double max_f64(double a, double b)
+{
+    const double one = b > a ? b : a;
+    return b != b ? b : one;
+}
+
+static __device__ inline float square_f32(float a)
+{
+    return a * a;
+}
+
+static __device__ inline double square_f64(double a)
+{
+    return a * a;
+}
+
+/* towards zero; what does not fit gives the smallest value */
+static __device__ inline int32_t i32_of_f32(float a)
+{
+    return a >= -2147483648.0f && a < 2147483648.0f ? (int32_t)a : INT32_MIN;
+}
+
+/* towards zero; what does not fit gives the smallest value */
+static __device__ inline int32_t i32_of_f64(double a)
+{
+    return a >= -2147483648.0 && a < 2147483648.0 ? (int32_t)a : INT32_MIN;
+}
+
+/* towards zero; what does not fit gives the smallest value */
+static __device__ inline int64_t i64_of_f32(float a)
+{
+    return a >= -9223372036854775808.0f && a < 9223372036854775808.0f ? (int64_t)a : INT64_MIN;
+}
+
+/* towards zero; what does not fit gives the smallest value */
+static __device__ inline int64_t i64_of_f64(double a)
+{
+    return a >= -9223372036854775808.0 && a < 9223372036854775808.0 ? (int64_t)a : INT64_MIN;
+}

@@ -1,0 +1,234 @@
+"""CUDA: programs as text, C++17 with kernels, for devices from sm_75 on.
+
+    size_t NAME_work(const NAME_sizes *sizes);
+    int NAME(const NAME_sizes *sizes, const T *input..., T *output..., void *work, struct CUstream_st *stream);
+    int NAME_host(const NAME_sizes *sizes, const T *input..., T *output...);
+    const char *NAME_status(int status);
+
+Arrays are row-major and contiguous, those of the first two in memory of the device. Nothing is global; ``NAME`` takes
+no memory and waits for nothing. Statuses of 0 and more are those of C (``c_entry.STATUS``), others a ``cudaError_t``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from ilang.codegen.targets import c_scalar, cuda_header
+from ilang.codegen.targets.c_called import called
+from ilang.codegen.targets.c_entry import wrapped
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, comment
+from ilang.codegen.targets.cuda_entry import TRY, Entry
+from ilang.codegen.targets.cuda_helpers import definitions
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.dtype import FLOATS, INTEGERS
+from ilang.core.ir.cpu import Transpose
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.host import Host, Launch
+from ilang.core.ir.kernel import (
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Convert, walk
+from ilang.core.pipeline import host_of
+
+INCLUDES = (
+    "#include <cuda_runtime.h>",
+    "#include <math.h>",
+    "#include <stddef.h>",
+    "#include <stdint.h>",
+    "#include <initializer_list>",
+)
+
+
+def emit(program: Program) -> str:
+    """A program as one self-contained CUDA text."""
+    declared = cuda_header.declarations(program)
+    lines = [*INCLUDES, "", 'extern "C" {', "", *declared, "", "}", "", *_implementation([program])]
+    return "\n".join(lines) + "\n"
+
+
+def emit_source(programs: Sequence[Program], stem: str) -> str:
+    """The implementation that goes with ``cuda_header.emit_header``."""
+    lines = [f'#include "{stem}.h"', "", *INCLUDES, "", *_implementation(programs)]
+    return "\n".join(lines) + "\n"
+
+
+def _implementation(programs: Sequence[Program]) -> Iterator[str]:
+    hosts = [host_of(program) for program in programs]
+    names = {name for host in hosts for name in _helpers(host)}
+    yield TRY
+    yield ""
+    yield from definitions(names)
+    for host in hosts:
+        for launch in host.launches:
+            yield from _Kernel(host, launch).lines()
+        yield from Entry(host).lines()
+
+
+def _helpers(host: Host) -> set[str]:
+    """The functions that a program calls."""
+    found = Entry(host).helpers()
+    for kernel in host.program.kernels:
+        for s in statements_within(kernel.body):
+            if isinstance(s, (Define, Change, Store)):
+                found |= {name for part in walk(s.value) for name in _called(part)}
+            if isinstance(s, For) and s.rest is not None:
+                found.add("min_i64")
+            if isinstance(s, For) and s.stretch is not None:
+                found.add("start_of")
+    return found | ({"padded"} if host.layout.scratch else set())
+
+
+def _called(part: object) -> set[str]:
+    """The function that a scalar is a call of, if its definition is ours to write."""
+    if isinstance(part, Apply):
+        return called(part)
+    if isinstance(part, Convert) and part.dtype in INTEGERS and part.argument.dtype in FLOATS:
+        return {f"{part.dtype}_of_{part.argument.dtype}"}
+    return set()
+
+
+class _Kernel:
+    """The text of one kernel."""
+
+    def __init__(self, host: Host, launch: Launch) -> None:
+        self.program = host.program
+        self.launch = launch
+        self.kernel: Kernel = host.program.kernels[launch.kernel]
+        self.spelling = Spelling(self.program, self.kernel)
+        self.private = self._private(host)
+
+    def _private(self, host: Host) -> tuple[int, ...]:
+        """The buffers in scratch storage, in order."""
+        kernels = [launch.kernel for launch in host.launches if launch.scratch]
+        placed = dict(zip(kernels, host.layout.scratch, strict=True))
+        return placed.get(self.launch.kernel, ())
+
+    def lines(self) -> Iterator[str]:
+        """The kernel."""
+        assert self.launch.grid is not None
+        yield "/*"
+        yield from (comment(f" * {line}") for line in self.kernel.comments)
+        yield " */"
+        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads})"
+        name = f"{identifier(self.program.name)}_{self.kernel.name}"
+        yield wrapped(f"{name}(", self._parameters(), ")")
+        yield "{"
+        yield from self._block(self.kernel.body, INDENT)
+        yield "}"
+        yield ""
+
+    def _parameters(self) -> list[str]:
+        words = [f"int64_t {self.spelling.size(n)}" for n in self.launch.sizes]
+        for number in self.launch.buffers:
+            const = "" if number in self.launch.writes else "const "
+            words.append(f"{const}{self._type(number)} *__restrict__ {self._name(number)}")
+        return words + (["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else [])
+
+    def _type(self, number: int) -> str:
+        return C_TYPES[self.program.buffers[number].dtype]
+
+    def _name(self, number: int) -> str:
+        return identifier(self.program.buffers[number].name)
+
+    def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+        for s in body:
+            yield from self._statement(s, indent)
+
+    def _statement(self, s: Statement, indent: str) -> Iterator[str]:
+        match s:
+            case For():
+                yield from self._for(s, indent)
+            case If():
+                words = self.spelling.conditions(s.within)
+                yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
+                yield from self._block(s.body or s.otherwise, indent + INDENT)
+                if s.body and s.otherwise:
+                    yield f"{indent}}} else {{"
+                    yield from self._block(s.otherwise, indent + INDENT)
+                yield f"{indent}}}"
+            case Define() | Change() | Store() | Fold():
+                yield from c_scalar.lines(s, self.spelling, indent)
+            case Spread():
+                yield from self._spread(s, indent)
+            case Tile() | Transpose():
+                raise AssertionError("CUDA has no statement of a CPU")
+            case _:
+                assert_never(s)
+
+    def _for(self, loop: For, indent: str) -> Iterator[str]:
+        """A loop one iteration after the other."""
+        spelling = self.spelling
+        if loop.role == "u":
+            yield "#pragma unroll"
+        if loop.stretch is None:
+            yield spelling.opened(loop, indent)
+        else:
+            name, count = spelling.variable(loop.variable), spelling.size(loop.stretch.count)
+            block = spelling.variable(loop.stretch.block)
+            words = f"{spelling.size(loop.size)}, {count}, {loop.stretch.multiple}, {block}"
+            first = f"int64_t {name} = start_of({words}), end_{name} = start_of({words} + 1)"
+            yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
+        yield from self._block(loop.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _spread(self, s: Spread, indent: str) -> Iterator[str]:
+        """Iterations that are shared out among the threads of the grid."""
+        worker = "(int64_t)blockIdx.x * blockDim.x + threadIdx.x"
+        yield from self._scratch(worker, indent)
+        if not s.loops:
+            yield from self._locals(indent)
+            yield from self._block(s.body, indent)
+            return
+        spelling = self.spelling
+        sizes = [spelling.size(loop.size) for loop in s.loops]
+        yield f"{indent}const int64_t iterations = {' * '.join(sizes)};"
+        yield f"{indent}const int64_t step = (int64_t)gridDim.x * blockDim.x;"
+        yield f"{indent}for (int64_t at = {worker}; at < iterations; at += step) {{"
+        inside = indent + INDENT
+        for n, loop in enumerate(s.loops):
+            inner = " * ".join(sizes[n + 1 :])
+            value = f"at / ({inner})" if len(sizes[n + 1 :]) > 1 else f"at / {inner}"
+            value = (value if inner else "at") + (f" % {sizes[n]}" if n else "")
+            yield f"{inside}const int64_t {spelling.variable(loop.variable)} = {value};"
+        for loop in s.loops:
+            if loop.rest is not None:
+                name = spelling.variable(loop.variable)
+                yield f"{inside}if ({name} >= {spelling.rest(loop.rest)}) continue;"
+        yield from self._locals(inside)
+        yield from self._block(s.body, inside)
+        yield f"{indent}}}"
+
+    def _scratch(self, worker: str, indent: str) -> Iterator[str]:
+        """The private buffers of a thread in the workspace."""
+        if not self.private:
+            return
+        yield f"{indent}char *own = scratch + ({worker}) * scratch_bytes;"
+        for n, number in enumerate(self.private):
+            c_type = self._type(number)
+            yield f"{indent}{c_type} *{self._name(number)} = ({c_type} *)own;"
+            if n + 1 < len(self.private):
+                sizes = [self.spelling.size(size) for size in self.program.buffers[number].dims]
+                product = "".join(f" * (size_t){size}" for size in sizes)
+                yield f"{indent}own += padded(sizeof({c_type}){product});"
+
+    def _locals(self, indent: str) -> Iterator[str]:
+        """The private buffers that a thread has room for."""
+        touched = {s.buffer for s in statements_within(self.kernel.body) if isinstance(s, Store)}
+        for number in sorted(touched):
+            buffer = self.program.buffers[number]
+            if buffer.space == "local":
+                elements = 1
+                for size in buffer.dims:
+                    elements *= self.program.sizes[size].fixed or 0
+                yield f"{indent}{self._type(number)} {self._name(number)}[{max(1, elements)}];"

@@ -1,0 +1,154 @@
+"""The host program in CUDA: workspace layout, argument checks, and the launches of its kernels in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets import c_entry
+from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT
+from ilang.codegen.targets.cuda_header import host_signature, signature
+from ilang.core.ir.host import Count, Derive, Host, Launch
+from ilang.core.ir.kernel import Blocks, Part, Window
+
+TRY = "#define TRY(call) do { const int error_ = (int)(call); if (error_ != 0) return -error_; } while (0)"
+"""A call of CUDA's: what it gives other than success is returned."""
+
+
+class Entry(c_entry.Entry):
+    """Text of ``NAME_plan``, ``NAME_work``, ``NAME``, ``NAME_host`` and ``NAME_status``: a host program in CUDA."""
+
+    def __init__(self, host: Host) -> None:
+        """For a host program."""
+        super().__init__(host, signature(host.program))
+        self.threads = host.program.machine.threads
+
+    def helpers(self) -> set[str]:
+        """The functions that it calls."""
+        called = {"measure", "check", "blocks_of", "Memory"}
+        steps = (*self.host.checks, *self.host.sizes)
+        called |= {"derive"} if any(isinstance(step, Derive) for step in steps) else set()
+        counts = [step.part for step in steps if isinstance(step, Count)]
+        called |= {"blocks"} if any(isinstance(part, Blocks) for part in counts) else set()
+        if not self.host.layout.is_empty():
+            called |= {"add", "aligned"}
+        if self.host.layout.scratch:
+            called |= {"scratches"}
+        return called
+
+    def lines(self) -> Iterator[str]:
+        """All of them."""
+        yield from super().lines()
+        yield from self._for_host()
+        yield from self._status()
+
+    def _scratch(self) -> Iterator[str]:
+        """Room for the private buffers of the kernel that needs most, once per thread."""
+        layout = self.host.layout
+        if not layout.scratch:
+            return
+        yield f"{INDENT}plan->scratch = plan->total;"
+        yield f"{INDENT}size_t scratch;"
+        for private in layout.scratch:
+            yield f"{INDENT}scratch = 0;"
+            for number in private:
+                measured = self._measure(number, "&bytes")
+                yield f"{INDENT}if (!{measured} || !add(&scratch, bytes, 1)) return 0;"
+            yield f"{INDENT}if (scratch > plan->scratch_bytes) plan->scratch_bytes = scratch;"
+        limits = f"{layout.most_threads}, (size_t){layout.most_scratch >> 20} << 20"
+        yield f"{INDENT}plan->workers = scratches(plan->scratch_bytes, {limits});"
+        count = "(size_t)plan->workers"
+        yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes, {count})) return 0;"
+
+    def _fields(self) -> Iterator[str]:
+        yield from super()._fields()
+        if self.host.layout.scratch:
+            yield f"{INDENT}int64_t workers;"
+
+    def _added(self, bytes_: str) -> str:
+        return f"add(&plan->total, {bytes_}, 1)"
+
+    def _measure(self, number: int, target: str) -> str:
+        buffer = self.program.buffers[number]
+        extents = ", ".join(self.spelling.size(size) for size in buffer.dims)
+        return f"measure({target}, sizeof({C_TYPES[buffer.dtype]}), {{{extents}}})"
+
+    def _count(self, part: Part | Window | Blocks) -> str:
+        if not isinstance(part, Blocks):
+            return super()._count(part)
+        terms = " * ".join(f"(double){self.spelling.size(n)}" for n in part.loops)
+        return f"blocks({terms}, {self.threads.most_blocks}, {self.threads.block_work})"
+
+    def _terms(self, words: Sequence[str]) -> str:
+        return f"{{{', '.join(words)}}}"
+
+    def _launch(self, launch: Launch) -> str:
+        """The launch of a kernel, unless it has nothing to do."""
+        grid = launch.grid
+        assert grid is not None
+        words = [self.spelling.size(n) for n in launch.sizes]
+        words += [self._array(n) for n in launch.buffers]
+        words += ["base + plan.scratch", "plan.scratch_bytes"] if launch.scratch else []
+        threads, most = str(grid.threads), str(grid.most_blocks)
+        indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
+        sizes = " * ".join(self.spelling.size(n) for n in grid.sizes)
+        if sizes:
+            head = [f"{INDENT}if ({sizes} > 0) {{"]
+            indent, tail = 2 * INDENT, [f"{2 * INDENT}TRY(cudaGetLastError());", f"{INDENT}}}"]
+        if launch.scratch and sizes:
+            head += [
+                f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
+            ]
+            threads, most = "threads", "plan.workers / threads"
+        blocks = f"blocks_of({sizes}, {threads}, {most})" if sizes else "1"
+        kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
+        call = wrapped(f"{indent}{kernel}<<<{blocks}, {threads}, 0, stream>>>(", words, ");")
+        return "\n".join([*head, call, *tail])
+
+    def _for_host(self) -> Iterator[str]:
+        """The program for arrays of the host."""
+        table = self.host.in_table()
+        place = {argument.buffer: n for n, argument in enumerate(table)}
+        yield host_signature(self.program)
+        yield "{"
+        yield f"{INDENT}{self.name}_layout plan = {{}};"
+        yield f"{INDENT}if (sizes == NULL) return 1;"
+        yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
+        if table:
+            yield from self._checked_arrays("NULL, 0")
+            yield f"{INDENT}Memory memory[{len(table)}];"
+        yield f"{INDENT}Memory work;"
+        for n, argument in enumerate(table):
+            yield f"{INDENT}TRY(cudaMalloc(&memory[{n}].start, plan.bytes[{n}]));"
+            if argument.role != "output":
+                moved = f"memory[{n}].start, arrays[{n}], plan.bytes[{n}], cudaMemcpyHostToDevice"
+                yield f"{INDENT}TRY(cudaMemcpy({moved}));"
+        yield f"{INDENT}TRY(cudaMalloc(&work.start, plan.total));"
+        words = ["sizes"]
+        for argument in self.host.arguments:
+            const = "const " if argument.role == "input" else ""
+            c_type = C_TYPES[self.program.buffers[argument.buffer].dtype]
+            words.append(f"({const}{c_type} *)memory[{place[argument.buffer]}].start")
+        words += ["work.start", "NULL"]
+        yield wrapped(f"{INDENT}const int done = {self.name}(", words, ");")
+        yield f"{INDENT}if (done != 0) return done;"
+        yield f"{INDENT}TRY(cudaDeviceSynchronize());"
+        for n, argument in enumerate(table):
+            if argument.role != "input":
+                name = self._array(argument.buffer)
+                moved = f"{name}, memory[{n}].start, plan.bytes[{n}], cudaMemcpyDeviceToHost"
+                yield f"{INDENT}TRY(cudaMemcpy({moved}));"
+        yield f"{INDENT}return 0;"
+        yield "}"
+        yield ""
+
+    def _status(self) -> Iterator[str]:
+        """What a status means."""
+        yield f"const char *{self.name}_status(int status)"
+        yield "{"
+        yield f"{INDENT}switch (status) {{"
+        yield from (f'{INDENT}case {code}: return "{text}";' for code, text in STATUS.items())
+        yield f'{INDENT}default: return status < 0 ? cudaGetErrorString((cudaError_t)-status) : "no such status";'
+        yield f"{INDENT}}}"
+        yield "}"
+        yield ""

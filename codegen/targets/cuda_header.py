@@ -1,0 +1,65 @@
+"""The header of CUDA programs: plain C, without a header of CUDA's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.c_header import argument_lines, parameters, sizes_lines, work_lines
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.ir.kernel import Program
+
+STREAM = "struct CUstream_st *stream"
+"""A ``cudaStream_t``, as plain C has it."""
+
+
+def emit_header(programs: Sequence[Program], stem: str) -> str:
+    """The header of a file of programs, usable from C and C++."""
+    guard = f"{stem.upper()}_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}", "", *HEAD]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for program in programs:
+        lines += [*declarations(program), ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
+    return "\n".join(lines) + "\n"
+
+
+HEAD = (
+    "#include <stddef.h>",
+    "#include <stdint.h>",
+    "",
+    "struct CUstream_st; /* what a cudaStream_t points to */",
+    "",
+)
+
+
+def declarations(program: Program) -> Iterator[str]:
+    """The extents of a program and the declarations of its functions, with comments."""
+    name = identifier(program.name)
+    yield from sizes_lines(program)
+    yield from work_lines(program)
+    yield "/*"
+    yield " * Enqueues the work on a stream of the current device and returns; the arrays and the workspace are"
+    yield " * memory of that device. Calls that share a workspace must be ordered."
+    yield from argument_lines(program)
+    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave"
+    yield " */"
+    yield f"{signature(program)};"
+    yield ""
+    yield "/* The same for arrays of the host: takes memory of the device, copies, runs, waits, copies back, frees. */"
+    yield f"{host_signature(program)};"
+    yield ""
+    yield "/* What a status means. */"
+    yield f"const char *{name}_status(int status);"
+
+
+def signature(program: Program) -> str:
+    """The declaration of the program's function, without the semicolon."""
+    words = [*parameters(program), "void *work", STREAM]
+    return wrapped(f"int {identifier(program.name)}(", words, ")")
+
+
+def host_signature(program: Program) -> str:
+    """The declaration of the same for arrays of the host, without the semicolon."""
+    return wrapped(f"int {identifier(program.name)}_host(", parameters(program), ")")
