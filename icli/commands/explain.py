@@ -75,7 +75,7 @@ def _target(written: str | None, stage: str | None) -> str:
     raise CommandError(
         "E0804",
         f"--target {written} has no stage {stage}",
-        help=f"its stages are {', '.join(stages_of(MACHINES[written]))}, {written}",
+        help=f"that is a stage of --target {names[0]}",
     )
 
 

@@ -1,7 +1,8 @@
 """Golden programs: one Markdown file a program, one section a stage, or its diagnostic.
 
-Those in ``cuda/`` are for a GPU, all others for a CPU. A file is an optional title and remarks, `# source` with the program in a fence, an optional `# structure` with facts
+A file is an optional title and remarks, `# source` with the program in a fence, an optional `# structure` with facts
 about its kernels that its speed depends on (`structure.py`), and then what `compile_stages` returns, in its order.
+Those in ``cuda/`` are for a GPU, all others for a CPU.
 Start one with the source alone and run `pytest --update`; facts are written by hand and stay as they are.
 """
 
