@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from ilang.codegen.runtime import folders, toolchain
-from ilang.codegen.runtime.toolchain import Variant
+from ilang.codegen.runtime.toolchain import Recipe
 from ilang.core.diagnostic import ToolError
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ KEPT = {"E0903", "E0904", "E0905", "E0906"}
 
 
 def library_of(
-    source: str, text: Callable[[], str], variant: Variant, load: Callable[[str], T]
+    source: str, text: Callable[[], str], variant: Recipe, load: Callable[[str], T]
 ) -> T:
     """The library of ``text()``, which is only asked for where the cache does not know what it gives for ``source``.
 
@@ -102,7 +102,7 @@ def _point(link: str, entry: str) -> None:
             os.replace(mine, link)
 
 
-def library(text: str, variant: Variant, load: Callable[[str], T]) -> T:
+def library(text: str, variant: Recipe, load: Callable[[str], T]) -> T:
     """What ``load`` makes of the compiled text; ``load`` takes a path and raises OSError where it cannot be loaded.
 
     Raises:
@@ -116,16 +116,21 @@ def library(text: str, variant: Variant, load: Callable[[str], T]) -> T:
     return _private(text, variant, load)
 
 
-def key_of(text: str, variant: Variant, writer: str = "") -> str:
+def key_of(text: str, variant: Recipe, writer: str = "") -> str:
     """The name of an entry: a hash of everything that the library depends on, in hexadecimal.
 
     With a ``writer``, ``text`` is what the C text follows from when that writer writes it.
     """
     parts = (
-        *(FORMAT, text, " ".join(variant.flags())),
-        *(toolchain.find_compiler().identity, _processor(), writer),
+        *(FORMAT, text, " ".join((*variant.flags(), *variant.libraries()))),
+        *(toolchain.find_compiler(variant.language).identity, _processor(), writer),
     )
     return _sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hex()
+
+
+def digest(content: bytes) -> str:
+    """A SHA-256 in hexadecimal."""
+    return _sha256(content).hex()
 
 
 def _sha256(content: bytes) -> bytes:
@@ -200,7 +205,7 @@ def cache_folder() -> str | None:
         return None
 
 
-def _shared(folder: str, key: str, text: str, variant: Variant, load: Callable[[str], T]) -> T:
+def _shared(folder: str, key: str, text: str, variant: Recipe, load: Callable[[str], T]) -> T:
     """Load the entry, built first if it is not there or not whole. Raises OSError where the folder is of no use."""
     entry = os.path.join(folder, f"{key}.so")
     if is_whole(entry):
@@ -241,7 +246,7 @@ def is_whole(entry: str) -> bool:
     return trailer == MAGIC + _sha256(body)
 
 
-def _store(folder: str, entry: str, text: str, variant: Variant) -> None:
+def _store(folder: str, entry: str, text: str, variant: Recipe) -> None:
     """Build an entry beside the others and put it in place in one step."""
     sweep_now = _count_store()
     if sweep_now:
@@ -264,7 +269,7 @@ def _store(folder: str, entry: str, text: str, variant: Variant) -> None:
         built.replace(entry)
 
 
-def _private(text: str, variant: Variant, load: Callable[[str], T]) -> T:
+def _private(text: str, variant: Recipe, load: Callable[[str], T]) -> T:
     """Build and load in a temporary folder that is gone afterwards: a loaded library needs its file no more."""
     try:
         with folders.temporary_folder(folders.temporary_parent(), _is_kept) as work:

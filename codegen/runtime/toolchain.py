@@ -1,6 +1,6 @@
-"""The C compiler: found once, run in a process group of its own, its every way to fail turned into one coded error.
+"""Compilers: found once, run in a process group of their own, their every way to fail turned into one coded error.
 
-Order of search: ``$CC`` (a path, or a command with arguments), ``cc``, ``gcc``, ``clang``, the ziglang package.
+Order of search, for C: ``$CC`` (a path, or a command with arguments), ``cc``, ``gcc``, ``clang``, the ziglang package.
 Nothing goes through a shell. Finding the compiler is a part of every first call, running it is not: modules for that
 are imported there.
 """
@@ -12,8 +12,8 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ilang.codegen.runtime.concurrency import LISTEN, signals_held
 from ilang.core.diagnostic import ToolError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SECONDS = 120
 """A compiler that has not ended by then is taken to hang."""
 
-NAMES = ("cc", "gcc", "clang")
 STANDARD = (
     *("-std=gnu11", "-fPIC", "-shared", "-ffp-contract=off"),
     *("-fno-math-errno", "-fno-trapping-math"),
@@ -50,13 +49,63 @@ LINGERING = 2
 
 NO_ROOM = ("No space left", "Disk quota", "Read-only file system", "File too large")
 """By what a compiler, an assembler or a linker says that the folder takes no more."""
+OBJECT = 1
+"""The type of file of an object, which has no program headers."""
 PROBE = 1024 * 1024
 """Bytes that a folder with room for a compilation takes."""
 
 
 @record
+class Language:
+    """What a compiler reads.
+
+    Fields:
+        name: in messages.
+        variable: of the environment, which names the compiler.
+        programs: the compilers to look for, in this order.
+        package: of Python, which has a compiler as well, and its arguments; empty: none.
+        source: the file of a text.
+        install: what to do where there is none.
+    """
+
+    name: str
+    variable: str
+    programs: tuple[str, ...]
+    package: tuple[str, ...]
+    source: str
+    install: str
+
+
+C = Language(
+    "C",
+    "CC",
+    ("cc", "gcc", "clang"),
+    ("ziglang", "cc"),
+    "program.c",
+    "install one: apt install gcc, or xcode-select --install, or pip install ziglang",
+)
+
+
+class Recipe(Protocol):
+    """How a text is compiled."""
+
+    @property
+    def language(self) -> Language:
+        """Which compiler."""
+
+    def flags(self) -> tuple[str, ...]:
+        """What stands before the source file; optional ones may yet be dropped."""
+
+    def libraries(self) -> tuple[str, ...]:
+        """What stands after it."""
+
+    def files(self) -> Mapping[str, bytes]:
+        """What has to lie beside it; their names or the text tell what is in them."""
+
+
+@record
 class Compiler:
-    """A C compiler: the command that runs it, and what tells it apart from any other (paths, sizes, dates)."""
+    """A compiler: the command that runs it, and what tells it apart from any other (paths, sizes, dates)."""
 
     command: tuple[str, ...]
     identity: str
@@ -69,45 +118,62 @@ class Variant:
     threads: bool = False
     sanitize: bool = False
 
+    @property
+    def language(self) -> Language:
+        """C."""
+        return C
+
     def flags(self) -> tuple[str, ...]:
         """The flags before the source file; optional ones may yet be dropped."""
         speed = SANITIZED if self.sanitize else FAST
         return (*STANDARD, *speed, *((OPENMP,) if self.threads else ()))
 
+    def libraries(self) -> tuple[str, ...]:
+        """The mathematical one."""
+        return ("-lm",)
 
-def find_compiler() -> Compiler:
-    """The compiler of this process; looked for again only when ``$CC`` or ``$PATH`` change.
+    def files(self) -> Mapping[str, bytes]:
+        """None."""
+        return {}
+
+
+def find_compiler(language: Language = C) -> Compiler:
+    """The compiler of this process; looked for again only when its variable or ``$PATH`` change.
 
     Raises:
-        ToolError: E0901 (none found), E0902 (``$CC`` names none).
+        ToolError: E0901 (none found), E0902 (the variable names none).
     """
-    return _find(os.environ.get("CC", "").strip(), os.environ.get("PATH"))
+    return _find(language, os.environ.get(language.variable, "").strip(), os.environ.get("PATH"))
 
 
 @functools.lru_cache(maxsize=16)
-def _find(wanted: str, path: str | None) -> Compiler:
+def _find(language: Language, wanted: str, path: str | None) -> Compiler:
     if wanted:
-        command = _wanted(wanted, path)
+        command = _wanted(language, wanted, path)
         return Compiler(command, _identity(command))
-    for name in NAMES:
+    for name in language.programs:
         found = _program(name, path)
         if found is not None:
             return Compiler((found,), _identity((found,)))
-    import importlib.util
+    looked = [f"${language.variable} (not set)", *language.programs]
+    if language.package:
+        import importlib.util
 
-    zig = importlib.util.find_spec("ziglang")
-    if zig is not None and zig.origin is not None:
-        command = (sys.executable, "-m", "ziglang", "cc")
-        return Compiler(command, _identity((*command, zig.origin)))
+        package, *arguments = language.package
+        looked.append(f"the {package} package")
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            command = (sys.executable, "-m", package, *arguments)
+            return Compiler(command, _identity((*command, spec.origin)))
     raise ToolError(
         "E0901",
-        "no C compiler was found: looked for $CC (not set), cc, gcc, clang and the ziglang package",
-        help="install one: apt install gcc, or xcode-select --install, or pip install ziglang",
+        f"no {language.name} compiler was found: looked for {', '.join(looked[:-1])} and {looked[-1]}",
+        help=language.install,
     )
 
 
-def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
-    """The command that ``$CC`` spells: one program, its path may hold blanks, or a program and arguments."""
+def _wanted(language: Language, wanted: str, path: str | None) -> tuple[str, ...]:
+    """The command that a variable spells: one program, its path may hold blanks, or a program and arguments."""
     whole = _program(wanted, path)
     if whole is not None:
         return (whole,)
@@ -122,10 +188,16 @@ def _wanted(wanted: str, path: str | None) -> tuple[str, ...]:
         named = words[0] if words else wanted
         raise ToolError(
             "E0902",
-            f"$CC names {named}, which is not a program that can run here",
-            help="unset CC to let cc, gcc or clang be found, or set it to a C compiler",
+            f"${language.variable} names {named}, which is not a program that can run here",
+            help=f"unset {language.variable} to let {' or '.join(_listed(language.programs))} be found,"
+            f" or set it to a {language.name} compiler",
         )
     return (program, *words[1:])
+
+
+def _listed(names: Sequence[str]) -> Sequence[str]:
+    """Names for a list whose last two are joined by a word."""
+    return [", ".join(names[:-1]), names[-1]] if 1 < len(names) else names
 
 
 def _program(name: str, path: str | None) -> str | None:
@@ -168,8 +240,8 @@ def _identity(command: tuple[str, ...]) -> str:
     return "\n".join(parts)
 
 
-def build(text: str, folder: Path, variant: Variant) -> bytes:
-    """Compile a C text to a shared library; its content, checked to be whole and for this machine.
+def build(text: str, folder: Path, variant: Recipe) -> bytes:
+    """Compile a text to a shared library; its content, checked to be whole and for this machine.
 
     ``folder`` is empty and writable; the source and the library are left in it.
 
@@ -177,20 +249,24 @@ def build(text: str, folder: Path, variant: Variant) -> bytes:
         ToolError: E0901, E0902 (no compiler), E0903 (it fails), E0904 (a signal ends it), E0905 (it hangs), E0906 (it
             writes no library, or a broken one), E0907 (the folder cannot be written), E0909 (it cannot be started).
     """
-    compiler = find_compiler()
+    language = variant.language
+    compiler = find_compiler(language)
     try:
-        (folder / "program.c").write_text(text, "utf-8")
+        (folder / language.source).write_text(text, "utf-8")
+        for name, content in variant.files().items():
+            (folder / name).write_bytes(content)
     except OSError as error:
         raise cannot_write(folder, _why(error)) from None
     while True:
         flags = [flag for flag in variant.flags() if (compiler, flag) not in _refused]
-        command = [*compiler.command, *flags, "program.c", "-o", "program.so", "-lm"]
-        status, said = _run(command, folder)
+        libraries = variant.libraries()
+        command = [*compiler.command, *flags, language.source, "-o", "program.so", *libraries]
+        status, said = run_compiler(command, folder, language)
         if status == 0:
-            return _result(command, folder, said)
+            return _result(command, folder, said, language)
         dropped = [flag for flag in flags if _refuses(said, flag)]
         if status < 0 or not dropped:
-            raise _failure(command, folder, status, said)
+            raise failure(command, folder, status, said, language)
         _refused.update((compiler, flag) for flag in dropped)
 
 
@@ -208,10 +284,10 @@ def build_program(
     checked = (*SANITIZED, "-fno-sanitize-recover=all")
     for speed in (checked, FAST[:1]) if sanitize else (FAST[:1],):
         command = [*compiler.command, *standard, *speed, *sources, "-o", name, "-lm"]
-        status, said = _run(command, folder)
+        status, said = run_compiler(command, folder, C)
         if status == 0:
             return speed == checked
-    raise _failure(command, folder, status, said)
+    raise failure(command, folder, status, said, C)
 
 
 _refused: set[tuple[Compiler, str]] = set()
@@ -222,7 +298,7 @@ def _refuses(said: str, flag: str) -> bool:
     return any(word in said for word in OPTIONAL.get(flag, ()))
 
 
-def _run(command: list[str], folder: Path) -> tuple[int, str]:
+def run_compiler(command: list[str], folder: Path, language: Language) -> tuple[int, str]:
     """Run a compiler in ``folder``: its exit status (negative: a signal), beginning and end of what it said."""
     import subprocess
 
@@ -246,13 +322,13 @@ def _run(command: list[str], folder: Path) -> tuple[int, str]:
     except OSError as error:
         if child is not None:
             raise
-        raise _cannot_start(command, _why(error)) from None
+        raise _cannot_start(command, _why(error), language) from None
     except RuntimeError as error:  # no more threads
-        raise _cannot_start(command, str(error)) from None
+        raise _cannot_start(command, str(error), language) from None
     except subprocess.TimeoutExpired:
         raise ToolError(
             "E0905",
-            f"the C compiler did not end within {SECONDS} seconds",
+            f"the {language.name} compiler did not end within {SECONDS} seconds",
             help=f"see whether this ends: {_again(command, folder)}",
         ) from None
     finally:
@@ -261,10 +337,10 @@ def _run(command: list[str], folder: Path) -> tuple[int, str]:
     return status, said.text()
 
 
-def _cannot_start(command: list[str], reason: str) -> ToolError:
+def _cannot_start(command: list[str], reason: str, language: Language) -> ToolError:
     return ToolError(
         "E0909",
-        f"the C compiler {command[0]} cannot be started: {reason}",
+        f"the {language.name} compiler {command[0]} cannot be started: {reason}",
         help="see whether it runs by itself, and whether there is memory and room for another process",
     )
 
@@ -339,7 +415,7 @@ def _end_group(child: subprocess.Popen[bytes]) -> None:
         child.kill()
 
 
-def _result(command: list[str], folder: Path, said: str) -> bytes:
+def _result(command: list[str], folder: Path, said: str, language: Language) -> bytes:
     """What the compiler wrote, if it is a whole library for this machine."""
     library = folder / "program.so"
     try:
@@ -351,13 +427,19 @@ def _result(command: list[str], folder: Path, said: str) -> bytes:
         return content
     raise ToolError(
         "E0906",
-        f"the C compiler reported success but {wrong}{_first_lines(said)}",
-        help=f"try another compiler with CC=gcc or CC=clang, or look at: {_again(command, folder)}",
+        f"the {language.name} compiler reported success but {wrong}{_first_lines(said)}",
+        help=f"try another compiler with {_others(language)}, or look at: {_again(command, folder)}",
     )
 
 
+def _others(language: Language) -> str:
+    """How to name another compiler of a language, in its variable."""
+    names = language.programs[1:] or language.programs
+    return " or ".join(f"{language.variable}={name}" for name in names)
+
+
 def broken(content: bytes) -> str:
-    """What is wrong with the content of a shared library, or nothing.
+    """What is wrong with the content of a shared library, or of an object, or nothing.
 
     A library cut short is found here: loading one ends the process with a signal that nobody can catch.
     """
@@ -376,9 +458,10 @@ def broken(content: bytes) -> str:
     if ours is not None and number(18, 2) != ours:
         return "wrote a library for another machine"
     headers, size, count = number(32, 8), number(54, 2), number(56, 2)
-    if not count or len(content) < headers + size * count:
+    is_object = number(16, 2) == OBJECT
+    if (not count and not is_object) or len(content) < headers + size * count:
         return "wrote half a library"
-    for at in range(headers, headers + size * count, size):
+    for at in range(headers, headers + size * count, size or 1):
         if len(content) < number(at + 8, 8) + number(at + 32, 8):
             return "wrote half a library"
     sections = number(40, 8) + number(58, 2) * number(60, 2)
@@ -397,7 +480,10 @@ def _machine() -> int | None:
     return int.from_bytes(header[18:20], "little") if known else None
 
 
-def _failure(command: list[str], folder: Path, status: int, said: str) -> ToolError:
+def failure(
+    command: list[str], folder: Path, status: int, said: str, language: Language
+) -> ToolError:
+    """The error for a compiler that ended with a status other than 0 (negative: by a signal)."""
     import signal
 
     full = next((words for words in NO_ROOM if words in said), "") or _no_room(folder)
@@ -410,12 +496,12 @@ def _failure(command: list[str], folder: Path, status: int, said: str) -> ToolEr
             name = f"signal {-status}"
         return ToolError(
             "E0904",
-            f"the C compiler was ended by {name}{_first_lines(said)}",
+            f"the {language.name} compiler was ended by {name}{_first_lines(said)}",
             help=f"memory may have run out; to see it again: {_again(command, folder)}",
         )
     return ToolError(
         "E0903",
-        f"the C compiler failed with exit status {status}{_first_lines(said)}",
+        f"the {language.name} compiler failed with exit status {status}{_first_lines(said)}",
         help=f"the program is right, its compilation is not; to see it again: {_again(command, folder)}",
     )
 
