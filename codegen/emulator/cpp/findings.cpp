@@ -1,0 +1,154 @@
+#include "findings.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "emulator/control.h"
+#include "scheduler.h"
+#include "settings.h"
+
+namespace cuda_emulator {
+
+cudaError_t sticky_error = cudaSuccess, last_error = cudaSuccess;
+
+namespace {
+
+constexpr size_t MOST_KEPT = 1000;
+constexpr long long MOST_PRINTED = 20;
+
+std::vector<std::string> kept;
+long long count = 0;
+std::set<std::tuple<std::string, const void*, const void*>> seen;
+
+// Where the running CUDA thread is, as fields and for people.
+std::string context(bool for_people) {
+  char text[300] = "";
+  const uint3 b = blockIdx, t = threadIdx;
+  if (!sm.launch)
+    return for_people ? " [host code]" : "\t\t\t\t\t\t";
+  const char* kernel = sm.launch->kernel;
+  if (for_people && sm.current < 0)
+    snprintf(text, sizeof text, " [%s, block (%u,%u,%u)]", kernel, b.x, b.y, b.z);
+  else if (for_people)
+    snprintf(text, sizeof text, " [%s, block (%u,%u,%u), thread (%u,%u,%u)]", kernel, b.x, b.y, b.z, t.x, t.y, t.z);
+  else if (sm.current < 0)
+    snprintf(text, sizeof text, "%s\t%u\t%u\t%u\t\t\t", kernel, b.x, b.y, b.z);
+  else
+    snprintf(text, sizeof text, "%s\t%u\t%u\t%u\t%u\t%u\t%u", kernel, b.x, b.y, b.z, t.x, t.y, t.z);
+  return text;
+}
+
+void keep(cudaError_t code, const char* kind, const Place& place, const char* text) {
+  ++count;
+  if (code != cudaSuccess && sticky_error == cudaSuccess) sticky_error = code;
+  if (kept.size() < MOST_KEPT)
+    kept.push_back(std::string(kind) + "\t" + place.file + "\t" + (place.line ? std::to_string(place.line) : "") +
+                   "\t" + context(false) + "\t" + text);
+  if (settings.quiet || MOST_PRINTED < count) return;
+  std::string at = place.file.empty() ? "" : " at " + place.file + ":" + std::to_string(place.line);
+  fprintf(stderr, "emulator: %s%s: %s%s\n", kind, at.c_str(), text, context(true).c_str());
+}
+
+}  // namespace
+
+Place place_of(Site site) {
+  const char* slash = strrchr(site.file, '/');
+  return {slash ? slash + 1 : site.file, site.line};
+}
+
+Place place_of(const void* code) {
+  static std::map<const void*, Place> known;
+  auto [entry, is_new] = known.try_emplace(code);
+  Place& place = entry->second;
+  Dl_info info;
+  if (!is_new || !code || !dladdr(code, &info) || !info.dli_fname) return place;
+  char command[4352], line[1024] = "";
+  size_t offset = static_cast<const char*>(code) - static_cast<const char*>(info.dli_fbase) - 1;
+  snprintf(command, sizeof command, "addr2line -s -e '%s' %#zx 2>/dev/null", info.dli_fname, offset);
+  if (FILE* answer = popen(command, "r")) {
+    if (!fgets(line, sizeof line, answer)) line[0] = 0;
+    pclose(answer);
+  }
+  line[strcspn(line, " \n")] = 0;
+  char* colon = strrchr(line, ':');
+  if (colon && line[0] != '?') place = {std::string(line, colon), atoi(colon + 1)};
+  return place;
+}
+
+void finding(cudaError_t code, const char* kind, const Place& place, const char* format, ...) {
+  char text[1500];
+  va_list rest;
+  va_start(rest, format);
+  vsnprintf(text, sizeof text, format, rest);
+  va_end(rest);
+  keep(code, kind, place, text);
+}
+
+void finding_once(cudaError_t code, const char* kind, const void* code_address, const void* other, const char* format,
+                  ...) {
+  if (!seen.emplace(kind, code_address, other).second) {
+    if (code != cudaSuccess && sticky_error == cudaSuccess) sticky_error = code;
+    return;
+  }
+  char text[1500];
+  va_list rest;
+  va_start(rest, format);
+  vsnprintf(text, sizeof text, format, rest);
+  va_end(rest);
+  std::string with = text;
+  Place second = other ? place_of(other) : Place{};
+  if (second.line) with += " at " + second.file + ":" + std::to_string(second.line);
+  keep(code, kind, place_of(code_address), with.c_str());
+}
+
+bool is_first(const char* kind, const void* place) { return seen.emplace(kind, place, nullptr).second; }
+
+cudaError_t result(cudaError_t error) {
+  if (sticky_error != cudaSuccess) return sticky_error;
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+#ifdef EMULATOR_PROGRAM
+// A program that was built to run by itself fails where something was found, whatever it thinks of its results.
+namespace {
+struct AtExit {
+  ~AtExit() {
+    if (!count) return;
+    fflush(nullptr);
+    fprintf(stderr, "emulator: %lld finding%s\n", count, count == 1 ? "" : "s");
+    _exit(9);
+  }
+} at_exit;
+}  // namespace
+#endif
+
+}  // namespace cuda_emulator
+
+using namespace cuda_emulator;
+
+extern "C" const char* emulator_findings(void) {
+  Locked locked;
+  static std::string text;
+  text.clear();
+  for (const std::string& line : kept) text += line + "\n";
+  if (kept.size() < static_cast<size_t>(count)) text += std::to_string(count - kept.size()) + "\n";
+  return text.c_str();
+}
+
+extern "C" void emulator_reset(void) {
+  Locked locked;
+  kept.clear();
+  seen.clear();
+  count = 0;
+  sticky_error = last_error = cudaSuccess;
+}

@@ -1,0 +1,246 @@
+#include "shadow.h"
+
+#include <link.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "findings.h"
+#include "memory.h"
+#include "profile.h"
+#include "scheduler.h"
+#include "settings.h"
+
+namespace cuda_emulator {
+namespace {
+
+constexpr size_t GRAIN = 4;  // bytes of a cell
+
+Cell* shared_cells = nullptr;
+uint32_t* shared_blocks = nullptr;  // the block that has last used a cell
+uint32_t first_epoch = 0, epochs_of = 0;  // of the launch that runs, and which launch that is
+
+uint32_t warp_epoch() { return sm.warps[sm.current / WARP].epoch; }
+bool is_of_warp(const Touch& t) { return t.thread / WARP == sm.current / WARP; }
+
+// Whether nothing keeps an earlier touch of the same block before what the running thread does.
+bool is_unordered(const Touch& t, bool by_several) {
+  if (t.epoch != sm.epoch) return false;
+  if (!is_of_warp(t)) return true;
+  return t.warp_epoch == warp_epoch() && (t.thread != sm.current || by_several);
+}
+bool is_foreign(uint32_t epoch) { return first_epoch <= epoch && epoch < sm.block_start; }
+
+struct Target {
+  const char *race, *uninitialised, *space;
+  bool is_global;
+  size_t offset;  // of the byte, in the allocation or in shared memory
+};
+
+void report_race(const Target& target, const char* does, const char* did, const Touch& t, bool foreign,
+                 const void* code, const void* other) {
+  char who[40] = "another block";
+  if (!foreign && t.thread == sm.current) snprintf(who, sizeof who, "another lane of its warp");
+  else if (!foreign) snprintf(who, sizeof who, "thread %d", t.thread);
+  finding_once(cudaSuccess, target.race, code, other, "thread %d %s what %s %s%s, %s offset %zu", sm.current, does, who,
+               did, foreign ? " in the same launch" : " with no barrier between", target.space, target.offset);
+}
+
+void check_races(Cell& c, uint8_t mask, Access access, const Target& target, const void* code) {
+  const char* does = access == Access::read ? "reads" : "writes";
+  if (c.write.mask & mask && !(access == Access::update && c.write.is_special)) {
+    bool foreign = target.is_global && is_foreign(c.write.epoch);
+    if (foreign || is_unordered(c.write, false))
+      report_race(target, does, "wrote", c.write, foreign, code, c.write_code);
+  }
+  if (access == Access::read) return;
+  if (target.is_global && (is_foreign(c.foreign_read) || (c.read.mask & mask && is_foreign(c.read.epoch))))
+    report_race(target, does, "read", c.read, true, code, c.read_code);
+  else if (c.read.mask & mask && is_unordered(c.read, c.read.is_special))
+    report_race(target, does, "read", c.read, false, code, c.read_code);
+  else if (c.other_read.mask & mask && c.other_read.epoch == sm.epoch && !is_of_warp(c.other_read))
+    report_race(target, does, "read", c.other_read, false, code, c.read_code);
+}
+
+void note_read(Cell& c, uint8_t mask, const void* code) {
+  Touch now{sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), mask, false};
+  const Touch& before = c.read;
+  if (before.mask && before.epoch < sm.block_start) c.foreign_read = before.epoch;
+  if (before.mask && before.epoch == sm.epoch && !is_of_warp(before)) c.other_read = before;
+  bool is_same = before.mask && before.epoch == sm.epoch && is_of_warp(before) && before.warp_epoch == now.warp_epoch;
+  if (is_same) {
+    now.is_special = before.is_special || before.thread != now.thread;
+    now.mask |= before.mask;
+  }
+  c.read = now;
+  c.read_code = code;
+}
+
+void check_cell(Cell& c, uint8_t mask, bool is_trusted, Access access, const Target& target, const void* code) {
+  check_races(c, mask, access, target, code);
+  bool reads = access != Access::write;
+  if (reads && !is_trusted && (c.written & mask) != mask) {
+    finding_once(cudaSuccess, target.uninitialised, code, nullptr, "nothing has written %s offset %zu", target.space,
+                 target.offset);
+    c.written |= mask;  // said once
+  }
+  if (access == Access::read) return note_read(c, mask, code);
+  bool is_update = access == Access::update;
+  c.write = {sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), mask, is_update};
+  c.write_code = code;
+  if (!is_update) c.written |= mask;
+}
+
+// Calls f with each cell that a range touches, its bytes in it, and the offset of the first of them.
+template <class F>
+void for_cells(size_t offset, size_t bytes, F f) {
+  for (size_t cell = offset / GRAIN; cell <= (offset + bytes - 1) / GRAIN; ++cell) {
+    size_t from = std::max(offset, cell * GRAIN), to = std::min(offset + bytes, (cell + 1) * GRAIN);
+    f(cell, static_cast<uint8_t>(((1u << (to - from)) - 1) << (from - cell * GRAIN)), from);
+  }
+}
+
+void make_shared_cells() {
+  if (shared_cells) return;
+  shared_cells = static_cast<Cell*>(calloc(SHARED_SPACE / GRAIN, sizeof(Cell)));
+  shared_blocks = static_cast<uint32_t*>(calloc(SHARED_SPACE / GRAIN, sizeof(uint32_t)));
+  if (!shared_cells || !shared_blocks) abort();
+}
+
+void check_shared(size_t offset, size_t bytes, Access access, const void* code) {
+  make_shared_cells();
+  if (sm.shared_used < offset + bytes) {
+    finding_once(cudaErrorIllegalAddress, "out-of-bounds shared access", code, nullptr,
+                 "%zu bytes at offset %zu of %zu", bytes, offset, sm.shared_used);
+    abandon_thread();
+  }
+  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t at) {
+    if (shared_blocks[cell] != sm.block_start) shared_cells[cell].written = 0;
+    shared_blocks[cell] = sm.block_start;
+    Target target{"shared-memory race", "uninitialised shared read", "shared", false, at};
+    check_cell(shared_cells[cell], mask, false, access, target, code);
+  });
+}
+
+void check_global(Allocation& a, const char* p, size_t bytes, Access access, const void* code) {
+  size_t offset = static_cast<size_t>(p - a.start);
+  if (a.bytes - offset < bytes) {
+    finding_once(cudaErrorIllegalAddress, "out-of-bounds global access", code, nullptr,
+                 "%zu bytes at offset %zu of an allocation of %zu", bytes, offset, a.bytes);
+    abandon_thread();
+  }
+  if (epochs_of != sm.launch_number) {
+    epochs_of = sm.launch_number;
+    first_epoch = sm.block_start;  // this access is the first of the launch that is looked at
+  }
+  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t at) {
+    Target target{"global-memory race", "uninitialised global read", "global", true, at};
+    check_cell(a.cells[cell], mask, a.is_trusted, access, target, code);
+  });
+}
+
+// Whether an address belongs to a loaded program: constants and other globals, which kernels may read.
+bool is_of_module(uintptr_t address) {
+  static std::vector<std::pair<uintptr_t, uintptr_t>> segments;
+  auto is_inside = [address](const auto& s) { return address - s.first < s.second - s.first; };
+  if (std::any_of(segments.begin(), segments.end(), is_inside)) return true;
+  segments.clear();
+  dl_iterate_phdr(
+      [](dl_phdr_info* module, size_t, void*) {
+        for (int i = 0; i < module->dlpi_phnum; ++i)
+          if (module->dlpi_phdr[i].p_type == PT_LOAD) {
+            uintptr_t start = module->dlpi_addr + module->dlpi_phdr[i].p_vaddr;
+            segments.push_back({start, start + module->dlpi_phdr[i].p_memsz});
+          }
+        return 0;
+      },
+      nullptr);
+  return std::any_of(segments.begin(), segments.end(), is_inside);
+}
+
+bool is_argument(uintptr_t address) {
+  return address - reinterpret_cast<uintptr_t>(sm.launch->arguments) < sm.launch->argument_bytes;
+}
+
+}  // namespace
+
+void check_access(const void* p, size_t bytes, Access access, const void* code) {
+  if (!bytes) return;
+  Allocation* a = nullptr;
+  if (!is_in_kernel()) {
+    Locked locked;
+    if (allocation_of(p))
+      finding_once(cudaErrorIllegalAddress, "host access to device memory", code, nullptr, "%s",
+                   describe_address(p).c_str());
+    return;
+  }
+  if (is_stack(p)) return;
+  if (is_shared(p)) {
+    if (settings.profile && code) count_access(p, bytes, access, code);
+    return check_shared(static_cast<size_t>(static_cast<const char*>(p) - sm.shared), bytes, access, code);
+  }
+  if ((a = allocation_of(p))) {
+    if (settings.profile && code) count_access(p, bytes, access, code);
+    return check_global(*a, static_cast<const char*>(p), bytes, access, code);
+  }
+  uintptr_t address = reinterpret_cast<uintptr_t>(p);
+  if (is_argument(address) || is_of_module(address)) return;
+  finding_once(cudaErrorIllegalAddress, access == Access::read ? "illegal read" : "illegal write", code, nullptr, "%s",
+               describe_address(p).c_str());
+  abandon_thread();
+}
+
+void atomic_access(const void* p, size_t bytes) {
+  if (is_in_kernel() && sm.launch->is_checked) check_access(p, bytes, Access::update, __builtin_return_address(0));
+}
+
+void let_check() {
+  Locked locked;
+  give_cells();
+}
+
+void forget_shared(const void* p, size_t bytes) {
+  if (!is_shared(p)) return;
+  size_t offset = static_cast<size_t>(static_cast<const char*>(p) - sm.shared);
+  for_cells(offset, bytes, [](size_t cell, uint8_t mask, size_t) { shared_cells[cell].written &= ~mask; });
+}
+
+void mark_written(const void* p, size_t bytes, bool is_written) {
+  Allocation* a = bytes ? allocation_of(p) : nullptr;
+  if (!a || !a->cells) return;
+  size_t offset = static_cast<size_t>(static_cast<const char*>(p) - a->start);
+  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t) {
+    uint8_t& written = a->cells[cell].written;
+    written = is_written ? written | mask : written & ~mask;
+  });
+}
+
+size_t count_unwritten(const void* p, size_t bytes, size_t* first) {
+  const Allocation* a = bytes ? allocation_of(p) : nullptr;
+  if (!a || !a->cells || a->is_trusted) return 0;
+  size_t offset = static_cast<size_t>(static_cast<const char*>(p) - a->start), count = 0;
+  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t at) {
+    int missing = __builtin_popcount(mask & ~a->cells[cell].written);
+    if (missing && !count) *first = at - offset;
+    count += static_cast<size_t>(missing);
+  });
+  return count;
+}
+
+std::string describe_address(const void* p) {
+  char text[120];
+  const Allocation* a = allocation_before(p);
+  size_t after = a ? static_cast<size_t>(static_cast<const char*>(p) - a->start) : 0;
+  if (a && after < a->bytes)
+    snprintf(text, sizeof text, "offset %zu of an allocation of %zu bytes", after, a->bytes);
+  else if (a && after < a->mapping_bytes + a->bytes)
+    snprintf(text, sizeof text, "%zu bytes past an allocation of %zu", after - a->bytes, a->bytes);
+  else
+    snprintf(text, sizeof text, "%p, which is no device memory", p);
+  return text;
+}
+
+}  // namespace cuda_emulator

@@ -1,0 +1,193 @@
+"""nvcc's command line, building for the CPU: Makefiles of CUDA projects then need no GPU and no CUDA toolkit.
+
+    make NVCC="python -m ilang.codegen.emulator.nvcc" test
+
+``I_EMULATOR_CHECK=1`` builds with every load and store checked. What is linked has the emulator inside; a program in
+which something was found ends with status 9, whatever it thinks of its results.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ilang.codegen.emulator import recipes
+from ilang.codegen.emulator.translate import translate
+from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
+from ilang.codegen.runtime.toolchain import failure, find_compiler, run_compiler
+from ilang.core.diagnostic import Error, ToolError
+from ilang.core.record import record
+
+SOURCES = (".cu", ".cpp", ".cc", ".c")
+OBJECTS = (".o", ".a", ".so")
+COMPILES = {"-c", "-dc"}
+SHARES = {"-shared", "--shared"}
+PASSED_ON = {"-o", "-I", "-D", "-L", "-l", "-isystem", "-Xcompiler", "-Xlinker"}
+"""Options with a value that means something here."""
+WITH_VALUE = {
+    *("-arch", "-gencode", "-code", "-maxrregcount", "-ccbin", "-cudart", "-t", "--threads"),
+    *("-Xptxas", "-Werror", "-diag-suppress", "-std", "-x"),
+}
+"""Options whose value is the next argument, and which mean nothing here."""
+NOTHING_HERE = re.compile(
+    r"-(O.*|g|G|lineinfo|w|m64|rdc=.*|std=.*|arch=.*|gencode=.*|code=.*|ccbin=.*|cudart=.*|maxrregcount=.*"
+    r"|Werror=.*|Wno-deprecated-gpu-targets|Xptxas=.*|use_fast_math|restrict|t=?\d+|lcudart.*|lcuda"
+    r"|-(expt-.*|fmad=.*|use_fast_math|std=.*|threads=.*|extended-lambda|generate-.*|gpu-.*))"
+)
+"""Options that choose what a GPU or nvcc itself does."""
+
+
+@record
+class Command:
+    """What a command line of nvcc asks for."""
+
+    sources: tuple[str, ...]
+    objects: tuple[str, ...]
+    flags: tuple[str, ...]
+    links: tuple[str, ...]
+    output: str | None
+    compiles_only: bool
+    is_shared: bool
+
+
+def read(arguments: Sequence[str]) -> Command:
+    """Arguments of nvcc, sorted; paths in them become absolute.
+
+    Raises:
+        ToolError: E0921 (an argument that the emulator does not know).
+    """
+    flags: list[str] = []
+    links: list[str] = []
+    files: list[str] = []
+    output: str | None = None
+    for name, value in _pairs(arguments):
+        if name in ("-I", "-D", "-isystem"):
+            flags += _placed(name, value)
+        elif name == "-Xcompiler":
+            flags += value.split(",")
+        elif name in ("-L", "-l"):
+            links += _placed(name, value)
+        elif name == "-Xlinker":
+            links.append(f"-Wl,{value}")
+        elif name == "-o":
+            output = value
+        elif not name.startswith("-") and name.endswith((*SOURCES, *OBJECTS)):
+            files.append(str(Path(name).absolute()))
+        elif name not in (*COMPILES, *SHARES, *WITH_VALUE) and not NOTHING_HERE.fullmatch(name):
+            raise ToolError(
+                "E0921",
+                f"the emulator does not know the argument {name} of nvcc",
+                help="build with nvcc itself, or leave the argument out",
+            )
+    return Command(
+        tuple(file for file in files if file.endswith(SOURCES)),
+        tuple(file for file in files if file.endswith(OBJECTS)),
+        tuple(flags),
+        tuple(links),
+        output,
+        not COMPILES.isdisjoint(arguments),
+        not SHARES.isdisjoint(arguments),
+    )
+
+
+def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each argument with its value, attached or the next one; "" for those that have none."""
+    words = iter(arguments)
+    for word in words:
+        if word in PASSED_ON or word in WITH_VALUE:
+            value = next(words, None)
+            if value is None:
+                raise ToolError("E0921", f"{word} needs a value", help=f"{word} VALUE")
+            yield word, value
+        elif word[:2] in PASSED_ON and not NOTHING_HERE.fullmatch(word):
+            yield word[:2], word[2:]
+        else:
+            yield word, ""
+
+
+def _placed(name: str, value: str) -> tuple[str, ...]:
+    """An option with its value, which is made absolute where it is a folder."""
+    if name in ("-I", "-L", "-isystem"):
+        value = str(Path(value).absolute())
+    return (name, value) if name == "-isystem" else (name + value,)
+
+
+def build(command: Command, *, checked: bool) -> str:
+    """Do what a command line asks for; what the compiler said.
+
+    Raises:
+        ToolError: E0901 to E0909 (the C++ compiler), E0920, E0921.
+    """
+    said = ""
+    with temporary_folder(temporary_parent()) as folder:
+        objects = []
+        for number, source in enumerate(command.sources):
+            made = str(folder / f"{number}.o")
+            if command.compiles_only:
+                made = str(Path(command.output or f"{Path(source).stem}.o").absolute())
+            said += _compiled(command, source, made, folder, checked=checked)
+            objects.append(made)
+        if not command.compiles_only:
+            said += _linked(command, objects, folder)
+    return said
+
+
+def _compiled(command: Command, source: str, made: str, folder: Path, *, checked: bool) -> str:
+    path = Path(source)
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeError) as error:
+        raise ToolError("E0921", f"{source} cannot be read: {error}", help="name a file") from None
+    is_c = path.suffix == ".c"
+    if path.suffix == ".cu":
+        text = translate(text, path.name)
+    copy = folder / f"{Path(made).stem}-source{'.c' if is_c else '.cpp'}"
+    copy.write_text(text, "utf-8")
+    mode = recipes.CHECKED if checked and not is_c else recipes.FAST
+    standard = (*recipes.STANDARD[1:], "-x", "c") if is_c else (*recipes.STANDARD, recipes.UNIQUE)
+    flags = (*standard, *recipes.LINES, *mode, *command.flags, f"-I{path.parent}")
+    return _run([*flags, "-c", str(copy), "-o", made], folder)
+
+
+def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
+    recipe = recipes.RuntimeRecipe(is_object=True)
+    runtime = folder / "runtime.o"
+    runtime.write_bytes(
+        cache.library(recipes.runtime_text(), recipe, lambda path: Path(path).read_bytes())
+    )
+    kind = ("-shared", "-Wl,-Bsymbolic") if command.is_shared else ()
+    made = str(Path(command.output or "a.out").absolute())
+    # Objects initialise in this order, and checked programs call the runtime where they do.
+    inputs = (str(runtime), *objects, *command.objects)
+    return _run([*kind, *inputs, "-o", made, *command.links, *recipes.SYSTEM], folder)
+
+
+def _run(arguments: Sequence[str], folder: Path) -> str:
+    command = [*find_compiler(recipes.CPP).command, *arguments]
+    status, said = run_compiler(command, folder, recipes.CPP)
+    if status:
+        sys.stderr.write(said)
+        raise failure(command, folder, status, said, recipes.CPP)
+    return said
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; its exit status."""
+    if "--version" in arguments or "-V" in arguments:
+        sys.stdout.write("nvcc of the CUDA emulator: builds for the CPU\n")
+        return 0
+    checked = os.environ.get("I_EMULATOR_CHECK", "0") not in ("", "0")
+    try:
+        sys.stderr.write(build(read(arguments), checked=checked))
+    except Error as error:
+        sys.stderr.write(f"{error}\n")
+        return error.status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""How the emulator and emulated programs are compiled: by g++, against headers that stand in for CUDA's.
+
+A program is compiled fast, or with every load and store checked: ``-fsanitize=thread`` makes g++ call a function for
+each, which the emulator's runtime answers in place of the library that belongs to the flag.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ilang.codegen.runtime.cache import digest
+from ilang.codegen.runtime.toolchain import Language
+from ilang.core.record import record
+
+HERE = Path(__file__).parent
+INCLUDE = HERE / "include"
+RUNTIME = HERE / "cpp"
+
+CPP = Language(
+    "C++",
+    "CXX",
+    ("g++", "c++"),
+    (),
+    "program.cpp",
+    "the emulator needs one that takes the flags of g++: apt install g++",
+)
+
+STANDARD = ("-std=c++17", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", f"-I{INCLUDE}")
+UNIQUE = "-fno-gnu-unique"
+"""Programs of one process keep their shared variables apart; compilers other than g++ do so by themselves."""
+LINES = ("-g1", "-gdwarf-4")
+"""Lines of the text for findings, in a form that every addr2line reads."""
+FAST = ("-O2",)
+CHECKED = (
+    *("-O1", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fsanitize=thread"),
+    "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
+)
+WITHOUT_SANITIZERS = ("-nodefaultlibs", "-lstdc++", "-lm", "-lgcc_s", "-lgcc", "-lc")
+"""Libraries in place of g++'s own choice, to which those of sanitizers belong."""
+SYSTEM = ("-ldl", "-lpthread")
+
+
+@functools.lru_cache(maxsize=1)
+def identity() -> str:
+    """A hash of the emulator's own files: what was compiled with others is not used."""
+    files = sorted(path for path in (*_files(INCLUDE), *_files(RUNTIME)))
+    return digest(b"\0".join(path.read_bytes() for path in files))[:16]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.suffix in (".h", ".cpp"))
+
+
+def runtime_text() -> str:
+    """All of the runtime as one text."""
+    parts = sorted(path.name for path in RUNTIME.glob("*.cpp"))
+    return f"// {identity()}\n" + "".join(f'#include "{part}"\n' for part in parts)
+
+
+def runtime_name() -> str:
+    """The file name of the runtime as programs know it; one that is loaded is found by it."""
+    return f"libi_emulator-{identity()}.so"
+
+
+@record
+class RuntimeRecipe:
+    """The runtime: a library for programs that this process loads, or an object for one that runs by itself."""
+
+    is_object: bool = False
+    ucontext: bool = False
+
+    @property
+    def language(self) -> Language:
+        """C++."""
+        return CPP
+
+    def flags(self) -> tuple[str, ...]:
+        """As fast as the compiler can."""
+        kind = (
+            ("-c", "-DEMULATOR_PROGRAM")
+            if self.is_object
+            else ("-shared", "-Wl,-Bsymbolic", f"-Wl,-soname,{runtime_name()}")
+        )
+        fibers = ("-DEMULATOR_UCONTEXT",) if self.ucontext else ()
+        return (*STANDARD, *FAST, f"-I{RUNTIME}", *kind, *fibers)
+
+    def libraries(self) -> tuple[str, ...]:
+        """Those of the system."""
+        return () if self.is_object else SYSTEM
+
+    def files(self) -> Mapping[str, bytes]:
+        """None."""
+        return {}
+
+
+@record
+class ProgramRecipe:
+    """A translated program, linked with the runtime that will have been loaded before it."""
+
+    runtime: bytes
+    checked: bool = False
+
+    @property
+    def language(self) -> Language:
+        """C++."""
+        return CPP
+
+    def flags(self) -> tuple[str, ...]:
+        """Fast, or checked."""
+        mode = CHECKED if self.checked else FAST
+        return (*STANDARD, UNIQUE, *LINES, "-shared", "-Wl,-Bsymbolic", *mode)
+
+    def libraries(self) -> tuple[str, ...]:
+        """The runtime; its name tells its content."""
+        return (runtime_name(), *(WITHOUT_SANITIZERS if self.checked else ()))
+
+    def files(self) -> Mapping[str, bytes]:
+        """The runtime."""
+        return {runtime_name(): self.runtime}
