@@ -519,6 +519,16 @@ CPU_PASSES = (
         loops_text,
     ),
     Step(
+        "core/passes/cpu/outline.py",
+        "kernel",
+        "core/ir/kernel.py",
+        "functions of parallel loops",
+        _pass("passes.cpu.outline", "kernel_to_outlined"),
+        _later("check.kernel", "verify"),
+        "outlined",
+        loops_text,
+    ),
+    Step(
         "core/passes/cpu/cuts.py",
         "kernel",
         "core/ir/kernel.py",

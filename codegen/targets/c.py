@@ -31,7 +31,7 @@ from ilang.codegen.targets.c_entry import (
     entry_helpers,
 )
 from ilang.codegen.targets.c_header import declarations, signature
-from ilang.codegen.targets.c_parallel import Function, Functions, steps_of
+from ilang.codegen.targets.c_parallel import Functions, outlined
 from ilang.codegen.targets.c_registers import registers
 from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
 from ilang.codegen.targets.c_vector import extremum, helpers_of
@@ -122,12 +122,8 @@ class _Emission:
     def __init__(self, program: Program, stoppable: bool) -> None:
         self.program = program
         self.name = identifier(program.name)
-        steps = steps_of(program)
         self.functions = [
-            Functions(
-                *(program, kernel, Spelling(program, kernel), f"{self.name}_{kernel.name}", steps),
-                stoppable=stoppable,
-            )
+            Functions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
             for kernel in program.kernels
         ]
         self.tiles = [
@@ -192,18 +188,18 @@ class _Emission:
         yield from Entry(host, signature(self.program)).lines()
 
     def _kernel(self, kernel: Kernel, functions: Functions) -> Iterator[str]:
-        for function in functions.ordered:
-            if not function.loops:
-                yield "/*"
-                yield from (comment(f" * {line}") for line in kernel.comments)
-                yield " */"
-            yield from functions.head(function)
-            if function.loops:
-                yield from self._range(function, functions)
-            else:
-                yield from self._block(kernel.body, functions, INDENT)
-            yield "}"
-            yield ""
+        for loop, outline in outlined(kernel.body):
+            loops = list(_nest(loop, outline.loops))
+            yield from functions.head(outline, loops)
+            yield from self._range(loops, functions)
+            yield from ("}", "")
+        assert kernel.outline is not None
+        yield "/*"
+        yield from (comment(f" * {line}") for line in kernel.comments)
+        yield " */"
+        yield from functions.head(kernel.outline, ())
+        yield from self._block(kernel.body, functions, INDENT)
+        yield from ("}", "")
 
     def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
         """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
@@ -339,8 +335,8 @@ class _Emission:
             words = f"{ends.end}, {spelling.size(count)}, {loop.stretch.multiple}, {spelling.variable(block)}"
             start, whole = f"start_of({words})", f"start_of({words} + 1)"
             ends = Ends(start, f"end_{name}", whole)
-        if loop.parallel:
-            yield from functions.call(loop, indent)
+        if loop.outline is not None and loop.outline.sharing is not None:
+            yield from functions.call(loop.outline, loop.outline.sharing, indent)
         elif loop.lanes > 1:
             yield f"{indent}{{"
             if start:
@@ -351,15 +347,14 @@ class _Emission:
         else:
             yield from self._plain_for(loop, ends, functions, indent)
 
-    def _range(self, function: Function, functions: Functions) -> Iterator[str]:
-        """What the function of a parallel loop does: some of its iterations."""
-        loop, indent = function.loops[-1], INDENT
-        if len(function.loops) == 1:
-            yield from self._plain_for(loop, Ends("first", "last"), functions, indent)
+    def _range(self, loops: Sequence[For], functions: Functions) -> Iterator[str]:
+        """What the function of parallel loops does: some of their iterations."""
+        if len(loops) == 1:
+            yield from self._plain_for(loops[0], Ends("first", "last"), functions, INDENT)
             return
-        yield from functions.opened(function, indent)
-        yield from self._block(loop.body, functions, indent + INDENT)
-        yield from functions.closed(function, indent)
+        yield from functions.opened(loops, INDENT)
+        yield from self._block(loops[-1].body, functions, INDENT + INDENT)
+        yield from functions.closed(loops, INDENT)
 
     def _plain_for(self, loop: For, ends: Ends, functions: Functions, indent: str) -> Iterator[str]:
         """A loop one iteration after the other, a chunk at a time where it fetches."""
@@ -442,6 +437,15 @@ class _Emission:
         yield f"{deeper}const int64_t {name} = {whole} + lane;"
         yield from _in_lane(loop, spelling, deeper)
         yield f"{indent}}}"
+
+
+def _nest(loop: For, depth: int) -> Iterator[For]:
+    """So many loops with nothing between them."""
+    yield loop
+    if depth > 1:
+        (inner,) = loop.body
+        assert isinstance(inner, For)
+        yield from _nest(inner, depth - 1)
 
 
 def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:

@@ -18,13 +18,13 @@ def lines(s: Simple, spelling: Spelling, indent: str) -> Iterator[str]:
     match s:
         case Define() if s.lanes > 1:
             name = spelling.name(s.variable)
-            yield f"{indent}{spelling.kind(s)} {name}[{s.lanes}];"
+            yield f"{indent}{spelling.kind(s.variable, s.dtype)} {name}[{s.lanes}];"
             head = f"for (int lane = 0; lane < {s.lanes}; ++lane)"
             yield f"{indent}{head} {name}[lane] = {spelling.value(s.value)};"
         case Define():
             const = "" if s.mutable else "const "
             name = spelling.local(s.variable)
-            yield f"{indent}{const}{spelling.kind(s)} {name} = {spelling.value(s.value)};"
+            yield f"{indent}{const}{spelling.kind(s.variable, s.dtype)} {name} = {spelling.value(s.value)};"
         case Change():
             yield indent + spelling.update(spelling.local(s.variable), s.value)
         case Store():

@@ -145,9 +145,9 @@ class Spelling:
             return self.other
         return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
 
-    def kind(self, s: Define) -> str:
+    def kind(self, variable: int, dtype: str) -> str:
         """The C type of a scalar variable."""
-        return UNSIGNED[s.dtype] if s.variable in self.wrapping else C_TYPES[s.dtype]
+        return UNSIGNED[dtype] if variable in self.wrapping else C_TYPES[dtype]
 
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer."""

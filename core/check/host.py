@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
+from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
 from ilang.core.lower.host import follows_from
 
 
@@ -99,3 +99,16 @@ def _launches(host: Host) -> None:
     outputs = (a.buffer for a in host.arguments if a.role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}
     _demand(host, full <= written, "an output is written")
+    for launch in host.launches:
+        _is_outlined(host, launch)
+
+
+def _is_outlined(host: Host, launch: Launch) -> None:
+    """A launch gives the function of a kernel what that takes, where that is known."""
+    outline = host.program.kernels[launch.kernel].outline
+    if outline is None:
+        return
+    given = (launch.sizes, launch.buffers, launch.writes, launch.scratch, launch.divided)
+    captured, flags = outline.captured, (outline.scratch, outline.divided)
+    taken = (captured.sizes, captured.buffers, outline.written, *flags)
+    _demand(host, given == taken, "a launch gives what the function of a kernel takes")

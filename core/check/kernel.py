@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang.core.check import cpu
+from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
@@ -40,6 +40,7 @@ def verify(program: Program) -> None:
         verifier = _Verifier(program, kernel)
         verifier.block(kernel.body)
         cpu.tiles(program, kernel, verifier.demand)
+        outline.outlines(program, kernel, verifier.demand)
 
 
 class _Verifier:

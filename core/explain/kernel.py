@@ -15,7 +15,7 @@ from typing import assert_never
 
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Transpose
+from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Buffer,
@@ -120,6 +120,7 @@ class _Loops:
             match s:
                 case For():
                     yield f"{indent}{self._head(s)}{self._manner(s)}"
+                    yield from (f"{indent}  {line}" for line in self._outlined(s.outline))
                     yield from self.lines(s.body, indent + "  ")
                 case If():
                     yield from self._if(s, indent)
@@ -154,6 +155,38 @@ class _Loops:
         if s.otherwise:
             yield from [f"{indent}else"] if s.body else []
             yield from self.lines(s.otherwise, indent + "  ")
+
+    def _takes(self, outline: Outline) -> str:
+        """What a function takes, writes and keeps."""
+        captured, buffers = outline.captured, self.program.buffers
+        scalars = [self._end(n) for n in captured.sizes]
+        scalars += [self.kernel.names[n] for n in captured.variables]
+        scalars += [self.kernel.locals[local.variable] for local in captured.locals]
+        scalars += [f"whether {buffers[n].name} is filled" for n in outline.fills]
+        arrays = [buffers[n].name for n in captured.buffers]
+        text = f"({', '.join(scalars)}; {', '.join(arrays)})"
+        text += f" writing {' '.join(buffers[n].name for n in sorted(outline.written))}"
+        if outline.private:
+            text += f", keeping {' '.join(buffers[n].name for n in outline.private)}"
+        return text + (", parts of scratch for threads" if outline.divided else "")
+
+    def _outlined(self, outline: Outline | None) -> Iterator[str]:
+        """The function of a loop, and what decides on its threads."""
+        if outline is None or outline.sharing is None:
+            return
+        together = f", {outline.loops} loops as one" if outline.loops > 1 else ""
+        yield f"as loop{outline.number}{self._takes(outline)}{together}"
+        yield f"shared by time {self._time(outline.sharing)}"
+
+    def _time(self, sharing: Sharing) -> str:
+        """How long loops take, and the loops inside that take longest."""
+        words = [f"{sharing.time.factor:g}"] if sharing.time.factor != 1 else []
+        words += [self._end(n) for n in sharing.time.sizes]
+        inside = ""
+        if sharing.inside is not None:
+            trips = "·".join(self._end(each.size) for each in sharing.inside.iterations)
+            inside = f", inside {self._time(sharing.inside)} in {trips} iterations"
+        return f"{'·'.join(words) or '1'}{inside}"
 
     def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:
         """The loops of a copy in squares."""

@@ -79,7 +79,7 @@ class Left:
 
 @record
 class Captured:
-    """What the function of a tile uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
+    """What a function uses from around it, by number: sizes, buffers, loop variables, scalar variables."""
 
     sizes: tuple[int, ...]
     buffers: tuple[int, ...]
@@ -152,6 +152,50 @@ class Late:
     copy: int
     guards: tuple[Left, ...]
     alone: bool
+
+
+@record
+class Estimate:
+    """The time of all iterations of a nest, in elements that one thread reads and adds: a number times sizes."""
+
+    factor: float
+    sizes: tuple[int, ...]
+
+
+@record
+class Sharing:
+    """What decides how many threads share some loops: how often they run together, and how long that takes.
+
+    ``inside`` says the same of the loops inside that take longest: where those have more to share, one thread is enough
+    here.
+    """
+
+    iterations: tuple[Trips, ...]
+    time: Estimate
+    inside: Sharing | None
+
+
+@record
+class Outline:
+    """The function of a kernel, or of so many parallel ``loops`` with nothing between them, as one loop.
+
+    ``number`` is the place of the loops among those of the kernel, -1 for the kernel itself. The function is given what
+    is ``captured`` from around it, arrays that are ``written`` and others; ``fills`` are copies of which it is told
+    whether a tile in it fills them. The ``private`` buffers stand at the start of its scratch storage. With ``scratch``
+    it is given some, with ``divided`` so that threads that share a loop in it have parts of their own; it ``calls``
+    functions of loops, or does not. ``sharing`` decides on its threads; there is none of the kernel, which one calls.
+    """
+
+    number: int
+    loops: int
+    captured: Captured
+    written: frozenset[int]
+    fills: tuple[int, ...]
+    private: tuple[int, ...]
+    scratch: bool
+    divided: bool
+    calls: bool
+    sharing: Sharing | None
 
 
 @record

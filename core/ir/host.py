@@ -12,6 +12,7 @@ Invariants:
       kernel that it belongs to.
     - A launch writes no argument that is an ``input``. A temporary is written by a launch before another one reads it,
       and every ``output`` that has elements is written.
+    - A launch gives what the function of the kernel takes, where the kernel says that (``outline``).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Registers, Runs, Transpose
+from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Runs, Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Role
@@ -84,10 +84,11 @@ class For:
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
     loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
     block run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. ``quotient``
-    is the only division of its body, by a number that all iterations share: a target may multiply by the reciprocal. A
-    ``late`` loop only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop
-    with a ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that
-    ``tests`` reads or counts under a condition in its body.
+    is the only division of its body, by a number that all iterations share: a target may multiply by its reciprocal.
+    The ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop
+    only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
+    ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests``
+    reads or counts under a condition in its body.
     """
 
     variable: int
@@ -100,6 +101,7 @@ class For:
     stretch: Stretch | None = None
     fetch: Fetch | None = None
     quotient: Apply | None = None
+    outline: Outline | None = None
     late: Late | None = None
     copies: int | None = None
     cut: Cut | None = None
@@ -213,7 +215,7 @@ class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
     ``names`` and ``locals`` name the loop variables and the scalar variables; ``comments`` say what it computes, in the
-    user's words, one line per assignment with its schedule.
+    user's words, one line per assignment with its schedule. ``outline`` says what its function takes.
     """
 
     name: str
@@ -221,6 +223,7 @@ class Kernel:
     names: tuple[str, ...]
     locals: tuple[str, ...]
     comments: tuple[str, ...]
+    outline: Outline | None = None
 
 
 @record

@@ -1,0 +1,210 @@
+"""Make functions of parallel loops: what each is given, where private buffers stand, and what decides on threads.
+
+Example:
+    in:   parallel for i: parallel for j: (for k: c[k] = in0[i,k]);  out[i,j] = ... c[k] ...
+    out:  the same; the loops i and j are one loop over n_i n_j, and become loop0, which takes the sizes n_i, n_j and
+          n_k, and the arrays in0 and out; c stands at the start of the scratch storage of each thread of it
+
+Loops with nothing between them are one loop over the product of their extents. Of parallel loops inside each other one
+at a time has several threads: the first that has enough work, and iterations for all of them. Private buffers stand at
+the start of a thread's part of the scratch storage, those of a loop behind those of the loops around it; the first
+thread of a loop goes on in the part of the thread that came to the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ilang.core.cost import Work, of_loop
+from ilang.core.ir.cpu import Captured, Estimate, Outline, Sharing, Transpose, Trips
+from ilang.core.ir.kernel import (
+    Block,
+    Define,
+    For,
+    If,
+    Kernel,
+    Part,
+    Program,
+    Statement,
+    Store,
+    Tile,
+    blocks_of,
+    map_blocks,
+    statements_within,
+)
+from ilang.core.ir.scalar import Local
+from ilang.core.lower.uses import touched, use_of
+from ilang.core.passes.rewriting import unless_same
+from ilang.core.record import replace
+
+
+def kernel_to_outlined(program: Program) -> Program:
+    """The program whose kernels and parallel loops know what their functions take."""
+    steps = {part.size: part.step for part in program.parts if isinstance(part, Part)}
+    kernels = tuple(_Outlining(program, kernel, steps).run() for kernel in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+class _Function:
+    """A function while its kernel is explored: its loops, or none of the kernel; which functions are around it."""
+
+    def __init__(self, loops: Sequence[For], body: Block, path: tuple[int, ...]) -> None:
+        """A function that calls nothing yet; ``path`` has the places of those around it, and its own."""
+        self.loops = loops
+        self.body = body
+        self.path = path
+        self.calls: list[int] = []
+        self.private: list[int] = []
+
+
+class _Outlining:
+    """The functions of one kernel: itself, and its parallel loops as they follow each other, outer ones first."""
+
+    def __init__(self, program: Program, kernel: Kernel, steps: Mapping[int, int]) -> None:
+        """For a kernel; ``steps`` says how far apart the parts of split dimensions are, by size number."""
+        self.program = program
+        self.kernel = kernel
+        self.steps = steps
+        self.functions = [_Function((), kernel.body, (0,))]
+        self.homes: dict[int, tuple[int, ...]] = {}
+        defined = (s for s in statements_within(kernel.body) if isinstance(s, Define))
+        self.dtypes = {s.variable: s.dtype for s in defined}
+
+    def run(self) -> Kernel:
+        """The kernel with its functions."""
+        self._explore(self.functions[0], self.kernel.body)
+        for buffer, path in sorted(self.homes.items()):
+            self.functions[path[-1]].private.append(buffer)
+        outlines = [self._outline(number) for number in range(len(self.functions))]
+        body = _with_outlines(self.kernel.body, iter(outlines[1:]))
+        return replace(self.kernel, body=body, outline=outlines[0])
+
+    def _explore(self, function: _Function, body: Sequence[Statement]) -> None:
+        """Find the functions inside a function, and where private buffers are used."""
+        for s in body:
+            for buffer in touched(s):
+                described = self.program.buffers[buffer]
+                if described.private and described.role != "tile":
+                    self.homes[buffer] = _common(self.homes.get(buffer), function.path)
+            if not isinstance(s, For) or not s.parallel:
+                for block in blocks_of(s):
+                    self._explore(function, block)
+                continue
+            number, loops = len(self.functions), _together(self.program, s)
+            inner = _Function(loops, loops[-1].body, (*function.path, number))
+            function.calls.append(number)
+            self.functions.append(inner)
+            self._explore(inner, inner.body)
+
+    def _all(self, number: int) -> Iterator[_Function]:
+        """A function, and all that it calls."""
+        function = self.functions[number]
+        yield function
+        for inner in function.calls:
+            yield from self._all(inner)
+
+    def _keeps(self, number: int) -> bool:
+        """Whether a function, or what it calls, keeps anything in scratch storage."""
+        return any(function.private for function in self._all(number))
+
+    def _outline(self, number: int) -> Outline:
+        function = self.functions[number]
+        private = frozenset(buffer for inner in self._all(number) for buffer in inner.private)
+        use = use_of(self.program, function.body, function.loops, private)
+        captured = Captured(
+            tuple(n for n in use.sizes if self.program.sizes[n].fixed is None),
+            use.shared,
+            use.variables,
+            tuple(Local(variable, self.dtypes[variable]) for variable in use.locals),
+        )
+        return Outline(
+            number - 1,
+            len(function.loops),
+            captured,
+            use.written & frozenset(use.shared),
+            tuple(dict.fromkeys(_filled_outside(function.body))),
+            tuple(function.private),
+            self._keeps(number),
+            any(self._keeps(inner) for inner in function.calls),
+            bool(function.calls),
+            self._sharing(number) if function.loops else None,
+        )
+
+    def _sharing(self, number: int) -> Sharing:
+        """What decides on the threads of a function: its work, and that of the largest one that it calls."""
+        function, inside = self.functions[number], None
+        if function.calls:
+            best = max(function.calls, key=lambda inner: self._usual(self._work(inner)))
+            inside = self._sharing(best)
+            trips = (replace(each, rest=None) for each in inside.iterations)
+            inside = replace(inside, iterations=tuple(trips))
+        known, unknown = self._work(number).split(self.program.sizes)
+        iterations = tuple(Trips(loop.size, loop.rest) for loop in function.loops)
+        return Sharing(iterations, Estimate(known, unknown), inside)
+
+    def _work(self, number: int) -> Work:
+        """The work of all iterations of a function's loops, in the largest nest."""
+        works = of_loop(self.program, self.functions[number].loops[0])
+        return max(works, key=self._usual, default=Work((), 0, 0.0))
+
+    def _usual(self, work: Work) -> float:
+        return work.usual(self.program.sizes, self.steps)
+
+
+def _common(path: tuple[int, ...] | None, other: tuple[int, ...]) -> tuple[int, ...]:
+    """The functions that are around two places; around the second where there is no first."""
+    if path is None:
+        return other
+    return tuple(a for a, b in zip(path, other, strict=False) if a == b)
+
+
+def _together(program: Program, loop: For) -> list[For]:
+    """A parallel loop and those inside it that are all that it does, but for the innermost loop of a nest.
+
+    The place in a loop is a remainder by its extent, which is therefore not known to be 0.
+    """
+    chain = [loop]
+    while len(chain[-1].body) == 1:
+        inner = chain[-1].body[0]
+        if not isinstance(inner, For) or not inner.parallel or inner.rest is not None:
+            break
+        if program.sizes[inner.size].fixed == 0:
+            break
+        if not any(isinstance(s, (For, Tile, Transpose)) for s in inner.body):
+            break
+        chain.append(inner)
+    return chain
+
+
+def _filled_outside(body: Sequence[Statement]) -> Iterator[int]:
+    """The copies that tiles may fill whose loops are further out."""
+    loops = [s for s in statements_within(body) if isinstance(s, For) and s.late]
+    copied = {
+        s.buffer for loop in loops for s in statements_within(loop.body) if isinstance(s, Store)
+    }
+    for s in statements_within(body):
+        if isinstance(s, Tile) and s.fill is not None and s.fill.buffer not in copied:
+            yield s.fill.buffer
+
+
+def _with_outlines(body: Block, outlines: Iterator[Outline]) -> Block:
+    """A block whose parallel loops have their outlines, in the order in which loops follow each other."""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, For) and s.parallel:
+            outline = next(outlines)
+            out.append(replace(_inside(s, outline.loops, outlines), outline=outline))
+        elif isinstance(s, (For, If)):
+            out.append(map_blocks(s, lambda block: _with_outlines(block, outlines)))
+        else:
+            out.append(s)
+    return unless_same(body, out)
+
+
+def _inside(loop: For, depth: int, outlines: Iterator[Outline]) -> For:
+    """So many loops with nothing between them, and outlines in what is inside."""
+    if depth == 1:
+        return replace(loop, body=_with_outlines(loop.body, outlines))
+    (inner,) = loop.body
+    assert isinstance(inner, For)
+    return replace(loop, body=(_inside(inner, depth - 1, outlines),))
