@@ -93,6 +93,20 @@ shapes_text: Callable[[Shaped], str] = _later("explain.shapes", "shapes_text")
 loops_text: Callable[[Program], str] = _later("explain.kernel", "kernels_text")
 
 
+def _kernel_pass(module: str, name: str, stage: str, says: str) -> Step:
+    """The step from kernels to kernels of a module of ``core/passes``."""
+    return Step(
+        f"core/passes/{module.replace('.', '/')}.py",
+        "kernel",
+        "core/ir/kernel.py",
+        says,
+        _pass(f"passes.{module}", name),
+        _later("check.kernel", "verify"),
+        stage,
+        loops_text,
+    )
+
+
 def text_component(text: str, name: str = "<text>") -> Tree:
     """The syntax tree of one program text."""
     from ilang.core.notation.combinator import parse_program
@@ -408,149 +422,32 @@ LOWERING = (
 """From what is shaped to loops, by schedules that are chosen for a machine."""
 
 CPU_PASSES = (
-    Step(
-        "core/passes/cpu/merge.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "loops over the same elements merged",
-        _pass("passes.cpu.merge", "kernel_to_merged"),
-        _later("check.kernel", "verify"),
-        "merged",
-        loops_text,
+    _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements merged"),
+    _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "lanes of reductions"),
+    _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),
+    _kernel_pass("cpu.threads", "kernel_to_threads", "threads", "loops that threads share"),
+    _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "copies of unrolled loops"),
+    _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "how registers hold tiles"),
+    _kernel_pass("cpu.fill", "kernel_to_fills", "fills", "tiles that fill copies"),
+    _kernel_pass("cpu.pad", "kernel_to_padded", "padded", "zeros past the ends of rows"),
+    _kernel_pass("cpu.direct", "kernel_to_direct", "direct", "tiles stored where they belong"),
+    _kernel_pass(
+        "cpu.fetch", "kernel_to_fetches", "fetches", "rows that loops fetch before they store them"
     ),
-    Step(
-        "core/passes/cpu/lanes.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "lanes of reductions",
-        _pass("passes.cpu.lanes", "kernel_to_lanes"),
-        _later("check.kernel", "verify"),
-        "lanes",
-        loops_text,
+    _kernel_pass(
+        "cpu.quotients", "kernel_to_quotients", "quotients", "loops that divide by one number"
     ),
-    Step(
-        "core/passes/cpu/transposes.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "copies that transpose",
-        _pass("passes.cpu.transposes", "kernel_to_transposes"),
-        _later("check.kernel", "verify"),
-        "transposes",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/threads.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "loops that threads share",
-        _pass("passes.cpu.threads", "kernel_to_threads"),
-        _later("check.kernel", "verify"),
-        "threads",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/unroll.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "copies of unrolled loops",
-        _pass("passes.cpu.unroll", "kernel_to_unrolled"),
-        _later("check.kernel", "verify"),
-        "unrolled",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/tiles.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "how registers hold tiles",
-        _pass("passes.cpu.tiles", "kernel_to_tiles"),
-        _later("check.kernel", "verify"),
-        "tiles",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/fill.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "tiles that fill copies",
-        _pass("passes.cpu.fill", "kernel_to_fills"),
-        _later("check.kernel", "verify"),
-        "fills",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/pad.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "zeros past the ends of rows",
-        _pass("passes.cpu.pad", "kernel_to_padded"),
-        _later("check.kernel", "verify"),
-        "padded",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/direct.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "tiles stored where they belong",
-        _pass("passes.cpu.direct", "kernel_to_direct"),
-        _later("check.kernel", "verify"),
-        "direct",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/fetch.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "rows that loops fetch before they store them",
-        _pass("passes.cpu.fetch", "kernel_to_fetches"),
-        _later("check.kernel", "verify"),
-        "fetches",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/quotients.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "loops that divide by one number",
-        _pass("passes.cpu.quotients", "kernel_to_quotients"),
-        _later("check.kernel", "verify"),
-        "quotients",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/outline.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "functions of parallel loops",
-        _pass("passes.cpu.outline", "kernel_to_outlined"),
-        _later("check.kernel", "verify"),
-        "outlined",
-        loops_text,
-    ),
-    Step(
-        "core/passes/cpu/cuts.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "loops cut where conditions hold",
-        _pass("passes.cpu.cuts", "kernel_to_cuts"),
-        _later("check.kernel", "verify"),
-        "cuts",
-        loops_text,
-    ),
+    _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
+    _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops cut where conditions hold"),
 )
 """What a processor makes of loops: vectors, threads, copies."""
 
 GPU_PASSES = (
-    Step(
-        "core/passes/gpu/launches.py",
-        "kernel",
-        "core/ir/kernel.py",
-        "kernels in parts that are launched in order",
-        _pass("passes.gpu.launches", "kernel_to_launches"),
-        _later("check.kernel", "verify"),
+    _kernel_pass(
+        "gpu.launches",
+        "kernel_to_launches",
         "launches",
-        loops_text,
+        "kernels in parts that are launched in order",
     ),
     Step(
         "core/passes/gpu/bind.py",
