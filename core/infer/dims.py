@@ -298,9 +298,8 @@ class Dims(Cells):
         offset = 2 * c.pad + sum(step for step, _ in c.windows) - 1 + c.stride
         total = weighted(axes, offset, c.origin)
         parts = tuple([(k, axis) for k, axis in axes if isinstance(axis, Known)])
-        if len(parts) < len(axes):
-            terms = total.terms if isinstance(total, Sum) else ()
-            self.wait(c, ((1, total.number),) if isinstance(total, Var) else terms)
+        if len(parts) < len(axes):  # those that cancel each other in the sum are waited for as well
+            self.wait(c, [term for _, axis in axes for term in _terms(axis)])
         elif isinstance(total, Known) and isinstance(total.size, int):
             size = total.size // c.stride
             least = int(any(window.size != 1 for _, window in parts[1:]))
@@ -330,7 +329,7 @@ class Dims(Cells):
         else:
             self.equal(self.vars[variable], found, origin)
 
-    def wait(self, c: Constraint, terms: tuple[tuple[int, int], ...]) -> None:
+    def wait(self, c: Constraint, terms: Iterable[tuple[int, int]]) -> None:
         """Look at a constraint again when any of these variables is bound."""
         for _, variable in terms:
             self.waiting.setdefault(variable, []).append(c)
@@ -510,6 +509,17 @@ class Dims(Cells):
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""
         others = (self._end(operand) for operand in self.operands.get(number, _NONE))
         return number in self.fed or any(end != number and self.is_open(end) for end in others)
+
+
+def _terms(dim: Dim) -> tuple[tuple[int, int], ...]:
+    """The variables of a dimension that is not decided."""
+    match dim:
+        case Known():
+            return ()
+        case Var():
+            return ((1, dim.number),)
+        case Sum():
+            return dim.terms
 
 
 def _source(sources: list[Origin]) -> Origin:

@@ -4,8 +4,9 @@ Every program is compiled to C and run under sanitizers, optimised, or with thre
 by bit where arithmetic is exact. Failures are made small and kept in ``tests/property/cases/``, which the test suite
 replays. The same seed gives the same programs.
 
-``--specs 1000`` checks as many chains of einsum specifications and expressions (``specs.py``) in the same modes; a
-failure is printed with its seed.
+``--specs 1000`` checks as many chains of einsum specifications and expressions (``specs.py``) in the same modes, and
+``--mixed 1000`` as many graphs that operations between tensors are in as well (``mixed.py``); a failure is printed with
+its seed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import native, spec_checking, trial  # noqa: E402 - found through the line above
+from tests.property import mixed_checking, native, spec_checking, trial  # noqa: E402 - found through the line above
 from tests.property.checking import Failure, Tally, check  # noqa: E402
 from tests.property.shrinking import shrink  # noqa: E402
 
@@ -76,6 +77,28 @@ def fuzz_specs(seed: int, count: int, options: argparse.Namespace, modes: tuple[
     return not total.failures
 
 
+def work_mixed(job: Job) -> mixed_checking.Tally:
+    """Check one batch of mixed graphs."""
+    start, size, mode, _ = job
+    return mixed_checking.check(range(start, start + size), mode)
+
+
+def fuzz_mixed(seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]) -> bool:
+    """Check so many mixed graphs; whether none failed."""
+    total = mixed_checking.Tally()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for tally in pool.imap(work_mixed, list(jobs(seed, count, options.batch, modes))):
+            total.add(tally)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in total.kinds.most_common())
+    print(f"mixed graphs      {total.programs}, {total.fixed} of fixed extents; {total.runs} calls")
+    print(f"elements compared {total.elements}")
+    print(f"operations        {kinds}")
+    print(f"failures          {len(total.failures)}")
+    for number, step, message in total.failures[:KEPT]:
+        print(f"\nseed {number}: {step}: {message}")
+    return not total.failures
+
+
 def keep(failure: Failure, folder: Path) -> Path:
     """Make a failure small and keep it."""
 
@@ -99,6 +122,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check random programs against the oracle.")
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
+    parser.add_argument("--mixed", type=int, default=0, help="graphs with tensor operations")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=50, help="programs in one C file")
@@ -109,6 +133,7 @@ def main() -> int:
     modes = MODES if options.mode is None else (options.mode,)
     print(f"seed {seed}", flush=True)
     fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
+    fine &= not options.mixed or fuzz_mixed(seed, options.mixed, options, modes)
     if not options.programs:
         return 0 if fine else 1
     total, batches, started = Tally(), Counter[str](), time.monotonic()

@@ -13,7 +13,7 @@ from ilang.core.ir.affine import walks
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Compose
 from ilang.core.record import replace
-from tests.unit.infer.test_mixed import Mixing
+from tests.mixing import Mixing
 
 
 def solved(text: str) -> Solved:

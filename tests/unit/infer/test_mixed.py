@@ -10,80 +10,19 @@ import pytest
 from ilang import ShapeError
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
+from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import (
     Compose,
-    Einsum,
     Interleave,
-    Logic,
-    Operation,
     Pointwise,
     Slice,
     Stack,
-    Terminal,
-    TerminalKind,
     Transpose,
 )
-from ilang.core.ir.rows import Known, Origin
-from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.ir.shaped import Shaped
-from ilang.core.notation.einsum import parse_spec
-from ilang.core.record import replace
-from ilang.core.source import Source, whole
+from tests.mixing import Mixing
 
 Array = npt.NDArray[Any]
-AT = whole(Source("<test>", "text"))
-ADD, MUL = (Apply(name, (Operand(0), Operand(1))) for name in ("add", "mul"))
-
-
-class Mixing:
-    """A graph under construction: ``inputs`` arrays, then leaves, then what is made of them."""
-
-    def __init__(self, inputs: int) -> None:
-        self.nodes: list[Node] = [Input(None, AT) for _ in range(inputs)]
-        self.inputs = inputs
-
-    def leaf(self, *rows: tuple[int, ...] | None, kind: TerminalKind = "data") -> int:
-        """A leaf with batch, input and output axes, before anything that is computed."""
-        known = [None if row is None else tuple(map(_known, row)) for row in rows]
-        self.nodes.append(Terminal("leaf", kind, (known[0], known[1], known[2]), None, None, AT))
-        self.inputs += 1
-        return len(self.nodes) - 1
-
-    def index(self, text: str, *values: int) -> int:
-        """An index expression, or a chain of them, of one output."""
-        graph = pipeline.graph_of(pipeline.text_component(text), "part")
-        number = dict(enumerate(values))
-        for value, node in enumerate(graph.nodes):
-            match node:
-                case Assignment():
-                    reads = tuple(replace(r, value=number[r.value]) for r in node.reads)
-                    number[value] = self._add(replace(node, reads=reads))
-                case Elementwise():
-                    number[value] = self._add(replace(node, value=number[node.value]))
-                case _:
-                    assert isinstance(node, Input)
-        return number[graph.outputs[0]]
-
-    def operation(self, logic: Logic, *values: int, acc: str = "+") -> int:
-        scalar = MUL if isinstance(logic, Compose) else ADD if len(values) == 2 else Operand(0)
-        return self._add(Operation(values, scalar, acc, logic, type(logic).__name__, AT))
-
-    def einsum(self, text: str, *values: int) -> int:
-        spec = parse_spec(Source("<spec>", text))
-        scalar = MUL if len(values) == 2 else Operand(0)
-        return self._add(Operation(values, scalar, "+", Einsum(spec), text, spec.span))
-
-    def _add(self, node: Node) -> int:
-        self.nodes.append(node)
-        return len(self.nodes) - 1
-
-    def graph(self, *outputs: int) -> Graph:
-        return Graph("mixed", tuple(self.nodes), tuple(range(self.inputs)), outputs)
-
-
-def _known(size: int) -> Known:
-    return Known(size, False, None, Origin(f"an axis of {size}", AT))
 
 
 def results(shaped: Shaped, arrays: Sequence[Array]) -> list[Array]:
@@ -223,3 +162,14 @@ def test_a_rank_that_nothing_says_is_refused() -> None:
     with pytest.raises(ShapeError) as caught:
         pipeline.infer(m.graph(m.operation(Transpose(), 0)))
     assert caught.value.code == "E0508"
+
+
+def test_a_window_along_itself_waits_for_its_extent() -> None:
+    """The extent cancels in the number of positions, which is no reason to decide it before there is one."""
+    m = Mixing(2)
+    product = m.operation(Compose(), m.leaf((), None, (4,), kind="parameter"), 0)
+    graph = m.graph(m.index("(i+u-1)*u~iu >> +iu~i", product, product), 1)
+    x, weights = arange(2), arange(4, 2)
+    ((windows, _),) = checked(graph, (x, x, weights))
+    both = weights @ x
+    np.testing.assert_allclose(windows, np.convolve(np.pad(both, 1), both[::-1], "valid"))

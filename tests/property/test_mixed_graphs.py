@@ -1,0 +1,35 @@
+"""Random graphs that mix index expressions, specifications and operations between tensors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.property import mixed, mixed_checking
+from tests.property.test_fuzz import needs_compiler
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("seed", "count", "mode"), [(0, 60, "sanitized"), (60, 40, "fast"), (100, 40, "threads")]
+)
+def test_random_mixed_graphs(seed: int, count: int, mode: str) -> None:
+    tally = mixed_checking.check(range(seed, seed + count), mode)
+    assert not tally.failures, "\n\n".join(
+        f"{n} {step}: {says}" for n, step, says in tally.failures
+    )
+    assert tally.programs == count
+    assert 0 < tally.fixed < count
+    assert tally.runs
+
+
+def test_mixed_graphs_have_every_form() -> None:
+    drawn = [mixed.generate(seed) for seed in range(200)]
+    kinds = {kind for one in drawn for kind in one.says}
+    assert kinds == {
+        *("unary", "binary", "triangle", "convolved", "contraction", "window", "joined"),
+        *("pointwise", "scaled", "composed", "exchanged", "sliced", "stacked", "woven"),
+    }
+    assert {n for one in drawn for run in one.runs for a in run for n in a.shape} >= {0, 1, 2, 17}
+    assert {one.fixed for one in drawn} == {None, 0, 1, 2}
+    assert {one.dtype for one in drawn} == set(mixed.DTYPES)
+    assert {len(one.graph.outputs) for one in drawn} >= {1, 2, 3}
