@@ -398,7 +398,7 @@ SCHEDULE = Step(
     "core/schedule/shaped_to_schedule.py",
     "shaped",
     "core/ir/schedule.py",
-    "everything chosen: nests, fusion groups, online reductions",
+    "everything chosen: nests, fusion groups, what is staged and kept, accumulations",
     _scheduled,
     _later("check.schedule", "verify"),
     "schedule",

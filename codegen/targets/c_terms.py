@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from ilang.codegen.targets.cfamily import INDENT, Spelling
-from ilang.core.ir.cpu import Runs
 from ilang.core.ir.kernel import For, Statement
+from ilang.core.ir.schedule import Runs
 from ilang.core.record import replace
 
 RUNS = "sums_of_runs"

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.schedule import Fusion, Group, Loop, Nest, Plan, Scheduled
+from ilang.core.ir.schedule import (
+    Accumulation,
+    Chunks,
+    Fusion,
+    Group,
+    Instance,
+    Loop,
+    Nest,
+    PartialSums,
+    Plan,
+    RegisterTile,
+    Scheduled,
+)
 from ilang.core.ir.shaped import Assignment
+from ilang.core.schedule.staged import fixed, part_extent
 
 
 def verify(scheduled: Scheduled) -> None:
@@ -156,6 +171,8 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
         own = scheduled.nests[owner.value]
         is_own = own is not None and opened.loop in own.order and opened.loop not in owner.home
         _demand(is_own, "an instance opens the loops of a chain", value)
+    if instance.accumulation is not None:
+        _accumulation(scheduled, instance, instance.accumulation)
     for axis, interval in instance.intervals.items():
         known = all(opened in chain for _, opened in interval.start)
         _demand(known, "an interval begins at loops around its place", value)
@@ -169,6 +186,58 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
             _demand(fusion is None and site is not None, "a copy is staged", value)
         elif fusion is not None:
             _demand(read in instance.sources, "a staged read has a source", value)
+
+
+def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> None:
+    """The accumulation of an instance is of its own loops, from the outermost reduced one on."""
+    value = instance.value
+    node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
+    assert isinstance(node, Assignment)
+    assert nest is not None
+    reduced = set(node.reduced_axes()) if node.base is None else set()
+    own = tuple(loop for loop in nest.order if loop not in instance.home)
+    first = next((n for n, loop in enumerate(own) if loop.axis in reduced), len(own))
+    partial = any(loop.axis in reduced for loop in instance.home)
+    _demand(not partial and first < len(own), "what accumulates reduces loops of its own", value)
+    sizes = scheduled.shaped.sizes
+
+    def counts(loops: tuple[Loop, ...]) -> tuple[int | None, ...]:
+        return tuple(
+            fixed(sizes, part_extent(sizes, instance.extents[x.axis], nest.factors[x.axis], x.part))
+            for x in loops
+        )
+
+    match held:
+        case Chunks():
+            outside = not instance.chain and first == 0 and own[0] == held.loop
+            _demand(outside, "chunks are of the outermost loop of all", value)
+            _demand(all(loop.axis in reduced for loop in own), "chunks are of one sum", value)
+            return
+        case RegisterTile():
+            loops = (*held.outer, *held.blocks, *held.core, *held.elements)
+            outputs, constant = held.elements, held.elements
+            _tile(held, reduced, counts(held.elements), value)
+        case PartialSums():
+            loops = (*held.outer, *held.outputs, *held.core)
+            outputs, constant = held.outputs, held.core
+        case _:
+            assert_never(held)
+    _demand(loops == own[first:], "an accumulation has all reducing loops", value)
+    _demand(all(loop.axis in reduced for loop in held.core), "a core is reduced", value)
+    _demand(not any(loop.axis in reduced for loop in outputs), "elements are outputs", value)
+    _demand(None not in counts(constant), "what registers hold is constant", value)
+
+
+def _tile(
+    tile: RegisterTile, reduced: set[int], counts: tuple[int | None, ...], value: int
+) -> None:
+    _demand(counts == tile.extents, "a tile has the extents of its loops", value)
+    _demand(all(x.axis in reduced for x in tile.blocks), "blocks of a tile are reduced", value)
+    _demand(not (tile.blocks and tile.outer), "blocks are all that is outside a tile", value)
+    _demand(not (tile.kept and tile.outer), "a tile that is kept has its final values", value)
+    runs = tile.runs
+    inside = runs is None or (runs.depth < len(tile.core) and 0 < runs.step)
+    _demand(inside, "runs are of loops of the core", value)
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

@@ -14,14 +14,21 @@ of what is read, and reductions that are read while they run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from ilang.core.explain.expression import aligned
 from ilang.core.ir.schedule import (
+    Accumulation,
+    Chunks,
+    Extent,
     Group,
     Instance,
     Loop,
     Nest,
+    Opened,
+    PartialSums,
+    RegisterTile,
     Root,
     Running,
     Scheduled,
@@ -30,6 +37,7 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment
+from ilang.core.schedule.staged import extent_text
 
 
 def scheduled_text(scheduled: Scheduled) -> str:
@@ -46,22 +54,15 @@ def scheduled_text(scheduled: Scheduled) -> str:
 def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
     """The lines of a kernel."""
     yield f"kernel k{number}: " + "; ".join(_root(scheduled, root) for root in group.roots)
-    todo = [root.value for root in reversed(group.roots)]
-    seen = set(todo)
-    while todo:
-        value = todo.pop()
-        node, nest = _assigned(scheduled, value)
-        staged = [n for n, site in enumerate(nest.sites) if site is not None]
-        yield from dict.fromkeys(f"  {_staged(scheduled, value, n)}" for n in staged)
-        below = [
-            read.value
-            for number, read in enumerate(node.reads)
-            if scheduled.fusions[value][number] is not None and read.value not in seen
-        ]
-        todo += dict.fromkeys(reversed(below))
-        seen.update(below)
-    for instance, running in group.plan.running.items():
-        yield f"  {_running(scheduled, group.plan.instances, instance, running)}"
+    for instance in group.plan.instances:
+        if instance.accumulation is not None:
+            yield f"  {_accumulation(scheduled, instance, instance.accumulation)}"
+        numbers = _staged_reads(scheduled, instance)
+        yield from dict.fromkeys(
+            f"  {_staged(scheduled, group, instance, number)}" for number in numbers
+        )
+    for reduced, running in group.plan.running.items():
+        yield f"  {_running(scheduled, group.plan.instances, reduced, running)}"
 
 
 def _root(scheduled: Scheduled, root: Root) -> str:
@@ -74,18 +75,84 @@ def _root(scheduled: Scheduled, root: Root) -> str:
     return f"{name} shares {loops} with {_name(scheduled, root.owner)}"
 
 
-def _staged(scheduled: Scheduled, value: int, number: int) -> str:
-    """What is staged for a read: ``t1 in out, shares i k j``, or ``in1 copied in out, inside j``."""
-    node, nest = _assigned(scheduled, value)
-    read, site, fusion = node.reads[number], nest.sites[number], scheduled.fusions[value][number]
-    name, reader = _name(scheduled, read.value), _name(scheduled, value)
+def _staged_reads(scheduled: Scheduled, instance: Instance) -> list[int]:
+    """The reads of an instance for which something is computed or copied, by number."""
+    node, nest = _assigned(scheduled, instance.value)
+    return [
+        number
+        for number, read in enumerate(node.reads)
+        if number in instance.copies
+        or (nest.sites[number] is not None and read in instance.sources)
+    ]
+
+
+def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int) -> str:
+    """What is staged for a read: ``t1 in out, shares i k j``, or ``in1 copied in out, inside j, as [n_k, 64]``."""
+    node, nest = _assigned(scheduled, instance.value)
+    read, site = node.reads[number], nest.sites[number]
+    name, reader = _name(scheduled, read.value), _name(scheduled, instance.value)
     outside = " ".join(loop_text(node, loop) for loop in nest.order[: site or 0])
-    within = f"inside {outside}" if outside else "before all loops"
-    if fusion is None:
-        return f"{name} copied in {reader}, {within}"
+    words = [f"inside {outside}" if outside else "before all loops"]
+    if number in instance.copies:
+        dims = _dims(scheduled, [dim.extent for dim in instance.copies[number]])
+        return ", ".join([f"{name} copied in {reader}", *words, *([f"as {dims}"] if dims else [])])
     made, inner = _assigned(scheduled, read.value)
-    shared = _shared(made, inner, node, fusion.loops)
-    return f"{name} in {reader}, {within}" + (f", shares {shared}" if shared else "")
+    source = group.plan.instances[instance.sources[read].instance]
+    fusion = scheduled.fusions[instance.value][number]
+    shared = _shared(made, inner, node, fusion.loops) if fusion else ""
+    words += [f"shares {shared}"] if shared else []
+    for axis, interval in source.intervals.items():
+        extent = extent_text(scheduled.shaped.sizes, source.extents[axis])
+        start = " + ".join(
+            f"{step if step > 1 else ''}{_opened(scheduled, group, opened)}"
+            for step, opened in interval.start
+        )
+        start += f" + {interval.offset}" if interval.offset else ""
+        words.append(f"{made.axes[axis].name} from {start or 0}, {extent} long")
+    dims = _dims(scheduled, [dim.extent for dim in source.kept])
+    words += [f"kept as {dims}"] if dims else []
+    return ", ".join([f"{name} in {reader}", *words])
+
+
+def _dims(scheduled: Scheduled, extents: Sequence[Extent]) -> str:
+    """The dimensions of what is kept, "" where it is one number."""
+    words = [extent_text(scheduled.shaped.sizes, extent) for extent in extents]
+    return f"[{', '.join(words)}]" if words else ""
+
+
+def _opened(scheduled: Scheduled, group: Group, opened: Opened) -> str:
+    """A loop of a kernel: its name, and whose it is."""
+    value = group.plan.instances[opened.instance].value
+    return f"{loop_text(_assigned(scheduled, value)[0], opened.loop)} of {_name(scheduled, value)}"
+
+
+def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) -> str:
+    """How a reduction folds: ``out in a register tile i' j' of 6 x 64, over k', blocks of k``."""
+    node, _ = _assigned(scheduled, instance.value)
+    name = _name(scheduled, instance.value)
+
+    def spelled(loops: tuple[Loop, ...]) -> str:
+        return " ".join(loop_text(node, loop) for loop in loops)
+
+    match held:
+        case Chunks():
+            return (
+                f"{name} in chunks of {spelled((held.loop,))}, of {held.work} terms or more, "
+                f"{held.most} at most"
+            )
+        case RegisterTile():
+            shape = " x ".join(map(str, held.extents))
+            words = [f"{name} in a register tile {spelled(held.elements)} of {shape}"]
+            words += [f"over {spelled(held.core)}"]
+            words += [f"blocks of {spelled(held.blocks)}"] if held.blocks else []
+            words += [f"inside {spelled(held.outer)}"] if held.outer else []
+            words += [f"runs of {held.runs.step} at depth {held.runs.depth}"] if held.runs else []
+            words += ["kept there"] if held.kept else []
+            return ", ".join([*words, f"in {held.dtype}"])
+        case PartialSums():
+            return f"{name} in partial sums over {spelled(held.core)}, in {held.dtype}"
+        case _:
+            assert_never(held)
 
 
 def _shared(made: Assignment, inner: Nest, node: Assignment, loops: Mapping[Loop, Loop]) -> str:

@@ -120,14 +120,6 @@ class Registers:
 
 
 @record
-class Runs:
-    """The terms of a tile in runs: so many loops of the core stand around the one that is taken ``step`` at a time."""
-
-    depth: int
-    step: int
-
-
-@record
 class Into:
     """Where a whole tile is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Runs, Transpose
+from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.scalar import Apply, Scalar
-from ilang.core.ir.schedule import Role
+from ilang.core.ir.schedule import Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
@@ -204,10 +204,15 @@ class Window:
 
 @record
 class Blocks:
-    """How many blocks a reduction is computed in: ``size`` follows from the product of the extents of its loops."""
+    """How many chunks a reduction is computed in: ``size`` follows from the product of the extents of its loops.
+
+    They have ``work`` iterations each, or more where there would be more than ``most``.
+    """
 
     size: int
     loops: tuple[int, ...]
+    most: int
+    work: int
 
 
 @record

@@ -19,6 +19,9 @@ Invariants:
       owner of a root is a root of its group; it shares no more loops than either has.
     - The first instances of a plan compute the roots of its group, in order. Any other is the source of a read.
     - An instance shares loops that its chain has, and every loop of a chain is opened by the instance that it names.
+    - An accumulation has the instance's own loops from the outermost reduced one on, each once and in order. The core
+      of a tile and of partial sums are reduced loops, and what is held in registers is constant. What shares a reduced
+      loop has none.
     - An instance has a source or a copy for every distinct read that its nest stages, unless an interval begins inside.
 """
 
@@ -129,8 +132,8 @@ class Fixed:
 
 
 @record
-class Blocks:
-    """How many blocks of ``step`` an extent has, the last of which may be shorter."""
+class Parts:
+    """How many parts of ``step`` an extent has, the last of which may be shorter."""
 
     whole: Extent
     step: int
@@ -144,7 +147,7 @@ class Reach:
     whole: int
 
 
-Extent = Given | Fixed | Blocks | Reach
+Extent = Given | Fixed | Parts | Reach
 """How often a loop runs, or how many elements something keeps along a dimension."""
 
 Walked = tuple[tuple[int, Loop], ...]
@@ -189,6 +192,64 @@ class Packed:
 
 
 @record
+class Runs:
+    """The terms of a tile in runs: so many loops of its core stand around the one that is taken ``step`` at a time."""
+
+    depth: int
+    step: int
+
+
+@record
+class RegisterTile:
+    """A reduction whose accumulators are a tile in registers: its own loops from the outermost reduced one on.
+
+    ``outer`` are those outside the tile, ``core`` the reduced ones in it, ``elements`` the innermost ones, one per
+    accumulator, of these ``extents``. Where all outside are reduced, and nothing is computed between them, they are
+    ``blocks`` instead: what each sums is added in the wider type. A tile is ``kept`` where the storage of the value is
+    the tile itself.
+    """
+
+    outer: tuple[Loop, ...]
+    blocks: tuple[Loop, ...]
+    core: tuple[Loop, ...]
+    elements: tuple[Loop, ...]
+    extents: tuple[int, ...]
+    dtype: str
+    kept: bool
+    runs: Runs | None
+
+
+@record
+class PartialSums:
+    """A reduction that folds a few terms in one variable, those of the loops ``core``, before they meet an accumulator.
+
+    Its own loops from the outermost reduced one on: ``outer``, ``outputs`` and ``core``.
+    """
+
+    outer: tuple[Loop, ...]
+    outputs: tuple[Loop, ...]
+    core: tuple[Loop, ...]
+    dtype: str
+
+
+@record
+class Chunks:
+    """A reduction outside all loops in blocks of its outermost ``loop``, each by itself, then all of them in order.
+
+    There are as many as have ``work`` iterations each, ``most`` at most; each starts at a multiple of ``multiple``.
+    """
+
+    loop: Loop
+    most: int
+    work: int
+    multiple: int
+
+
+Accumulation = RegisterTile | PartialSums | Chunks
+"""Where a reduction keeps what it has folded so far, beside an accumulator for each of its elements."""
+
+
+@record
 class Source:
     """The instance that a read is from, and the reader's axis of each axis of it that fuses.
 
@@ -207,7 +268,8 @@ class Instance:
     ``home`` are the loops that it shares, ``chain`` all loops around its place, outermost first; ``extents`` those of
     its axes, and ``intervals`` what an axis walks that does not walk the whole dimension. ``kept`` are the dimensions
     of its storage, none of which a root has, nor a value with one element. ``sources`` has an entry per staged read of
-    an assignment, ``copies`` one per number of a read that copies what is there already.
+    an assignment, ``copies`` one per number of a read that copies what is there already. ``accumulation`` is how a
+    reduction folds, None where each term meets its accumulator at once.
     """
 
     value: int
@@ -218,6 +280,7 @@ class Instance:
     kept: tuple[Kept, ...]
     sources: dict[Read, Source]
     copies: dict[int, tuple[Packed, ...]]
+    accumulation: Accumulation | None = None
 
 
 Axes = dict[int, int]

@@ -16,7 +16,6 @@ from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
 from ilang.core.passes.storage import Storage, converted, substituted
-from ilang.core.passes.tiles import full
 from ilang.core.record import replace
 
 
@@ -249,3 +248,22 @@ class Loops:
         if not guards:
             return element
         return Select(self._guarded(frame, guards), element, Constant(0, dtype), dtype)
+
+
+def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Within, ...]:
+    """That every iteration of constant loops is inside its dimension, given the parts in scope."""
+    found = []
+    for axis in dict.fromkeys(loop.axis for loop in loops):
+        nest, size = frame.nest, frame.node.sizes[axis]
+        if not nest.factors[axis] or storage.divides(size, nest.factors[axis]):
+            continue
+        inside = [loop for loop in nest.parts(axis) if loop in loops]
+        extents = [storage.part(size, nest.factors[axis], loop.part) for loop in inside]
+        reach = sum(
+            nest.weight(loop) * ((storage.sizes[n].fixed or 1) - 1)
+            for loop, n in zip(inside, extents, strict=True)
+        )
+        outside = [loop for loop in nest.parts(axis) if loop not in loops]
+        terms = tuple((nest.weight(loop), frame.variable(loop)) for loop in outside)
+        found.append(Within(Affine(terms, reach), size))
+    return tuple(found)

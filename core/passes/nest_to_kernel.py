@@ -188,24 +188,6 @@ class _Lowering(Running):
             if site and frame.nest.order[site - 1] == loop:
                 yield self._producer(frame, number, frame.home[loop])
 
-    def _stages_inside(self, frame: Frame, loops: tuple[Loop, ...]) -> bool:
-        """Whether anything is staged right inside one of these loops: by the assignment, or by what it stages."""
-        todo = [(frame.value, frozenset(loops))]
-        while todo:
-            value, among = todo.pop()
-            node, nest = self._node(value)
-            for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
-                if not among or not site:
-                    continue
-                if nest.order[site - 1] in among:
-                    return True
-                fusion = self.scheduled.fusions[value][number]
-                if fusion is None:
-                    continue
-                shared = frozenset(o for o, r in fusion.loops.items() if r in among)
-                todo.append((read.value, shared))
-        return False
-
     def _producer(self, reader: Frame, number: int, site: Scope) -> Steps:
         """Lower the staged producer of a read in the scope of its site, or find it computed there."""
         read, fusion = reader.node.reads[number], self.scheduled.fusions[reader.value][number]

@@ -8,8 +8,8 @@ Example:
           for j: out[j] = acc[j]
 
 A reduction starts before its outermost reduced loop, over the output loops inside it, and is stored after that loop:
-right for every order and every extent, 0 included. ``tiles.py`` says which of its loops keep the accumulators in
-registers, and which sum a few terms before they meet one.
+right for every order and every extent, 0 included. The schedule says which of its loops keep the accumulators in
+registers, which sum a few terms before they meet one, and which go chunk by chunk.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ from collections.abc import Callable, Generator
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, walks
 from ilang.core.ir.scalar import Load, Local, Scalar
-from ilang.core.ir.schedule import Loop
+from ilang.core.ir.schedule import (
+    Accumulation,
+    Chunks,
+    Loop,
+    PartialSums,
+    Plan,
+    RegisterTile,
+    Scheduled,
+)
 from ilang.core.ir.shaped import Tensor
-from ilang.core.passes.loops import Loops
-from ilang.core.passes.scope import Block, Frame, Scope, Walk, fresh
-from ilang.core.passes.storage import converted, start_of
-from ilang.core.passes.tiles import Shape, Strand, full, strand_shape, tile_shape
+from ilang.core.passes.loops import Loops, full
+from ilang.core.passes.scope import Block, Frame, Scope, fresh
+from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.record import replace
 
 Steps = Generator["Steps", None, None]
@@ -35,35 +42,37 @@ Steps = Generator["Steps", None, None]
 class Reductions(Loops, ABC):
     """The part of lowering a kernel that knows reductions."""
 
+    def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
+        """An empty kernel of a program."""
+        super().__init__(scheduled, storage)
+        self.plan = Plan((), {}, {})
+
     @abstractmethod
     def _stage_inside(self, frame: Frame, loop: Loop) -> Steps:
         """Compute the producers whose site is inside a loop just opened."""
 
-    @abstractmethod
-    def _stages_inside(self, frame: Frame, loops: tuple[Loop, ...]) -> bool:
-        """Whether anything is staged right inside one of these loops: by the assignment, or by what it stages."""
-
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
+        accumulation = self._accumulation(frame)
         outputs = set(frame.node.output_axes())
         inner = [loop for loop in loops if loop.axis in outputs]
-        tile = tile_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
-        if tile is not None and self._stages_inside(frame, tile.blocks):
-            tile = tile.with_head()  # what is computed between blocks needs loops with bodies
-        if not inner:
-            yield from self._single(frame, scope, loops)
-        elif tile is not None and not tile.head:
-            yield from self._whole_tile(frame, scope, tile)
-        else:
-            yield from self._buffered(frame, scope, loops, inner, tile)
+        match accumulation:
+            case Chunks():
+                yield from self._in_chunks(frame, scope, loops, accumulation)
+            case RegisterTile() if not accumulation.outer:
+                yield from self._whole_tile(frame, scope, accumulation)
+            case RegisterTile() | PartialSums() | None if inner:
+                yield from self._buffered(frame, scope, loops, inner, accumulation)
+            case _:
+                yield from self._single(frame, scope, loops)
+
+    def _accumulation(self, frame: Frame) -> Accumulation | None:
+        """How a reduction accumulates."""
+        return self.plan.instances[frame.instance].accumulation
 
     def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A reduction with one accumulator: a scalar variable."""
         dtype = frame.node.acc_dtype
-        blocks = self._blocks(frame, loops) if scope is self.top else None
-        if blocks is not None:
-            yield from self._in_blocks(frame, scope, loops, blocks)
-            return
         local = self._local("acc")
         acc = Local(local, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
@@ -75,18 +84,13 @@ class Reductions(Loops, ABC):
         result = self.shaped.tensors[frame.value].dtype
         self._write(frame, scope.block, converted(acc, result))
 
-    def _blocks(self, frame: Frame, loops: list[Loop]) -> int | None:
-        """The number of blocks of a reduction over some loops, None where it has no use for any."""
-        sizes = [self._trip(frame, loop) for loop in loops]
-        if any(rest is not None for _, rest in sizes[:1]):
-            return None
-        return self.storage.blocks([size for size, _ in sizes], self._tensor(frame).name)
+    def _in_chunks(self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks) -> Steps:
+        """A reduction outside all loops: each chunk of its outermost loop by itself, then all of them in order.
 
-    def _in_blocks(self, frame: Frame, scope: Scope, loops: list[Loop], blocks: int) -> Steps:
-        """A reduction outside all loops: each block of its outermost loop by itself, then all of them in order.
-
-        How many there are depends on extents alone, and so does the result. Threads share the blocks.
+        How many there are depends on extents alone, and so does the result. Threads share the chunks.
         """
+        sizes = [self._trip(frame, loop)[0] for loop in loops]
+        blocks = self.storage.blocks(sizes, self._tensor(frame).name, chunks)
         dtype, name = frame.node.acc_dtype, self._tensor(frame).name
         parts = self._scratch(f"{name}_parts", dtype, [blocks], scope)
         inside = self._counting(scope)
@@ -99,10 +103,9 @@ class Reductions(Loops, ABC):
             self._count(frame, body, kernel.Change(local, self._accumulated(frame, part)))
 
         assert inside.variable is not None
-        multiple = self.storage.machine.most_sum_lanes() if len(loops) == 1 else 1
-        frame.stretches[loops[0]] = kernel.Stretch(inside.variable, blocks, multiple)
+        frame.stretches[chunks.loop] = kernel.Stretch(inside.variable, blocks, chunks.multiple)
         yield from self._inside(frame, inside, loops, step)
-        del frame.stretches[loops[0]]
+        del frame.stretches[chunks.loop]
         inside.block.append(kernel.Store(parts, (walks(inside.variable),), part))
         scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
         local = self._local("acc")
@@ -120,20 +123,20 @@ class Reductions(Loops, ABC):
         return self.shaped.tensors[frame.value]
 
     def _counting(self, parent: Scope) -> Scope:
-        """A loop over blocks."""
+        """A loop over chunks."""
         name = fresh("b", parent.names, self.storage.names, self.taken)
         scope = Scope(parent, len(self.names), parent.names | {name})
         self.names.append(name)
         self.walked.add(name)
         return scope
 
-    def _whole_tile(self, frame: Frame, scope: Scope, tile: Shape) -> Steps:
+    def _whole_tile(self, frame: Frame, scope: Scope, tile: RegisterTile) -> Steps:
         """A reduction whose reduced loops are all inside its output loops: a tile has its final values.
 
         Storage of a staged value that is no more than the tile is the tile itself.
         """
         dtype = self.shaped.tensors[frame.value].dtype
-        if self._is_tile(frame, tile):
+        if tile.kept:
             assert frame.place.buffer is not None
             self.storage.into_tile(frame.place.buffer)
             yield from self._tile(frame, scope, tile, None)
@@ -144,29 +147,11 @@ class Reductions(Loops, ABC):
 
         yield from self._tile(frame, scope, tile, finish)
 
-    def _is_tile(self, frame: Frame, tile: Shape) -> bool:
-        """Whether a reduction is kept in a buffer of the scope at hand that has the elements of a tile."""
-        place, kept = frame.place, []
-        if place.buffer is None:
-            return False
-        for entry in place.dims:
-            axis = None if isinstance(entry, Walk) else frame.node.target[entry[0]].axis()
-            if (
-                isinstance(entry, Walk)
-                or axis is None
-                or (entry[1] is None and frame.nest.factors[axis])
-            ):
-                return False
-            kept.append(Loop(axis, entry[1] or 0))
-        buffer = self.storage.buffers[place.buffer]
-        same = buffer.private and buffer.role == "temporary" and buffer.dtype == tile.dtype
-        return same and tuple(kept) == tile.lanes and buffer.dims == tile.dims
-
     def _tile(
         self,
         frame: Frame,
         scope: Scope,
-        tile: Shape,
+        tile: RegisterTile,
         use: Callable[[Block, Scalar], None] | None,
     ) -> Steps:
         """Fill a register tile, by constant loops where all of them stay inside, and use its elements.
@@ -175,10 +160,11 @@ class Reductions(Loops, ABC):
         """
         node, buffer = frame.node, frame.place.buffer
         if use is not None or buffer is None:
-            buffer = self.storage.tile(self._named("tile"), tile.dtype, tile.dims)
+            dims = [self._trip(frame, loop)[0] for loop in tile.elements]
+            buffer = self.storage.tile(self._named("tile"), tile.dtype, dims)
 
         def element() -> Load:
-            at = tuple(walks(frame.variable(loop)) for loop in tile.lanes)
+            at = tuple(walks(frame.variable(loop)) for loop in tile.elements)
             return Load(buffer, at, tile.dtype)
 
         def step(body: Block) -> None:
@@ -186,14 +172,14 @@ class Reductions(Loops, ABC):
             acc = self._accumulated(frame, held, tile.dtype)
             self._count(frame, body, kernel.Store(buffer, held.index, acc))
 
-        within, around = full(frame, self.storage, tile.lanes), scope
+        within, around = full(frame, self.storage, tile.elements), scope
         for loop in tile.blocks:
             around = self._enter(frame, loop, around)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
             staged, inside = dict(frame.staged), Scope(around, None, around.names)
-            frame.constant = frozenset(tile.lanes) if constant else frozenset()
-            yield from self._inside(frame, inside, [*tile.core, *tile.lanes], step)
+            frame.constant = frozenset(tile.elements) if constant else frozenset()
+            yield from self._inside(frame, inside, [*tile.core, *tile.elements], step)
             frame.constant, frame.staged = frozenset(), staged
             bodies.append(tuple(inside.block))
         start = replace(start_of(node), dtype=tile.dtype)
@@ -201,16 +187,18 @@ class Reductions(Loops, ABC):
         for loop in tile.blocks:
             assert not frame.home.pop(loop).block, "blocks of a tile have no room for statements"
         blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
-        scope.block.append(kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks))
+        scope.block.append(
+            kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks, runs=tile.runs)
+        )
         if use is not None:
-            order = tile.lanes if tile.head else self._as_stored(frame, tile)
+            order = tile.elements if tile.outer else self._as_stored(frame, tile)
             self._over_lanes(frame, scope, order, lambda body: use(body, element()))
 
     @staticmethod
-    def _as_stored(frame: Frame, tile: Shape) -> tuple[Loop, ...]:
+    def _as_stored(frame: Frame, tile: RegisterTile) -> tuple[Loop, ...]:
         """The loops of a tile in the order in which its elements stand in the result."""
         outputs = frame.node.output_axes()
-        return tuple(sorted(tile.lanes, key=lambda loop: (outputs.index(loop.axis), loop.part)))
+        return tuple(sorted(tile.elements, key=lambda loop: (outputs.index(loop.axis), loop.part)))
 
     def _accumulators(self, frame: Frame, inner: list[Loop]) -> tuple[list[Loop | int], list[int]]:
         """What indexes the accumulators of some loops: whole axes, or loop parts; and the extents."""
@@ -227,34 +215,34 @@ class Reductions(Loops, ABC):
                 dims.append(node.sizes[loop.axis])
         return kept, dims
 
-    def _stranded(
-        self, frame: Frame, scope: Scope, strand: Strand, use: Callable[[Block, Scalar], None]
+    def _summed(
+        self, frame: Frame, scope: Scope, sums: PartialSums, use: Callable[[Block, Scalar], None]
     ) -> Steps:
         """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
-        for loop in strand.head:
+        for loop in sums.outer:
             scope = self._enter(frame, loop, scope)
             yield from self._stage_inside(frame, loop)
-        within = full(frame, self.storage, strand.core)
+        within = full(frame, self.storage, sums.core)
         bodies: list[tuple[kernel.Statement, ...]] = []
         for constant in (True, False) if within else (True,):
             staged, top = dict(frame.staged), Scope(scope, None, scope.names)
-            frame.constant = frozenset(strand.core) if constant else frozenset()
+            frame.constant = frozenset(sums.core) if constant else frozenset()
             inside = top
-            for loop in strand.outputs:
+            for loop in sums.outputs:
                 inside = self._enter(frame, loop, inside)
                 yield from self._stage_inside(frame, loop)
             local = self._local("part")
-            start = replace(start_of(frame.node), dtype=strand.dtype)
-            inside.block.append(kernel.Define(local, strand.dtype, start, mutable=True))
-            held = Local(local, strand.dtype)
+            start = replace(start_of(frame.node), dtype=sums.dtype)
+            inside.block.append(kernel.Define(local, sums.dtype, start, mutable=True))
+            held = Local(local, sums.dtype)
 
             def step(body: Block, held: Local = held) -> None:
-                value = self._accumulated(frame, held, strand.dtype)
+                value = self._accumulated(frame, held, sums.dtype)
                 self._count(frame, body, kernel.Change(held.variable, value))
 
-            yield from self._inside(frame, inside, list(strand.core), step)
+            yield from self._inside(frame, inside, list(sums.core), step)
             use(inside.block, held)
-            for loop in reversed(strand.outputs):
+            for loop in reversed(sums.outputs):
                 self._leave(frame, loop)
             frame.constant, frame.staged = frozenset(), staged
             bodies.append(tuple(top.block))
@@ -262,11 +250,16 @@ class Reductions(Loops, ABC):
             scope.block.append(kernel.If(within, bodies[0], bodies[1]))
         else:
             scope.block.extend(bodies[0])
-        for loop in reversed(strand.head):
+        for loop in reversed(sums.outer):
             self._leave(frame, loop)
 
     def _buffered(
-        self, frame: Frame, scope: Scope, loops: list[Loop], inner: list[Loop], tile: Shape | None
+        self,
+        frame: Frame,
+        scope: Scope,
+        loops: list[Loop],
+        inner: list[Loop],
+        held: RegisterTile | PartialSums | None,
     ) -> Steps:
         """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
         dtype, node = frame.node.acc_dtype, frame.node
@@ -299,24 +292,24 @@ class Reductions(Loops, ABC):
             body.append(kernel.Store(buffer, held.index, merged))
 
         self._over(frame, scope, inner, start)
-        strand = strand_shape(frame, self.storage, loops, self.shaped.tensors[frame.value].dtype)
-        if tile is None and strand is not None:
-            yield from self._stranded(frame, scope, strand, merge)
-        elif tile is None:
-            yield from self._inside(frame, scope, loops, step)
-        else:
-            yield from self._tiled(frame, scope, tile, merge)
+        match held:
+            case RegisterTile():
+                yield from self._tiled(frame, scope, held, merge)
+            case PartialSums():
+                yield from self._summed(frame, scope, held, merge)
+            case None:
+                yield from self._inside(frame, scope, loops, step)
         self._over(frame, scope, inner, finish)
 
     def _tiled(
-        self, frame: Frame, scope: Scope, tile: Shape, use: Callable[[Block, Scalar], None]
+        self, frame: Frame, scope: Scope, tile: RegisterTile, use: Callable[[Block, Scalar], None]
     ) -> Steps:
         """The loops around a register tile, and the tile."""
-        for loop in tile.head:
+        for loop in tile.outer:
             scope = self._enter(frame, loop, scope)
             yield from self._stage_inside(frame, loop)
         yield from self._tile(frame, scope, tile, use)
-        for loop in reversed(tile.head):
+        for loop in reversed(tile.outer):
             self._leave(frame, loop)
 
     def _inside(

@@ -24,12 +24,11 @@ from collections.abc import Callable
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
-from ilang.core.ir.schedule import Link, Loop, Opened, Plan, Scheduled
+from ilang.core.ir.schedule import Link, Loop, Opened, PartialSums, RegisterTile, Scheduled
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
 from ilang.core.passes.storage import Storage, converted, start_of
-from ilang.core.passes.tiles import Strand, strand_shape, tile_shape
-from ilang.core.record import record, replace
+from ilang.core.record import record
 from ilang.core.schedule.online import LEAST, finite
 
 WIDE = "f64"
@@ -54,7 +53,6 @@ class Running(Reductions):
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
         """An empty kernel of a program."""
         super().__init__(scheduled, storage)
-        self.plan = Plan((), {}, {})
         self.kept: dict[int, Kept] = {}
         self.frames: dict[int, Frame] = {}
 
@@ -254,40 +252,19 @@ class Running(Reductions):
             more = Apply("add", (held, converted(value, kept.dtype)), kept.dtype)
             body.append(self._changed(frame, kept.place, more))
 
-        tile = tile_shape(frame, self.storage, loops, result)
-        strand = self._strand(instance, strand_shape(frame, self.storage, loops, result))
-        if tile is not None and self._is_still(instance, (*tile.core, *tile.lanes)):
-            yield from self._tiled(frame, scope, tile.with_head(), merge)
-        elif strand is not None:
-            yield from self._stranded(frame, scope, strand, merge)
-        else:
-            yield from self._inside(frame, scope, loops, self._step(frame, kept))
+        accumulation = self._accumulation(frame)
+        match accumulation:
+            case RegisterTile():
+                yield from self._tiled(frame, scope, accumulation, merge)
+            case PartialSums():
+                yield from self._summed(frame, scope, accumulation, merge)
+            case _:
+                yield from self._inside(frame, scope, loops, self._step(frame, kept))
 
         def finish(body: Block) -> None:
             self._write(frame, body, converted(self._final(frame, instance), result))
 
         self._over(frame, scope, rows, finish)
-
-    def _strand(self, instance: int, strand: Strand | None) -> Strand | None:
-        """A strand with the output loops inside which something corrects the sum counted to those outside."""
-        if strand is None or not self._is_still(instance, strand.core):
-            return None
-        moved = next(
-            n
-            for n in range(len(strand.outputs) + 1)
-            if self._is_still(instance, strand.outputs[n:])
-        )
-        head, outputs = strand.head + strand.outputs[:moved], strand.outputs[moved:]
-        return replace(strand, head=head, outputs=outputs)
-
-    def _is_still(self, instance: int, loops: tuple[Loop, ...]) -> bool:
-        """Whether nothing corrects a sum inside some of its loops: a part of it may then be in registers there."""
-        running = self.plan.running[instance]
-        inside = {Opened(instance, loop) for loop in loops}
-        links = (*running.shifts, *running.divisors)
-        return running.exact and not any(
-            inside & set(self.plan.instances[link.instance].chain) for link in links
-        )
 
     def _final(self, row: Frame, instance: int) -> Scalar:
         """The final value of the element that a frame is at.

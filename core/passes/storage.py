@@ -9,7 +9,7 @@ from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
-from ilang.core.ir.schedule import Blocks, Extent, Fixed, Given, Reach
+from ilang.core.ir.schedule import Chunks, Extent, Fixed, Given, Parts, Reach
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.names import Names
@@ -91,7 +91,7 @@ class Storage:
                 return extent.size
             case Fixed():
                 return self.constant(extent.count)
-            case Blocks():
+            case Parts():
                 return self._blocked(self.number(extent.whole), extent.step)
             case Reach():
                 steps = [(step, self.number(each)) for step, each in extent.steps]
@@ -127,16 +127,12 @@ class Storage:
             self.parted.append(kernel.Window(self.windows[key], key))
         return self.windows[key]
 
-    def blocks(self, loops: Sequence[int], name: str) -> int | None:
-        """The size number of the blocks of a reduction over loops of these sizes; None where there is one only."""
-        extents = [self.sizes[size].fixed for size in loops]
-        if (
-            None not in extents
-            and prod(extent or 0 for extent in extents) < self.machine.threads.block_work
-        ):
-            return None
+    def blocks(self, loops: Sequence[int], name: str, chunks: Chunks) -> int:
+        """The size number of the chunks of a reduction over loops of these sizes."""
         self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
-        self.parted.append(kernel.Blocks(len(self.sizes) - 1, tuple(loops)))
+        self.parted.append(
+            kernel.Blocks(len(self.sizes) - 1, tuple(loops), chunks.most, chunks.work)
+        )
         return len(self.sizes) - 1
 
     def constant(self, extent: int) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
+from ilang.core.schedule.accumulation import Program, accumulated
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.extents import extents_of
@@ -50,11 +51,13 @@ def shaped_to_schedule(
     groups = choice.groups
     if groups is None:
         groups = grouped(shaped, choice.nests, provenance, plans)
+    table = fusions.table(live_values(shaped))
+    program = Program(shaped, choice.nests, table, machine)
     scheduled = Scheduled(
         shaped,
         choice.nests,
-        fusions.table(live_values(shaped)),
-        tuple(Group(tuple(roots), plans.of(roots)) for roots in groups),
+        table,
+        tuple(Group(tuple(roots), accumulated(program, plans.of(roots))) for roots in groups),
         machine,
     )
     check_storage(scheduled)

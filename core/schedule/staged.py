@@ -15,7 +15,6 @@ from math import prod
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.schedule import (
-    Blocks,
     Extent,
     Fixed,
     Given,
@@ -25,6 +24,7 @@ from ilang.core.ir.schedule import (
     Nest,
     Opened,
     Packed,
+    Parts,
     Reach,
     Walked,
 )
@@ -64,7 +64,7 @@ def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
             return sizes[extent.size].fixed
         case Fixed():
             return extent.count
-        case Blocks() | Reach():
+        case Parts() | Reach():
             return None
 
 
@@ -75,10 +75,16 @@ def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
             return sizes[extent.size].name
         case Fixed():
             return f"c{extent.count}"
-        case Blocks():
+        case Parts():
             return f"{extent_name(sizes, extent.whole)}_{extent.step}"
         case Reach():
             return f"{sizes[extent.whole].name}_window"
+
+
+def extent_text(sizes: Sequence[Size], extent: Extent) -> str:
+    """An extent as text: a number where it is known."""
+    count = fixed(sizes, extent)
+    return extent_name(sizes, extent) if count is None else str(count)
 
 
 def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], part: int) -> Extent:
@@ -88,7 +94,7 @@ def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], pa
     if part:
         return Fixed(factors[part - 1])
     count = fixed(sizes, whole)
-    return Blocks(whole, prod(factors)) if count is None else Fixed(-(-count // prod(factors)))
+    return Parts(whole, prod(factors)) if count is None else Fixed(-(-count // prod(factors)))
 
 
 def is_divided(sizes: Sequence[Size], whole: Extent, factors: Sequence[int]) -> bool:

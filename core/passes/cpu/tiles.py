@@ -15,7 +15,7 @@ from math import prod
 
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Captured, Left, MicroTile, Registers, Runs
+from ilang.core.ir.cpu import Captured, Left, MicroTile, Registers
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -35,13 +35,6 @@ from ilang.core.record import replace
 
 SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})
 """Primitives that vectors compute."""
-RUN = 128
-"""Terms of f32 that are added one after the other: 2^-17 of the sum of sizes at most.
-
-A sum of n terms, one after the other, is off by up to n/2 units in the last place of the largest partial sum. A tile
-takes up to ``MOST_TERMS`` of ``core.schedule.choose.tile``: in runs, whose sums are added, it stays within
-1e-5 of the exact sum, relative to the sum of sizes.
-"""
 
 
 def kernel_to_tiles(program: Program) -> Program:
@@ -65,7 +58,6 @@ def with_tiles(body: Block, tiles: dict[int, Tile]) -> Block:
 
 
 def _described(program: Program, tile: Tile, number: int) -> Tile:
-    tile = replace(tile, runs=_runs(program, tile))
     registers = _registers(program, tile, number)
     return tile if registers is None else captured(program, replace(tile, registers=registers))
 
@@ -244,27 +236,6 @@ def _fitting(extents: tuple[int, ...], unit: int, held: int) -> tuple[int, int]:
 def _products(rows: int, vectors: int) -> float:
     """Products of a part of a tile per read: what the lanes read comes from farther away than what the rows do."""
     return rows * vectors / (rows + 2 * vectors)
-
-
-def _runs(program: Program, tile: Tile) -> Runs | None:
-    """How the terms of a tile come in runs; None where they are few, or no sums of f32."""
-    inside = list(statements_within(tile.edge))
-    stores = [s for s in inside if isinstance(s, Store) and s.buffer == tile.buffer]
-    added = [s for s in stores if isinstance(s.value, Apply) and s.value.primitive == "add"]
-    if program.buffers[tile.buffer].dtype != "f32" or not added:
-        return None
-    elements = {variable for part in added[0].index for _, variable in part.terms}
-    core = {s.variable: s for s in inside if isinstance(s, For) and s.variable not in elements}
-    terms = prod(program.sizes[loop.size].fixed or 1 for loop in core.values())
-    if terms <= RUN:
-        return None
-    depth = -1
-    for loop in chain_of(tile.edge)[0]:
-        if loop.variable not in core or terms <= RUN:
-            break
-        terms //= program.sizes[loop.size].fixed or 1
-        depth += 1
-    return None if depth < 0 else Runs(depth, max(1, RUN // terms))
 
 
 # -- what it is given --------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Which contractions are computed tile by tile, and by which loops.
 
 A reduction has reuse where two of its output axes are read apart: one by operands that lack the other. A tile of both
-axes then reads each element once for many results: its elements stay in registers (``passes/tiles.py``), and a copy of
+axes then reads each element once for many results: its elements stay in registers (``accumulation.py``), and a copy of
 what runs along the lanes stands packed beside them.
 
     order: other output axes, j, i, reduced parts, i', j'        j: lanes, i: rows
@@ -28,6 +28,13 @@ from ilang.core.schedule.extents import Extents
 MOST_TERMS = 512
 """Terms that a tile of f32 sums at most, in runs of 128, before they are added in f64: the sum stays within 1e-5 of the
 exact one, relative to the sum of sizes."""
+RUN = 128
+"""Terms of f32 that are added one after the other: 2^-17 of the sum of sizes at most.
+
+A sum of n terms, one after the other, is off by up to n/2 units in the last place of the largest partial sum. A tile
+takes up to ``MOST_TERMS``: in runs, whose sums are added, it stays within 1e-5 of the exact sum, relative to the sum of
+sizes.
+"""
 REDUCED = {1: (512,), 2: (32, 16), 3: (32, 4, 4), 4: (8, 4, 4, 4)}
 """Factors of one to four reduced axes, whose product is ``MOST_TERMS``."""
 

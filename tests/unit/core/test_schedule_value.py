@@ -12,13 +12,18 @@ from ilang.core import pipeline
 from ilang.core.check.schedule import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.schedule import (
+    Accumulation,
+    Chunks,
     Fusion,
     Group,
     Instance,
     Loop,
     Opened,
+    PartialSums,
     Plan,
+    RegisterTile,
     Root,
+    Runs,
     Scheduled,
 )
 from ilang.core.record import replace
@@ -97,8 +102,9 @@ def test_printed_whole() -> None:
     graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
     assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
         "kernel k0: out",
+        "  out in a register tile i' j' of 6 x 64, over k', blocks of k, runs of 128 at depth 0, in f32",
         "  t1 in out, inside j i k k' i' j', shares j i k k' i' j'",
-        "  in1 copied in t1, inside j",
+        "  in1 copied in t1, inside j, as [k, 64]",
     ]
 
 
@@ -115,6 +121,37 @@ def test_an_interval_is_in_the_value() -> None:
         (0, ((1, Opened(0, Loop(0))),))
     ]
     assert [fixed(value.shaped.sizes, kept.extent) for kept in rows.kept] == [3, None]
+
+
+def accumulations(text: str) -> list[Accumulation]:
+    """How the reductions of a program accumulate that do not go term by term."""
+    plans = (group.plan for group in scheduled(text).groups)
+    found = (instance.accumulation for plan in plans for instance in plan.instances)
+    return [each for each in found if each is not None]
+
+
+def test_a_product_accumulates_in_registers() -> None:
+    (tile,) = accumulations("ik*kj~ijk >> +ijk~ij")
+    assert isinstance(tile, RegisterTile)
+    assert (tile.extents, tile.outer, tile.kept) == ((6, 64), (), False)
+    assert tile.blocks == (Loop(2),), "blocks of 512 terms are added in f64"
+    assert tile.runs == Runs(0, 128)
+
+
+def test_what_is_staged_as_a_tile_is_kept_there() -> None:
+    (tile,) = accumulations("ik*kj~ijk >> +ijk~ij >> >ij~ij")
+    assert isinstance(tile, RegisterTile)
+    assert tile.kept
+
+
+def test_columns_accumulate_in_partial_sums() -> None:
+    assert accumulations("+ij~j") == [PartialSums((Loop(1),), (Loop(0, 1),), (Loop(1, 1),), "f32")]
+
+
+def test_a_sum_of_all_goes_in_chunks() -> None:
+    assert accumulations("+ij~.") == [Chunks(Loop(0), 64, 131072, 1)]
+    assert accumulations("+i~.") == [Chunks(Loop(0), 64, 131072, 32)]
+    assert accumulations(">ij~i") == []
 
 
 def without_fusion(value: Scheduled) -> Scheduled:
@@ -153,6 +190,18 @@ def with_instances(change: Callable[[Instance], Instance]) -> Callable[[Schedule
     return spoilt
 
 
+def with_tile(**change: object) -> Callable[[Scheduled], Scheduled]:
+    """A schedule of one kernel whose register tile is another."""
+
+    def changed(instance: Instance) -> Instance:
+        tile = instance.accumulation
+        if tile is None:
+            return instance
+        return replace(instance, accumulation=replace(tile, **change))
+
+    return with_instances(changed)
+
+
 @pytest.mark.parametrize(
     ("spoil", "invariant"),
     [
@@ -166,6 +215,14 @@ def with_instances(change: Callable[[Instance], Instance]) -> Callable[[Schedule
         (with_instances(lambda x: replace(x, chain=())), "shared loops are around the place"),
         (with_instances(lambda x: replace(x, extents=())), "an extent per axis"),
         (with_instances(lambda x: replace(x, copies={0: ()})), "a copy is staged"),
+        (with_tile(core=(), runs=None), "an accumulation has all reducing loops"),
+        (with_tile(extents=(6, 32)), "a tile has the extents of its loops"),
+        (with_tile(blocks=(), outer=(Loop(2),), kept=True), "has its final values"),
+        (with_tile(runs=Runs(1, 128)), "runs are of loops of the core"),
+        (
+            with_instances(lambda x: replace(x, accumulation=Chunks(Loop(2), 1, 1, 1))),
+            "reduces loops of its own|chunks are of the outermost loop of all",
+        ),
     ],
 )
 def test_verified(spoil: Callable[[Scheduled], Scheduled], invariant: str) -> None:

@@ -1,0 +1,297 @@
+"""How each reduction of a kernel accumulates: in a register tile, in partial sums, in chunks, or term by term.
+
+Example, a matrix product, a sum of columns and a sum of all:
+    in:   for k: for k': for i' in 0..6: for j' in 0..64: acc[i',j'] += ...
+          for i: for j' in 0..2048: for i' in 0..8: acc[j'] += ...
+          for i: acc += ...
+    out:  a tile of 6 by 64 of i' j', core k', blocks of k
+          partial sums over i'
+          chunks of i
+
+Output loops of constant extent inside the reduced loops are the tile; the reduced loops around them are its core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.schedule import (
+    Accumulation,
+    Chunks,
+    Fusion,
+    Instance,
+    Loop,
+    Nest,
+    Opened,
+    PartialSums,
+    Plan,
+    RegisterTile,
+    Runs,
+)
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import Machine
+from ilang.core.record import record, replace
+from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
+from ilang.core.schedule.staged import fixed, is_divided, part_extent
+
+
+@record
+class Program:
+    """What accumulations are chosen from: the program, its nests, the loops that producers share, the machine."""
+
+    shaped: Shaped
+    nests: Sequence[Nest | None]
+    fusions: Sequence[Sequence[Fusion | None]]
+    machine: Machine
+
+
+@record
+class _Reduction:
+    """One reduction: its own loops from the outermost reduced one on, and how often each runs, None where unknown.
+
+    ``leading`` are its own loops around those.
+    """
+
+    program: Program
+    instance: Instance
+    node: Assignment
+    nest: Nest
+    dtype: str
+    leading: int
+    loops: tuple[Loop, ...]
+    counts: tuple[int | None, ...]
+    reduced: frozenset[int]
+
+    def inside(self, loops: Sequence[Loop]) -> set[int]:
+        """The sites that stand right inside some loops."""
+        return {self.nest.order.index(loop) + 1 for loop in loops} & set(self.nest.sites)
+
+    def walks_interval(self, loops: Sequence[Loop]) -> bool:
+        """Whether some loops walk an interval of a dimension."""
+        return any(loop.axis in self.instance.intervals for loop in loops)
+
+
+def accumulated(program: Program, plan: Plan) -> Plan:
+    """The plan of a kernel with the accumulation of each of its reductions."""
+    instances = tuple(
+        replace(instance, accumulation=_accumulation(program, plan, number))
+        for number, instance in enumerate(plan.instances)
+    )
+    return replace(plan, instances=instances)
+
+
+def _accumulation(program: Program, plan: Plan, number: int) -> Accumulation | None:
+    """How one instance accumulates."""
+    reduction = _reduction(program, plan.instances[number])
+    if reduction is None:
+        return None
+    if number in plan.running:
+        return _corrected(reduction, plan, number)
+    if all(loop.axis in reduction.reduced for loop in reduction.loops):
+        return _chunks(reduction)
+    return _tile(reduction) or _partial_sums(reduction)
+
+
+def _reduction(program: Program, instance: Instance) -> _Reduction | None:
+    """What an instance reduces over loops of its own; None where it shares one of them, or reduces nothing."""
+    node, nest = program.shaped.nodes[instance.value], program.nests[instance.value]
+    assert isinstance(node, Assignment)
+    assert nest is not None
+    reduced = frozenset(node.reduced_axes()) if node.base is None else frozenset()
+    if not reduced or any(loop.axis in reduced for loop in instance.home):
+        return None
+    own = [loop for loop in nest.order if loop not in instance.home]
+    leading = next(n for n, loop in enumerate(own) if loop.axis in reduced)
+    loops, sizes = tuple(own[leading:]), program.shaped.sizes
+    counts = tuple(
+        fixed(sizes, part_extent(sizes, instance.extents[x.axis], nest.factors[x.axis], x.part))
+        for x in loops
+    )
+    dtype = program.shaped.tensors[instance.value].dtype
+    return _Reduction(program, instance, node, nest, dtype, leading, loops, counts, reduced)
+
+
+# -- chunks ------------------------------------------------------------------------------------------------------------
+
+
+def _chunks(reduction: _Reduction) -> Chunks | None:
+    """Chunks of a reduction outside all loops; None where one is enough."""
+    machine, counts = reduction.program.machine, reduction.counts
+    if reduction.instance.chain or reduction.leading:
+        return None
+    work = machine.threads.block_work
+    if None not in counts and prod(count or 0 for count in counts) < work:
+        return None
+    multiple = machine.most_sum_lanes() if len(counts) == 1 else 1
+    return Chunks(reduction.loops[0], machine.threads.most_blocks, work, multiple)
+
+
+# -- register tiles ----------------------------------------------------------------------------------------------------
+
+
+def _tile(reduction: _Reduction) -> RegisterTile | None:
+    """The register tile of a reduction, None where it has none."""
+    loops, counts, reduced = reduction.loops, reduction.counts, reduction.reduced
+    last = max(n for n, loop in enumerate(loops) if loop.axis in reduced)
+    first = _core(reduction, last)
+    core, elements = loops[first : last + 1], loops[last + 1 :]
+    most = reduction.program.machine.tiles.most_elements
+    if reduction.walks_interval((*core, *elements)) or not elements:
+        return None
+    if most < prod(count or most + 1 for count in counts[last + 1 :]):
+        return None
+    if reduction.inside(elements[:-1]) or _ends_within(reduction, elements):
+        return None
+    terms = prod(count or MOST_TERMS + 1 for count in counts[first : last + 1])
+    exact = terms > MOST_TERMS or reduction.dtype not in FLOATS
+    dtype = reduction.node.acc_dtype if exact else reduction.dtype
+    outer = loops[:first]
+    added = reduction.node.acc == "+" and not exact and _is_bare(reduction, outer)
+    extents = tuple(count or 0 for count in counts[last + 1 :])
+    runs = _runs(reduction, core, counts[first : last + 1], dtype)
+    tile = RegisterTile(
+        () if added else outer, outer if added else (), core, elements, extents, dtype, False, runs
+    )
+    return replace(tile, kept=not tile.outer and _is_kept(reduction, tile))
+
+
+def _core(reduction: _Reduction, last: int) -> int:
+    """Where the core starts: reduced loops up to ``last`` that sum few terms, or all where that is not known."""
+    start = last
+    while start > 0 and reduction.loops[start - 1].axis in reduction.reduced:
+        start -= 1
+    first, terms = last + 1, 1
+    while first > start:
+        terms *= reduction.counts[first - 1] or MOST_TERMS + 1
+        if terms > MOST_TERMS:
+            break
+        first -= 1
+    return first if first <= last else start
+
+
+def _ends_within(reduction: _Reduction, elements: Sequence[Loop]) -> bool:
+    """Whether two loops of a tile are parts of one ragged axis: the outer one says where the inner one ends."""
+    sizes = reduction.program.shaped.sizes
+    ragged = [
+        loop.axis
+        for loop in elements
+        if not is_divided(
+            sizes, reduction.instance.extents[loop.axis], reduction.nest.factors[loop.axis]
+        )
+    ]
+    return len(set(ragged)) < len(ragged)
+
+
+def _is_bare(reduction: _Reduction, outer: Sequence[Loop]) -> bool:
+    """Whether loops outside a tile are all reduced, of axes of their own, with nothing computed between them."""
+    return (
+        all(loop.axis in reduction.reduced for loop in outer)
+        and len({loop.axis for loop in outer}) == len(outer)  # else one ends where the other says
+        and not _stages_inside(reduction, outer)
+    )
+
+
+def _stages_inside(reduction: _Reduction, loops: Sequence[Loop]) -> bool:
+    """Whether anything is staged right inside one of these loops: by the assignment, or by what it stages."""
+    program = reduction.program
+    todo = [(reduction.instance.value, frozenset(loops))]
+    while todo:
+        value, among = todo.pop()
+        node, nest = program.shaped.nodes[value], program.nests[value]
+        assert isinstance(node, Assignment)
+        assert nest is not None
+        for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
+            if not among or not site:
+                continue
+            if nest.order[site - 1] in among:
+                return True
+            fusion = program.fusions[value][number]
+            if fusion is not None:
+                shared = frozenset(o for o, r in fusion.loops.items() if r in among)
+                todo.append((read.value, shared))
+    return False
+
+
+def _runs(
+    reduction: _Reduction, core: Sequence[Loop], counts: Sequence[int | None], dtype: str
+) -> Runs | None:
+    """How the terms of a tile come in runs; None where they are few, or no sums of f32."""
+    terms = prod(count or 1 for count in counts)
+    if dtype != "f32" or reduction.node.acc != "+" or terms <= RUN:
+        return None
+    depth = -1
+    for loop, count in zip(core, counts, strict=True):
+        if terms <= RUN:
+            break
+        terms //= count or 1
+        depth += 1
+        if _stages_inside(reduction, (loop,)):
+            break
+    return Runs(depth, max(1, RUN // terms))
+
+
+def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
+    """Whether what is staged in a loop has the elements of its tile, and no others."""
+    instance, node, nest = reduction.instance, reduction.node, reduction.nest
+    sizes = reduction.program.shaped.sizes
+    kept = []
+    for entry in instance.kept:
+        axis = node.target[entry.dim].axis()
+        if axis is None or (entry.part is None and nest.factors[axis]):
+            return False
+        kept.append(Loop(axis, entry.part or 0))
+    counts = tuple(fixed(sizes, entry.extent) for entry in instance.kept)
+    same = tuple(kept) == tile.elements and counts == tile.extents
+    return bool(instance.chain) and same and tile.dtype == reduction.dtype
+
+
+# -- partial sums ------------------------------------------------------------------------------------------------------
+
+
+def _partial_sums(reduction: _Reduction) -> PartialSums | None:
+    """Partial sums of the innermost terms where those are reduced, few and constant; None where they are not."""
+    loops, reduced = reduction.loops, reduction.reduced
+    first, terms = len(loops), 1
+    while first > 0 and loops[first - 1].axis in reduced:
+        terms *= reduction.counts[first - 1] or MOST_TERMS + 1
+        if terms > reduction.program.machine.tiles.unrolled_terms:
+            break
+        first -= 1
+    start = first
+    while start > 0 and loops[start - 1].axis not in reduced:
+        start -= 1
+    if first in (0, len(loops)) or start in (0, first) or reduction.inside(loops[start:-1]):
+        return None
+    if reduction.dtype not in FLOATS or reduction.walks_interval(loops[start:]):
+        return None
+    return PartialSums(loops[:start], loops[start:first], loops[first:], reduction.dtype)
+
+
+# -- reductions that are corrected -------------------------------------------------------------------------------------
+
+
+def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation | None:
+    """How a sum accumulates that is corrected while it runs: in registers only where nothing corrects it."""
+    tile = _tile(reduction)
+    if tile is not None and _is_still(plan, number, (*tile.core, *tile.elements)):
+        return replace(tile, outer=tile.outer + tile.blocks, blocks=(), kept=False)
+    sums = _partial_sums(reduction)
+    if sums is None or not _is_still(plan, number, sums.core):
+        return None
+    moved = next(
+        n for n in range(len(sums.outputs) + 1) if _is_still(plan, number, sums.outputs[n:])
+    )
+    outer, outputs = sums.outer + sums.outputs[:moved], sums.outputs[moved:]
+    return replace(sums, outer=outer, outputs=outputs)
+
+
+def _is_still(plan: Plan, number: int, loops: tuple[Loop, ...]) -> bool:
+    """Whether nothing corrects a sum inside some of its loops: a part of it may then be in registers there."""
+    running = plan.running[number]
+    inside = {Opened(number, loop) for loop in loops}
+    links = (*running.shifts, *running.divisors)
+    return running.exact and not any(
+        inside & set(plan.instances[link.instance].chain) for link in links
+    )
