@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
@@ -79,11 +80,37 @@ def evaluate(
         for number, node in enumerate(shaped.nodes):
             dtype = types[shaped.tensors[number].dtype]
             if isinstance(node, Assignment):
+                _check_lookups(shaped, node, values, extents)
                 dims = tuple(extents[size] for size in shaped.tensors[number].dims)
                 values.append(_assign(node, values, dims, extents, types).astype(dtype))
             else:
                 values.append(np.asarray(arrays[node.number]).astype(dtype))
     return [values[number] for number in shaped.outputs]
+
+
+def _check_lookups(
+    shaped: Shaped, node: Assignment, values: Sequence[Array], extents: Sequence[int]
+) -> None:
+    """Refuse what is looked up where an element of it is no index.
+
+    Raises:
+        DataError: E0746.
+    """
+    for each in node.lookups():
+        places, extent = values[each.source], extents[each.size]
+        outside = np.argwhere((places < 0) | (extent <= places))
+        if not len(outside):
+            continue
+        position = tuple(map(int, outside[0]))
+        name, size = shaped.tensors[each.source].name, shaped.sizes[each.size].name
+        element = f"{name}[{','.join(map(str, position))}]" if position else name
+        message = (
+            f"{element} is {places[position]}, which is no index of axis {size} of extent {extent}"
+        )
+        help_line = (
+            f"an index is at least 0 and below {extent}" if extent else "no index is in range"
+        )
+        raise DataError("E0746", message, node.span, help_line)
 
 
 def _types(exact: bool) -> dict[str, np.dtype[Any]]:
@@ -100,19 +127,16 @@ def _assign(
     types: dict[str, np.dtype[Any]],
 ) -> Array:
     domain = tuple(extents[size] for size in node.sizes)
-    positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
+    indices = _Indices(domain, values, extents)
     operands: list[Array] = []
     for read in node.reads:
-        element = _read(
-            values[read.value], [_index(part, positions, extents) for part in read.index]
-        )
-        holds = _holds(read.guards, positions, extents)
+        element = _read(values[read.value], [indices(part) for part in read.index])
+        holds = indices.holds(read.guards)
         operands.append(np.where(holds, element, element.dtype.type(0)))
-    counted = _holds(node.guards, positions, extents)
-    result = _scalar(node.scalar, operands, types, lambda part: _index(part, positions, extents))
-    full = np.broadcast_to(result, domain)
+    counted = indices.holds(node.guards)
+    full = np.broadcast_to(_scalar(node.scalar, operands, types, indices), domain)
     if node.base is not None:
-        at = [np.broadcast_to(_index(part, positions, extents), domain) for part in node.target]
+        at = [np.broadcast_to(indices(part), domain) for part in node.target]
         return _onto(node, values[node.base], full, at, np.broadcast_to(counted, domain))
     if node.acc is not None:
         full = _fold(
@@ -138,26 +162,39 @@ def _onto(node: Assignment, base: Array, full: Array, index: list[Array], counte
     return np.asarray(result)
 
 
+class _Indices:
+    """Indices over the domain of an assignment, and where conditions on them hold."""
+
+    def __init__(
+        self, domain: tuple[int, ...], values: Sequence[Array], extents: Sequence[int]
+    ) -> None:
+        self.positions = [_along(axis, extent, len(domain)) for axis, extent in enumerate(domain)]
+        self.values = values
+        self.extents = extents
+
+    def __call__(self, part: Affine) -> Any:
+        """An index as an array over the domain."""
+        offset = part.offset + sum(c * self.extents[size] for c, size in part.sizes)
+        found = sum((c * self.positions[axis] for c, axis in part.terms), start=np.asarray(offset))
+        for c, each in part.looked:
+            index = [self(inner) for inner in each.index]
+            found = found + c * _read(self.values[each.source], index).astype(np.int64)
+        return found
+
+    def holds(self, guards: Sequence[Within]) -> Array:
+        """Where in the domain every guard holds."""
+        holds = np.asarray(True)
+        for guard in guards:
+            index = self(guard.index)
+            holds = holds & (index >= 0)
+            if guard.size is not None:
+                holds = holds & (index < self.extents[guard.size])
+        return holds
+
+
 def _along(axis: int, extent: int, rank: int) -> Array:
     """The positions 0..extent along one axis of the domain."""
     return np.arange(extent).reshape([-1 if n == axis else 1 for n in range(rank)])
-
-
-def _index(part: Affine, positions: list[Array], extents: Sequence[int]) -> Any:
-    """An affine index as an array over the domain."""
-    offset = part.offset + sum(c * extents[size] for c, size in part.sizes)
-    return sum((c * positions[axis] for c, axis in part.terms), start=np.asarray(offset))
-
-
-def _holds(guards: Sequence[Within], positions: list[Array], extents: Sequence[int]) -> Array:
-    """Where in the domain every guard holds."""
-    holds = np.asarray(True)
-    for guard in guards:
-        index = _index(guard.index, positions, extents)
-        holds = holds & (index >= 0)
-        if guard.size is not None:
-            holds = holds & (index < extents[guard.size])
-    return holds
 
 
 def _read(value: Array, index: list[Any]) -> Array:

@@ -47,9 +47,10 @@ class Subject:
         return Component(self.tree, wires_of(self.tree, wires_of_all(definitions)), definitions)
 
     def written_dtypes(self) -> list[str | None]:
-        """The element type that the text writes for each input, or None."""
+        """The element type that the text writes for each input, or i64 for one that is looked up, or None."""
         written = {claim.value: claim.dtype for claim in self.graph.claims if claim.dtype}
-        return [written.get(value) for value in self.graph.inputs]
+        looked_up = dict.fromkeys(self.graph.looked_up(), "i64")
+        return [written.get(value) or looked_up.get(value) for value in self.graph.inputs]
 
 
 def _definitions(module: Module | None) -> dict[str, Definition]:

@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import render
-from ilang.codegen.project.selftest import Function, extents_of
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
 from ilang.codegen.runtime.toolchain import build_program

@@ -15,7 +15,8 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ilang.codegen.project.selftest import TEST_PARTS, Function, own_names, selftest
+from ilang.codegen.project.extents import Function
+from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_header import emit_header

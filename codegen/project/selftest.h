@@ -14,6 +14,7 @@ struct test_array {
     const void *values;  /* what an input repeats, or what is stored of an output */
     size_t stored;       /* how many values */
     size_t start;        /* of an input: where it begins in its values */
+    size_t below;        /* of indices: what they are less than, taken from their places in the values; else 0 */
     size_t step;         /* of an output: the distance of two stored elements */
     double relative, scale;
 };
@@ -75,7 +76,10 @@ static int test_input(const struct test_array *array, unsigned char *elements, i
     const size_t width = test_width(array->type);
     for (size_t i = 0; i < array->count; ++i) {
         const size_t n = (array->start + i) % array->stored;
-        const unsigned char *value = (const unsigned char *)array->values + n * width;
+        const int64_t index = (int64_t)(array->below > 0 ? n % array->below : 0);
+        const int32_t narrow = (int32_t)index;
+        const void *value = (const unsigned char *)array->values + n * width;
+        if (array->below > 0) value = array->type == 'i' ? (const void *)&narrow : (const void *)&index;
         if (fill) {
             memcpy(elements + i * width, value, width);
         } else if (memcmp(elements + i * width, value, width) != 0) {
@@ -160,11 +164,13 @@ static int test_call(
     const void *sizes,
     const struct test_array *described,
     const struct test_block *blocks,
-    void **arrays)
+    void **arrays,
+    int status)
 {
     const int count = function->count;
     void *work = blocks[count].bytes > 0 ? blocks[count].start : NULL;
-    if (!test_status(function, sizes, arrays, work, 0, "for good arguments")) return 0;
+    const char *when = status == 0 ? "for good arguments" : "for an index out of range";
+    if (!test_status(function, sizes, arrays, work, status, when)) return 0;
     for (int a = 0; a <= count; ++a) {
         if (test_is_guarded(&blocks[a])) continue;
         printf("wrote outside of %s\n", a < count ? described[a].name : "work");
@@ -172,7 +178,7 @@ static int test_call(
     }
     for (int a = 0; a < count; ++a) {
         const int is_good = a < function->inputs ? test_input(&described[a], blocks[a].start, 0)
-                                                 : test_output(&described[a], blocks[a].start);
+                                                 : status != 0 || test_output(&described[a], blocks[a].start);
         if (!is_good) return 0;
     }
     return test_pointers(function, sizes, blocks, arrays);
@@ -183,9 +189,13 @@ static void test_begin(const struct test_function *function, const char *said)
     printf("%s%s%s: ", function->name, *said ? " " : "", said);
 }
 
-/* One test: 0 if it passes. */
+/* One test: 0 if it passes. `status` is what the function returns: 0, or 4 where an index is out of range. */
 static int test_run(
-    const struct test_function *function, const char *said, const void *sizes, const struct test_array *described)
+    const struct test_function *function,
+    const char *said,
+    const void *sizes,
+    const struct test_array *described,
+    int status)
 {
     const int count = function->count;
     struct test_block *blocks = test_allocate(((size_t)count + 1) * sizeof *blocks);
@@ -202,7 +212,7 @@ static int test_run(
             if (a < function->inputs) test_input(&described[a], blocks[a].start, 1);
         }
         blocks[count] = test_open(bytes);
-        passed = test_call(function, sizes, described, blocks, arrays);
+        passed = test_call(function, sizes, described, blocks, arrays, status);
         if (passed) puts("ok");
         for (int a = 0; a <= count; ++a) free(blocks[a].whole);
     }

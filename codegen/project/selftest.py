@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ilang.codegen.project.extents import MOST_VARIED, Function, extents_of
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.diagnostic import ShapeError
+from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS
-from ilang.core.infer.fit import derived_extent, fit_shaped
-from ilang.core.ir.kernel import Program
 from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import record
@@ -35,25 +34,12 @@ STRIDE, SHIFT = 17, 5
 """How far apart the inputs of a function begin in their table, and two attempts at the same input."""
 ATTEMPTS = 4
 
-LARGEST_DOMAIN = 2_000_000
-"""Iterations of one assignment beyond which a case is left out: the reference evaluator holds all of them."""
-LARGEST_ADDED = 200_000
-"""The same for the case of larger primes, which is worth less time."""
 STORED = 1024
 """Elements of an output that are stored one by one; of a larger one, about ``SAMPLES`` at equal distances."""
 SAMPLES = 1000
 
-PRIMES = (3, 5, 2, 7, 11, 13)
-LARGER_PRIMES = (19, 23, 17, 29)
-FILLING = ((64, 32), (32, 64, 3, 2), (3, 64), (64, 3), (2, 32))
-"""Extents that fill vectors of any width, with nothing left over: compilers have other code for these, and faults of
-its own."""
-WINDOWS = (3, 2)
-"""Extents of what walks inside a dimension, which must have room for it."""
-ROOM = (0, 4, 16, 64)
-"""How much more a dimension that something walks in gets, until all fits."""
-MOST_VARIED = 8
-"""Run-time sizes that take a turn at being 0 and at being negative."""
+OUT_OF_RANGE = 4
+"""The status of a function that is given an index that is none."""
 
 EPSILON = {"f32": 2.0**-23, "f64": 2.0**-52}
 SLACK = 16
@@ -62,51 +48,12 @@ MOST_TERMS = 1024
 NUDGE = 2.0**-20
 LARGEST_SCALE = 1024.0
 
-MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 2
+MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 3
 
 TEST_PARTS = ("call", "space", "entry", *(f"test_{n}" for n in range(1, MOST_TESTS + 1)))
 """What the test appends to the name of a function for names of its own."""
 LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l", "bool": "b"}
 WIDTH = 100
-
-
-@record
-class Function:
-    """An exported function, before and after lowering."""
-
-    shaped: Shaped
-    program: Program
-
-    def name(self) -> str:
-        """Its name in C."""
-        return identifier(self.program.name)
-
-    def free(self) -> tuple[int, ...]:
-        """The numbers of the sizes that are run-time arguments."""
-        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.is_argument())
-
-    def settled(self, extents: Sequence[int]) -> tuple[int, ...] | None:
-        """All extents, given those of the arguments; None where they do not fit.
-
-        An argument that also follows from other extents is set to what follows.
-        """
-        shaped, chosen = self.shaped, list(extents)
-        for _ in range(2):
-            shapes = [tuple(chosen[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
-            try:
-                return fit_shaped(shaped, shapes)
-            except ShapeError:
-                for derived in shaped.derived:
-                    chosen[derived.size] = max(0, derived_extent(derived, chosen)[0])
-        return None
-
-    def is_full(self, extents: Sequence[int]) -> bool:
-        """Whether no run-time extent is 0."""
-        return all(
-            0 < extent
-            for size, extent in zip(self.shaped.sizes, extents, strict=True)
-            if size.fixed is None
-        )
 
 
 @record
@@ -121,11 +68,20 @@ class Output:
 
 @record
 class Case:
-    """A function at some extents: where each input begins in its table, and each output."""
+    """A function at some extents: where each input begins in its table, and each output.
+
+    ``below`` is what the indices in an input are less than, None of other inputs. Without outputs the function must
+    refuse what is no index of its axis.
+    """
 
     extents: tuple[int, ...]
     starts: tuple[int, ...]
-    outputs: tuple[Output, ...]
+    below: tuple[int | None, ...]
+    outputs: tuple[Output, ...] | None
+
+    def status(self) -> int:
+        """What the function returns."""
+        return OUT_OF_RANGE if self.outputs is None else 0
 
 
 def _table(dtype: str, positive: bool) -> Array:
@@ -155,14 +111,29 @@ def _is_positive(shaped: Shaped) -> bool:
     )
 
 
-def _inputs(shaped: Shaped, extents: Sequence[int], starts: Sequence[int]) -> list[Array]:
+def _inputs(
+    shaped: Shaped, extents: Sequence[int], starts: Sequence[int], below: Sequence[int | None]
+) -> list[Array]:
     arrays, positive = [], _is_positive(shaped)
-    for value, start in zip(shaped.inputs, starts, strict=True):
+    for value, start, limit in zip(shaped.inputs, starts, below, strict=True):
         tensor = shaped.tensors[value]
         shape = tuple(extents[size] for size in tensor.dims)
         places = (start + np.arange(math.prod(shape))) % TABLE
-        arrays.append(_table(tensor.dtype, positive)[places].reshape(shape))
+        if limit:
+            arrays.append((places % limit).astype(NUMPY_TYPES[tensor.dtype]).reshape(shape))
+        else:
+            arrays.append(_table(tensor.dtype, positive)[places].reshape(shape))
     return arrays
+
+
+def _below(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[int | None, ...]:
+    """What the elements of each input are less than that are indices; ``more`` than they may be."""
+    limits: dict[int, int] = {}
+    for node in shaped.nodes:
+        for each in node.lookups() if isinstance(node, Assignment) else ():
+            extent = extents[each.size] + more
+            limits[each.source] = min(extent, limits.get(each.source, extent))
+    return tuple(limits.get(value) for value in shaped.inputs)
 
 
 def _starts(shaped: Shaped, attempt: int) -> tuple[int, ...]:
@@ -171,11 +142,13 @@ def _starts(shaped: Shaped, attempt: int) -> tuple[int, ...]:
 
 def _case(function: Function, extents: tuple[int, ...]) -> Case:
     """Results at some extents, for inputs that leave none to the luck of a rounding if there are such."""
-    shaped = function.shaped
+    shaped, below = function.shaped, _below(function.shaped, extents)
     found: list[tuple[int, int, Case]] = []
     for attempt in range(ATTEMPTS):
         starts = _starts(shaped, attempt)
-        arrays = _inputs(shaped, extents, starts)
+        arrays = _inputs(shaped, extents, starts, below)
+        if _is_outside(shaped, arrays, extents):
+            return Case(extents, starts, below, None)
         plain = evaluate(shaped, arrays, extents)
         exact = evaluate(shaped, arrays, extents, exact=True)
         relative = _relative(shaped, extents)
@@ -189,10 +162,30 @@ def _case(function: Function, extents: tuple[int, ...]) -> Case:
             exactly = shaped.tensors[value].dtype not in FLOATS
             bounds = (0.0, 0.0) if exactly else (relative, scale)
             outputs.append(Output(result.reshape(-1)[::step], step, *bounds))
-        found.append((doubtful, attempt, Case(extents, starts, tuple(outputs))))
+        found.append((doubtful, attempt, Case(extents, starts, below, tuple(outputs))))
         if not doubtful:
             break
     return min(found, key=lambda one: one[:2])[2]
+
+
+def _outside(function: Function, extents: tuple[int, ...]) -> Iterator[Case]:
+    """A case in which an index is out of range, if there is one."""
+    shaped = function.shaped
+    below = _below(shaped, extents, more=1)
+    starts = tuple(m - 1 if m else n for n, m in zip(_starts(shaped, 0), below, strict=True))
+    if any(below) and _is_outside(shaped, _inputs(shaped, extents, starts, below), extents):
+        yield Case(extents, starts, below, None)
+
+
+def _is_outside(shaped: Shaped, arrays: Sequence[Array], extents: Sequence[int]) -> bool:
+    """Whether an element that is looked up is no index of its axis."""
+    if not any(isinstance(node, Assignment) and node.lookups() for node in shaped.nodes):
+        return False
+    try:
+        evaluate(shaped, arrays, extents)
+    except DataError:
+        return True
+    return False
 
 
 def _result(plain: Array, exact: Array, relative: float, scale: float) -> tuple[Array, int]:
@@ -250,98 +243,6 @@ def _largest(array: Array) -> float:
     """The largest finite element, 0 if there is none."""
     finite = array[np.isfinite(array)]
     return float(finite.max()) if finite.size else 0.0
-
-
-def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Extents to run a function at, and (only the arguments count) extents that it must refuse.
-
-    Nothing is run if the reference evaluator could hold no case.
-    """
-    free, runs, refused = function.free(), [], []
-    tries = [_spread(function, PRIMES, WINDOWS, room) for room in ROOM]
-    tries += [_spread(function, values, (2, 1), 4) for values in ((3, 2), (2, 1))]
-    settled = [extents for extents in map(function.settled, tries) if extents is not None]
-    small = next((e for e in settled if function.is_full(e) and _fits(function, e)), None)
-    if small is not None:
-        runs.append(small)
-    larger = function.settled(_spread(function, LARGER_PRIMES, WINDOWS, 0))
-    if free and larger is not None and _fits(function, larger, LARGEST_ADDED):
-        runs.append(larger)
-    runs += _filling(function) if free else []
-    tiled = function.settled(_beyond_tiles(function))
-    if free and tiled is not None and _fits(function, tiled):
-        runs.append(tiled)
-    ones = _spread(function, (1,), (1,), 0)
-    base = ones if small is None else small
-    varied = [
-        tuple(0 if n == zero else e for n, e in enumerate(base)) for zero in free[:MOST_VARIED]
-    ]
-    for given in [ones, *varied] if free else []:
-        extents = function.settled(given)
-        if extents is None:
-            refused.append(given)
-        elif _fits(function, extents):
-            runs.append(extents)
-    refused += [
-        tuple(-1 if n == wrong else e for n, e in enumerate(base)) for wrong in free[:MOST_VARIED]
-    ]
-    return list(dict.fromkeys(runs)), refused
-
-
-def _filling(function: Function) -> list[tuple[int, ...]]:
-    """Extents that fill vectors, if there are such that fit."""
-    for values in FILLING:
-        extents = function.settled(_spread(function, values, WINDOWS, 0))
-        if extents is not None and _fits(function, extents, LARGEST_ADDED):
-            return [extents]
-    return []
-
-
-def _spread(
-    function: Function, values: Sequence[int], windows: Sequence[int], room: int
-) -> tuple[int, ...]:
-    """Extents: the run-time ones take ``values`` in turn, or ``windows`` where they are of a window.
-
-    A dimension that a window walks in gets ``room`` more.
-    """
-    shaped, extents, turn, other = function.shaped, [], 0, 0
-    terms = [term for derived in shaped.derived for term in derived.terms]
-    bases = {size for coefficient, size in terms if coefficient > 0}
-    walking = {size for coefficient, size in terms if coefficient < 0}
-    least = {bound.size: bound.position + 1 for bound in shaped.bounds}
-    for number, size in enumerate(shaped.sizes):
-        if not size.is_argument():
-            extents.append(size.fixed or 0)
-        elif number in walking:
-            extents.append(max(windows[other % len(windows)], least.get(number, 0)))
-            other += 1
-        else:
-            extent = values[turn % len(values)] + (room if number in bases else 0)
-            extents.append(max(extent, least.get(number, 0)))
-            turn += 1
-    return tuple(extents)
-
-
-def _beyond_tiles(function: Function) -> tuple[int, ...]:
-    """Extents of more than one tile of a written schedule, the last one ragged; small ones where nothing is split."""
-    extents = list(_spread(function, PRIMES, WINDOWS, 0))
-    for node in function.shaped.nodes:
-        if not isinstance(node, Assignment) or node.schedule is None:
-            continue
-        sizes = {axis.name: size for axis, size in zip(node.axes, node.sizes, strict=True)}
-        for split in node.schedule.splits:
-            tile, size = math.prod(split.factors), sizes[split.axis]
-            if function.shaped.sizes[size].is_argument():
-                extents[size] = max(extents[size], tile + tile // 2 + 1)
-    return tuple(extents)
-
-
-def _fits(function: Function, extents: Sequence[int], most: int = LARGEST_DOMAIN) -> bool:
-    """Whether every tensor and every domain of a program has at most so many elements."""
-    shaped = function.shaped
-    domains = [tensor.dims for tensor in shaped.tensors]
-    domains += [node.sizes for node in shaped.nodes if isinstance(node, Assignment)]
-    return all(math.prod(extents[size] for size in sizes) <= most for sizes in domains)
 
 
 def own_names() -> set[str]:
@@ -405,6 +306,8 @@ def _tests(
     """The body of every test of a function: runs at some extents, then what it must refuse."""
     for extents in runs:
         yield _run(function, _case(function, extents))
+    for case in _outside(function, runs[0]) if runs else ():
+        yield _run(function, case)
     name, free = function.name(), function.free()
     for extents in refused:
         said = _sizes_text(function, extents)
@@ -427,14 +330,17 @@ def _run(function: Function, case: Case) -> list[str]:
     shaped, program = function.shaped, function.program
     lines, rows = [_sizes(function, case.extents)], []
     positive = _is_positive(shaped)
-    for value, buffer, start in zip(shaped.inputs, program.inputs, case.starts, strict=True):
+    given = zip(shaped.inputs, program.inputs, case.starts, case.below, strict=True)
+    for value, buffer, start, limit in given:
         dtype = shaped.tensors[value].dtype
+        indices = f", .below = {limit}" if limit else ""
         rows.append(
             f"{{.name = \"{program.buffers[buffer].name}\", .type = '{LETTERS[dtype]}', "
             f".count = {_count(function, value, case)}, .values = {_table_name(dtype, positive)}, "
-            f".stored = {TABLE}, .start = {start}}},"
+            f".stored = {TABLE}, .start = {start}{indices}}},"
         )
-    for value, buffer, output in zip(shaped.outputs, program.outputs, case.outputs, strict=True):
+    results = case.outputs or tuple(Output(np.zeros(0), 1, 0.0, 0.0) for _ in shaped.outputs)
+    for value, buffer, output in zip(shaped.outputs, program.outputs, results, strict=True):
         dtype, name = shaped.tensors[value].dtype, program.buffers[buffer].name
         words = [_number(v, dtype) for v in output.values] or ["0"]
         lines += _listed(
@@ -453,7 +359,8 @@ def _run(function: Function, case: Case) -> list[str]:
     lines += [2 * INDENT + row for row in rows]
     lines.append(f"{INDENT}}};")
     said = _sizes_text(function, case.extents)
-    lines.append(f'{INDENT}return test_run(&{function.name()}_entry, "{said}", &sizes, arrays);')
+    call = f'test_run(&{function.name()}_entry, "{said}", &sizes, arrays, {case.status()})'
+    lines.append(f"{INDENT}return {call};")
     return lines
 
 

@@ -113,11 +113,14 @@ class Component:
             plan = self._plans.get(tuple(map(LIKE, arrays)))
         except (AttributeError, TypeError):  # not all of them are arrays
             plan = None
-        if plan is not None and target == "c":
-            if threads == 1 and threads.__class__ is int:
-                return plan.fresh(arrays) if out is None else plan.into(arrays, out)
-            return plan.answer(arrays, out, threads)
-        return self._call(arrays, out, threads, target)
+        try:
+            if plan is not None and target == "c":
+                if threads == 1 and threads.__class__ is int:
+                    return plan.fresh(arrays) if out is None else plan.into(arrays, out)
+                return plan.answer(arrays, out, threads)
+            return self._call(arrays, out, threads, target)
+        except DataError as error:
+            raise self._found(error, arrays, target) from None
 
     def _call(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
         """The same, every argument looked at."""
@@ -125,6 +128,19 @@ class Component:
 
         check_target(target)
         arguments.check_threads(threads)
+        specialization, arrays, extents = self._fitting(given)
+        if target == "numpy":
+            return specialization.evaluate(arrays, extents, out)
+        plan = specialization.plan(extents)
+        plain = [arguments.contiguous(array) for array in arrays]
+        if all(a is b for a, b in zip(plain, given, strict=True)):
+            self._remember(given, plan)
+        return plan.call(arrays, plain, out, threads)
+
+    def _fitting(self, given: Sequence[Any]) -> tuple[Specialization, list[Any], tuple[int, ...]]:
+        """The program for arrays, checked, and its extents."""
+        from ilang.codegen.runtime import arguments
+
         graph = self._wired()
         try:
             arrays = arguments.checked_arrays(graph, given)
@@ -133,14 +149,23 @@ class Component:
         dtypes = tuple(arguments.SUPPORTED[array.dtype] for array in arrays)
         shapes = [array.shape for array in arrays]
         specialization = self._specialization(graph, dtypes, shapes)
-        extents = pipeline.fit(specialization.shaped, shapes)
-        if target == "numpy":
-            return specialization.evaluate(arrays, extents, out)
-        plan = specialization.plan(extents)
-        plain = [arguments.contiguous(array) for array in arrays]
-        if all(a is b for a, b in zip(plain, given, strict=True)):
-            self._remember(given, plan)
-        return plan.call(arrays, plain, out, threads)
+        return specialization, arrays, pipeline.fit(specialization.shaped, shapes)
+
+    def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
+        """The same error; of an element that is no index, with its place: compiled code tells none.
+
+        The evaluator looks for it, and where it meets none the error stays what it is.
+        """
+        from ilang.codegen.runtime.plan import OUT_OF_RANGE
+
+        if error.code != OUT_OF_RANGE or target != "c":
+            return error
+        specialization, arrays, extents = self._fitting(given)
+        try:
+            specialization.evaluate(arrays, extents, None)
+        except DataError as found:
+            return found if found.code == OUT_OF_RANGE else error
+        return error
 
     def _explained(self, error: DataError, given: int) -> DataError:
         """A refusal of arrays; where their number is wrong, with the program that takes so many."""

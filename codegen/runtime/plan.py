@@ -39,6 +39,10 @@ WRITABLE = PLAIN | 0x400
 """Flags of an array that C can write as it is."""
 
 
+OUT_OF_RANGE = "E0746"
+"""The code of an element that is looked up and is no index."""
+
+
 class Plan:
     """One size of a program, prepared: its sizes as C reads them, its workspace, its outputs."""
 
@@ -311,5 +315,11 @@ def failure(status: int) -> Error:
             )
         case 3:
             return too_large("an array of these extents")
+        case 4:
+            return DataError(
+                OUT_OF_RANGE,
+                "an element that is looked up is no index of its axis",
+                help="an index is at least 0 and below the extent",
+            )
         case _:
             return InternalError("E9910", f"a compiled program returned status {status}")

@@ -238,8 +238,8 @@ class Routine:
         """
         from pathlib import Path
 
+        from ilang.codegen.project.extents import Function
         from ilang.codegen.project.render import write_functions
-        from ilang.codegen.project.selftest import Function
         from ilang.codegen.runtime.files import path_text
 
         shaped = self._typed()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.cfamily import Spelling, affine
+from ilang.codegen.targets.cfamily import Spelling
 from ilang.core.ir.cpu import Bound, Cut
 from ilang.core.ir.kernel import Statement
 
@@ -77,5 +77,5 @@ def pieces(parts: Cut, name: str, end: str) -> Iterator[Piece]:
 
 def _bound(bound: Bound, spelling: Spelling) -> str:
     """An end of the middle part."""
-    text = affine(bound.index, spelling.variable, spelling.size)
+    text = spelling.index(bound.index)
     return text if bound.step == 1 else f"ceil_i64({text}, {bound.step})"

@@ -9,7 +9,18 @@ from typing import assert_never
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, affine
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.host import (
+    Count,
+    Derive,
+    Follow,
+    Hold,
+    Host,
+    Launch,
+    Ranges,
+    Require,
+    Step,
+    Take,
+)
 from ilang.core.ir.kernel import Blocks, Part, Window
 from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.machine import CPU
@@ -226,7 +237,9 @@ class Entry:
         for number in host.layout.temporaries:
             c_type, name = C_TYPES[self.program.buffers[number].dtype], self._array(number)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
-        yield from (self._launch(launch) for launch in host.launches)
+        for number, launch in enumerate(host.launches):
+            yield from (self._range(each) for each in host.ranges if each.launch == number)
+            yield self._launch(launch)
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
@@ -240,6 +253,16 @@ class Entry:
         call = f"check(arrays, plan.bytes, {len(table)}, {read}, {work})"
         yield f"{INDENT}const int status = {call};"
         yield f"{INDENT}if (status != 0) return status;"
+
+    def _range(self, ranges: Ranges) -> str:
+        """What refuses an array of indices that has one out of range."""
+        buffer = self.program.buffers[ranges.buffer]
+        size = self.spelling.size
+        count = " * ".join(size(n) for n in buffer.dims) or "1"
+        call = (
+            f"are_below_{buffer.dtype}({self._array(ranges.buffer)}, {count}, {size(ranges.size)})"
+        )
+        return f"{INDENT}if (!{call}) return 4;"
 
     def _launch(self, launch: Launch) -> str:
         """The call of a kernel."""
@@ -364,6 +387,22 @@ static inline int64_t start_of(int64_t iterations, int64_t count, int64_t multip
     const int64_t length = (iterations + count * multiple - 1) / (count * multiple) * multiple;
     if (length == 0) return 0;
     return block <= iterations / length ? block * length : iterations;
+}}
+
+/* whether all of so many indices are at least 0 and below an extent */
+static int are_below_i32(const int32_t *indices, int64_t count, int64_t extent)
+{{
+    int outside = 0;
+    for (int64_t n = 0; n < count; ++n) outside |= (indices[n] < 0) | (extent <= indices[n]);
+    return !outside;
+}}
+
+/* whether all of so many indices are at least 0 and below an extent */
+static int are_below_i64(const int64_t *indices, int64_t count, int64_t extent)
+{{
+    int outside = 0;
+    for (int64_t n = 0; n < count; ++n) outside |= (indices[n] < 0) | (extent <= indices[n]);
+    return !outside;
 }}
 
 /* the first cache line that starts at or after an address */

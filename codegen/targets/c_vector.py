@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.codegen.targets.cfamily import C_TYPES, Spelling, affine
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Registers
@@ -110,9 +110,9 @@ class VectorSpelling(Spelling):
             return self.reads.element(buffer, index)
         row = ""
         for size, part in zip(self.program.buffers[buffer].dims[:-1], index[:-1], strict=True):
-            word = affine(part, self.variable, self.size)
+            word = self.index(part)
             row = f"({row}) * {self.size(size)} + {word}" if row else word
-        lane = affine(index[-1], self.variable, self.size)
+        lane = self.index(index[-1])
         kind = vector_type(self.program.buffers[buffer].dtype, self.lanes)
         return f"{ACC}[{row or '0'}][{lane} / lanes_{kind}]"
 

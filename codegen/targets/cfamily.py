@@ -38,10 +38,18 @@ def literal(value: float | int, dtype: str) -> str:
     return repr(float(value)) + ("f" if dtype == "f32" else "")
 
 
-def affine(index: Affine, variable: Callable[[int], str], size: Callable[[int], str]) -> str:
-    """An affine form as C text."""
+def affine(
+    index: Affine,
+    variable: Callable[[int], str],
+    size: Callable[[int], str],
+    element: Callable[[int, Sequence[Affine]], str] | None = None,
+) -> str:
+    """An affine form as C text; ``element`` gives that of an element of a buffer, where any is looked up."""
     text = ""
     named = [(c, variable(number)) for c, number in index.terms]
+    for c, each in index.looked:
+        assert element is not None
+        named.append((c, element(each.source, each.index)))
     named += [(c, size(number)) for c, number in index.sizes]
     for coefficient, name in named:
         word = name if abs(coefficient) == 1 else f"{abs(coefficient)} * {name}"
@@ -125,7 +133,7 @@ class Spelling:
 
     def rest(self, rest: Rest) -> str:
         """The iterations that are left of a split dimension; 0 or less where none is."""
-        start = affine(rest.start, self.variable, self.size)
+        start = self.index(rest.start)
         left = self.size(rest.size) + ("" if start == "0" else f" - ({start})")
         return left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
 
@@ -149,6 +157,15 @@ class Spelling:
         """The C type of a scalar variable."""
         return UNSIGNED[dtype] if variable in self.wrapping else C_TYPES[dtype]
 
+    def index(self, part: Affine) -> str:
+        """An index; the elements that it looks up are of 64 bits, as loop variables are."""
+        return affine(part, self.variable, self.size, self._looked)
+
+    def _looked(self, buffer: int, index: Sequence[Affine]) -> str:
+        """An element that is an index."""
+        text = self.element(buffer, index)
+        return text if self.program.buffers[buffer].dtype == "i64" else f"(int64_t){text}"
+
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element of a buffer."""
         name = identifier(self.program.buffers[buffer].name)
@@ -159,7 +176,7 @@ class Spelling:
         described = self.program.buffers[buffer]
         text = ""
         for size, part in zip(described.dims, index, strict=True):
-            word = affine(part, self.variable, self.size)
+            word = self.index(part)
             if not text or text == "0":
                 text = word
                 continue
@@ -233,7 +250,7 @@ class Spelling:
                 return literal(scalar.value, scalar.dtype)
             case Position():
                 fixed = not scalar.index.terms and not scalar.index.sizes
-                text = affine(scalar.index, self.variable, self.size)
+                text = self.index(scalar.index)
                 return f"(int64_t){text}" if fixed else text
             case Convert():
                 return self._convert(scalar)
@@ -260,8 +277,9 @@ class Spelling:
         words = []
         for condition in within:
             part = condition.index
-            index = affine(part, self.variable, self.size)
-            falls = part.offset < 0 or any(c < 0 for c, _ in (*part.terms, *part.sizes))
+            index = self.index(part)
+            parts = (*part.terms, *part.sizes, *part.looked)
+            falls = part.offset < 0 or any(c < 0 for c, _ in parts)
             if falls or condition.size is None:
                 words.append(f"{index} >= 0")
             if condition.size is not None:

@@ -100,6 +100,54 @@ struct Memory {
     ~Memory() { cudaFree(start); }
 };
 
+/* write 1 where an index is less than 0, or not below an extent */
+static __global__ void outside_i32(const int32_t *indices, int64_t count, int64_t extent, int *outside)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += step) {
+        if (indices[n] < 0 || extent <= indices[n]) atomicMax(outside, 1);
+    }
+}
+
+/* status 4 unless all of so many indices are at least 0 and below an extent; waits for the stream */
+static int check_below_i32(const int32_t *indices, int64_t count, int64_t extent, cudaStream_t stream)
+{
+    int outside = 0;
+    Memory flag;
+    if (count == 0) return 0;
+    TRY(cudaMalloc(&flag.start, sizeof outside));
+    TRY(cudaMemsetAsync(flag.start, 0, sizeof outside, stream));
+    outside_i32<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, (int *)flag.start);
+    TRY(cudaGetLastError());
+    TRY(cudaMemcpyAsync(&outside, flag.start, sizeof outside, cudaMemcpyDeviceToHost, stream));
+    TRY(cudaStreamSynchronize(stream));
+    return outside != 0 ? 4 : 0;
+}
+
+/* write 1 where an index is less than 0, or not below an extent */
+static __global__ void outside_i64(const int64_t *indices, int64_t count, int64_t extent, int *outside)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += step) {
+        if (indices[n] < 0 || extent <= indices[n]) atomicMax(outside, 1);
+    }
+}
+
+/* status 4 unless all of so many indices are at least 0 and below an extent; waits for the stream */
+static int check_below_i64(const int64_t *indices, int64_t count, int64_t extent, cudaStream_t stream)
+{
+    int outside = 0;
+    Memory flag;
+    if (count == 0) return 0;
+    TRY(cudaMalloc(&flag.start, sizeof outside));
+    TRY(cudaMemsetAsync(flag.start, 0, sizeof outside, stream));
+    outside_i64<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, (int *)flag.start);
+    TRY(cudaGetLastError());
+    TRY(cudaMemcpyAsync(&outside, flag.start, sizeof outside, cudaMemcpyDeviceToHost, stream));
+    TRY(cudaStreamSynchronize(stream));
+    return outside != 0 ? 4 : 0;
+}
+
 /* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
 static __device__ inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
 {

@@ -8,7 +8,7 @@ from ilang.codegen.targets import c_entry
 from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_header import host_signature, signature
-from ilang.core.ir.host import Count, Derive, Host, Launch
+from ilang.core.ir.host import Count, Derive, Host, Launch, Ranges
 from ilang.core.ir.kernel import Blocks, Part, Window
 
 TRY = "#define TRY(call) do { const int error_ = (int)(call); if (error_ != 0) return -error_; } while (0)"
@@ -30,6 +30,9 @@ class Entry(c_entry.Entry):
         called |= {"derive"} if any(isinstance(step, Derive) for step in steps) else set()
         counts = [step.part for step in steps if isinstance(step, Count)]
         called |= {"blocks"} if any(isinstance(part, Blocks) for part in counts) else set()
+        for each in self.host.ranges:
+            dtype = self.program.buffers[each.buffer].dtype
+            called |= {f"outside_{dtype}", f"check_below_{dtype}"}
         if not self.host.layout.is_empty():
             called |= {"add", "aligned"}
         if self.host.layout.scratch:
@@ -81,6 +84,14 @@ class Entry(c_entry.Entry):
 
     def _terms(self, words: Sequence[str]) -> str:
         return f"{{{', '.join(words)}}}"
+
+    def _range(self, ranges: Ranges) -> str:
+        """What refuses an array of indices that has one out of range: a kernel looks at all of them."""
+        buffer, size = self.program.buffers[ranges.buffer], self.spelling.size
+        count = " * ".join(size(n) for n in buffer.dims) or "1"
+        words = f"{self._array(ranges.buffer)}, {count}, {size(ranges.size)}, stream"
+        call = f"check_below_{buffer.dtype}({words})"
+        return f"{INDENT}if (const int outside = {call}) return outside;"
 
     def _launch(self, launch: Launch) -> str:
         """The launch of a kernel, unless it has nothing to do."""

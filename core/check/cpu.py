@@ -62,10 +62,7 @@ def _strided(
 ) -> Strided:
     """The first element of two loops in a buffer, and what an iteration of the one across adds to it."""
     own = (across.variable, along.variable)
-    first = tuple(
-        Affine(tuple(t for t in x.terms if t[1] not in own), x.offset, x.window, x.sizes)
-        for x in index
-    )
+    first = tuple(replace(x, terms=tuple(t for t in x.terms if t[1] not in own)) for x in index)
     steps = [(step_of(part, across.variable), d) for d, part in enumerate(index)]
     dims = program.buffers[buffer].dims
     return Strided(buffer, first, tuple(Product(n, dims[d + 1 :]) for n, d in steps if n))
@@ -211,7 +208,7 @@ def cut(loop: For, opened: Container[int], demand: Demand) -> None:
     steps = [bound.step for bound in (*parts.least, *parts.most)]
     demand(all(0 < step for step in steps), "an end of a part of a loop has a step of 1 or more")
     ends = [bound.index for bound in (*parts.least, *parts.most)]
-    used = {v for index in (*ends, *(w.index for w in parts.within)) for _, v in index.terms}
+    used = {v for index in (*ends, *(w.index for w in parts.within)) for v in index.axes()}
     known = all(v in opened and v != loop.variable for v in used)
     demand(known, "an end of a part of a loop is known outside it")
     stored = [

@@ -4,13 +4,14 @@
 - a binary expression is pointwise: it drops no letter
 - a unary expression may drop letters (reduce) only with a reducible operator
 - an axis of a guard stands in an input
+- a lookup looks up one axis, which no place has; that of an output has its extent written
 - ``!!`` has no binary form
 """
 
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Group, Operand
+from ilang.core.ir.syntax import Axis, Expression, Group, Index, Lookup, Operand, Position
 from ilang.core.ops import ARGUMENTS, OPS
 
 
@@ -26,9 +27,13 @@ def check_expression(e: Expression) -> None:
         raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
     inputs = tuple(axis for operand in e.operands() for axis in operand.axes())
     _check_guards(e, {axis.letter for axis in inputs})
-    _check_output(e, {axis.letter for axis in inputs})
-    kept = set(e.output.letters())
+    _check_lookups(e)
+    looked = e.looked_up()
+    _check_output(e, {axis.letter for axis in inputs} | looked)
+    kept = set(e.output.letters()) | looked
     dropped = tuple(axis for axis in inputs if axis.letter not in kept)
+    if not dropped and op.identity is None and looked & set(e.output.letters()):
+        raise _cannot_scatter(e)
     if dropped and e.right is not None:
         raise _drops(e, e.right, dropped)
     if dropped and op.identity is None:
@@ -37,6 +42,10 @@ def check_expression(e: Expression) -> None:
 
 def _check_argument(e: Expression) -> None:
     """An argmax or argmin reduces one axis of an input that is read whole; its result is a position along it."""
+    if e.lookups():
+        message = f"`{e.op}` reads an input, and `{_text(e.left)}` is looked up"
+        help_line = "take it of the result: `... >> >@ij~i`"
+        raise MeaningError("E0209", message, e.left.span, help_line)
     (pattern,) = e.inputs()
     inputs = pattern.axes()
     _check_output(e, {axis.letter for axis in inputs})
@@ -56,7 +65,9 @@ def _check_argument(e: Expression) -> None:
 def _check_output(e: Expression, known: set[str]) -> None:
     """Output indices are plain letters of the inputs, each once."""
     seen: dict[str, Axis] = {}
-    for axis in e.output.indices:
+    looked = e.looked_up()
+    for index in e.output.indices:
+        axis = _looked_axis(index, looked)
         if not isinstance(axis, Axis):
             message = "an output has plain letters, and this index is not one"
             help_line = "read with affine and fixed indices, and write whole axes: `(2i+k)*k~ik`"
@@ -75,6 +86,75 @@ def _check_output(e: Expression, known: set[str]) -> None:
                 help_line = f"the output may use {', '.join(sorted(known))}"
             message = f"axis {letter} is in the output, but {owner} axis {letter}"
             raise MeaningError("E0201", message, axis.span, help_line)
+
+
+def _looked_axis(index: Index, looked: frozenset[str]) -> Index:
+    """The axis that ``(v:10)`` is, where it is looked up; any other index as it is."""
+    if not isinstance(index, Group) or index.offset or len(index.terms) > 1:
+        return index
+    (term,) = index.terms
+    plain = term.coefficient == 1 and term.axis.letter in looked
+    return term.axis if plain else index
+
+
+def _check_lookups(e: Expression) -> None:
+    """Each lookup looks up one axis of its own, that is an index somewhere and has an extent."""
+    known: set[str] = set()
+    for lookup in e.lookups():
+        letters = e.looked(lookup)
+        if len(letters) != 1:
+            raise _looks_up(e, lookup, letters)
+        (letter,) = letters
+        places = {axis for other in e.lookups() for axis in other.place.letters()}
+        if letter in known or letter in places:
+            what = "looked up again" if letter in known else "an axis of a place"
+            message = f"axis {letter} is looked up, and is {what}"
+            help_line = "write another letter for one of them"
+            raise MeaningError("E0210", message, lookup.span, help_line)
+        known.add(letter)
+        if letter in e.output.letters() and e.right is not None:
+            message = f"axis {letter} of the output is looked up, and `{e.op}` has two inputs"
+            help_line = "what is written to places is one input: compute it before"
+            raise MeaningError("E0210", message, lookup.span, help_line)
+        if isinstance(lookup.table, Position) and letter in lookup.table.letters():
+            message = f"axis {letter} is looked up in a position, which is the number itself"
+            help_line = f"leave the lookup out: `{_text(lookup.place)}` is the position"
+            raise MeaningError("E0210", message, lookup.table.span, help_line)
+        if Axis(letter, e.span) in e.output.indices:
+            message = f"axis {letter} is looked up, and nothing says what extent it has"
+            help_line = f"write its extent in the output: `({letter}:10)`"
+            raise MeaningError("E0210", message, e.output.span, help_line)
+
+
+def _looks_up(e: Expression, lookup: Lookup, letters: tuple[str, ...]) -> MeaningError:
+    """A lookup of no axis, or of several."""
+    text = f"{_text(lookup.place)}@{_text(lookup.table)}"
+    if letters:
+        message = f"`{text}` could look up axis {' or '.join(letters)}"
+        kept = "".join(
+            dict.fromkeys(e.output.letters() + lookup.place.letters() + "".join(letters[1:]))
+        )
+        help_line = (
+            f"one axis is looked up; keep the others: `{text}~{kept} >> +{kept}~{_text(e.output)}`"
+        )
+        return MeaningError("E0210", message, lookup.span, help_line)
+    message = (
+        f"`{text}` looks up no axis: all of them stand in `{_text(lookup.place)}` or in the output"
+    )
+    shared = set(lookup.place.letters()) & set(lookup.table.letters()) - set(e.output.letters())
+    help_line = "read at an axis of its own, `bt@vd~btd`, or write to one, `i@i~(v:10)`"
+    if shared and e.right is None:
+        whole = "".join(dict.fromkeys(e.output.letters() + lookup.letters()))
+        product = f"{_text(lookup.place)}*{_text(lookup.table)}~{whole}"
+        help_line = f"a matrix product is `{product} >> +{whole}~{_text(e.output)}`"
+    return MeaningError("E0210", message, lookup.span, help_line)
+
+
+def _cannot_scatter(e: Expression) -> MeaningError:
+    """What meets in one element is combined by an operator that reduces."""
+    message = f"elements that are looked up in the output may meet, and `{e.op}` cannot reduce"
+    able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
+    return MeaningError("E0203", message, e.span, f"the operators that reduce are {able}")
 
 
 def _check_guards(e: Expression, known: set[str]) -> None:

@@ -43,12 +43,32 @@ def _assignment(node: Assignment, value: int) -> None:
     _demand(kept | read <= axes, "axes holds every axis", value)
     walked = {a for p in walk(node.scalar) if isinstance(p, Position) for _, a in p.index.terms}
     _demand(walked <= axes, "a position is one along axes", value)
+    looked = _lookups(node, value)
+    _demand(not walked & looked, "a position is one along counted axes", value)
     plain = all(guard.size is None and not guard.index.sizes for guard in guards)
     _demand(plain, "a guard is over axes alone", value)
+    meets = axes - looked != kept - looked or bool(kept & looked)
     _demand(
-        (node.acc is None) == (kept == axes), "acc is None exactly when no axis is reduced", value
+        node.base is not None or (node.acc is None) == (not meets),
+        "acc is None exactly when no axis is reduced, and none of the target looked up",
+        value,
     )
+    _demand(node.base is None or bool(kept & looked), "a base is written at places", value)
     _demand(len(kept) == len(node.target), "the target walks distinct axes", value)
+
+
+def _lookups(node: Assignment, value: int) -> set[int]:
+    """The axes that are looked up, once each, by what is known before."""
+    looked: set[int] = set()
+    for lookup in node.lookups:
+        _demand(lookup.axis not in looked, "an axis is looked up once", value)
+        _demand(0 <= lookup.read < len(node.reads), "a lookup is of a read", value)
+        later = {each.axis for each in node.lookups} - looked
+        index = node.reads[lookup.read].index
+        axes = {axis for part in index for _, axis in part.terms}
+        _demand(not axes & later, "a lookup reads at what is known", value)
+        looked.add(lookup.axis)
+    return looked
 
 
 def _demand(holds: bool, invariant: str, value: int) -> None:

@@ -21,6 +21,7 @@ def verify(host: Host) -> None:
     wanted = {size for number in measured for size in program.buffers[number].dims}
     _steps(host, host.checks, wanted, "a size of what is measured is given")
     taken = {size for launch in host.launches for size in launch.sizes}
+    taken |= {n for r in host.ranges for n in (r.size, *program.buffers[r.buffer].dims)}
     _steps(host, host.sizes, taken, "a size that a launch takes is given")
 
 
@@ -90,7 +91,10 @@ def _launches(host: Host) -> None:
     buffers = host.program.buffers
     read_only = {argument.buffer for argument in host.arguments if argument.role == "input"}
     written: set[int] = set()
-    for launch in host.launches:
+    for number, launch in enumerate(host.launches):
+        checked = {each.buffer for each in host.ranges if each.launch == number}
+        known = written | {n for n in checked if buffers[n].role == "input"}
+        _demand(host, checked <= known, "what is looked up is written before its check")
         _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
         _demand(host, not launch.writes & read_only, "inputs are not written")
         read = {n for n in launch.buffers if buffers[n].role == "temporary"} - launch.writes

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from ilang.core.check import cpu, outline
 from ilang.core.diagnostic import InternalError
+from ilang.core.dtype import INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
 from ilang.core.ir.gpu import Spread
@@ -20,6 +21,7 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    statements_within,
 )
 from ilang.core.ir.scalar import (
     Apply,
@@ -52,6 +54,7 @@ class _Verifier:
         self.sizes: dict[int, int] = {}
         self.defined: set[int] = set()
         self.held: frozenset[Within] = frozenset()
+        self.written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
 
     def block(self, body: tuple[Statement, ...]) -> None:
         """Check the statements of a block in order; what it defines ends with it."""
@@ -153,8 +156,9 @@ class _Verifier:
                 self.held = held
                 self._scalar(scalar.otherwise)
             case Position():
-                opened = all(v in self.sizes for _, v in scalar.index.terms)
-                self.demand(opened, "a position is one in open loops")
+                self.demand(
+                    scalar.index.axes() <= self.sizes.keys(), "a position is one in open loops"
+                )
             case Constant():
                 pass
             case Operand():
@@ -166,16 +170,17 @@ class _Verifier:
         dims = self.program.buffers[buffer].dims
         self.demand(len(dims) == len(index), "an index has an entry per dimension")
         for size, part in zip(dims, index, strict=True):
-            self.demand(all(v in self.sizes for _, v in part.terms), "an index uses open loops")
+            self.demand(part.axes() <= self.sizes.keys(), "an index uses open loops")
+            self._lookups(part)
             axis = part.axis()
             walked = axis is None or self.sizes[axis] == size
             self.demand(walked or self._stays(part, size), "a loop has the extent it walks")
-            fixed = not part.terms and Within(part, size) not in self.held
+            fixed = not part.terms and not part.looked and Within(part, size) not in self.held
             self.demand(not fixed or self._stays(part, size), "a fixed index is inside")
 
     def _stays(self, part: Affine, size: int) -> bool:
         """Whether an index with known extents stays inside a dimension; with any other, that is not known here."""
-        if part.sizes:
+        if part.sizes or part.looked:
             return True
         extents = [self.program.sizes[self.sizes[v]].fixed for _, v in part.terms]
         extent = self.program.sizes[size].fixed
@@ -186,8 +191,17 @@ class _Verifier:
         return 0 in extents or (0 <= least and part.offset + sum(max(0, e) for e in reach) < extent)
 
     def _conditions(self, within: tuple[Within, ...]) -> None:
-        used = (v for condition in within for _, v in condition.index.terms)
-        self.demand(all(v in self.sizes for v in used), "a condition uses open loops")
+        for condition in within:
+            self.demand(condition.index.axes() <= self.sizes.keys(), "a condition uses open loops")
+            self._lookups(condition.index)
+
+    def _lookups(self, part: Affine) -> None:
+        """What an index looks up are elements of arrays of integers that this kernel does not write."""
+        for each in part.lookups():
+            buffer = self.program.buffers[each.source]
+            self.demand(buffer.dtype in INTEGERS, "what is looked up is an integer")
+            self.demand(each.source not in self.written, "what is looked up is written before")
+            self._index(each.source, each.index)
 
     def demand(self, holds: bool, invariant: str) -> None:
         """Raise an error that names an invariant, unless it holds."""

@@ -73,7 +73,7 @@ def _live(scheduled: Scheduled) -> set[int]:
         if value in found or not isinstance(node, Assignment):
             continue
         found.add(value)
-        todo += [read.value for read in node.reads]
+        todo += node.values()
     return found
 
 
@@ -85,6 +85,8 @@ def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
     for read, fusion, site in zip(node.reads, fusions, nest.sites, strict=True):
         made = scheduled.nests[read.value]
         computed = site is not None and made is not None
+        plain = not any(index.looked for index in read.index)
+        _demand(plain or site is None, "what is read at a looked up index is computed whole", value)
         if fusion is None:
             first = nest.staged(node.reads.index(read))
             _demand(not computed or first is None, "a staged producer has a fusion", value)
@@ -114,6 +116,8 @@ def _groups(scheduled: Scheduled, live: set[int]) -> None:
         node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
         assert isinstance(node, Assignment)
         assert nest is not None
+        sources = {each.source for each in node.lookups()}
+        whole |= {source for source in sources if scheduled.nests[source] is not None}
         for number, read in enumerate(node.reads):
             if nest.staged(number) is None and scheduled.nests[read.value] is not None:
                 whole.add(read.value)

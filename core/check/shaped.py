@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.dtype import DTYPES
+from ilang.core.dtype import DTYPES, INTEGERS
 from ilang.core.ir.affine import Within
 from ilang.core.ir.scalar import Apply, Operand, Position, walk
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -81,6 +81,7 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
             _demand(
                 axis is None or node.sizes[axis] == size, "an axis has the size it walks", value
             )
+    _lookups(shaped, value, node)
     for part in walk(node.scalar):
         _demand(part.dtype in DTYPES, "every scalar is typed", value)
         if isinstance(part, Position):
@@ -98,10 +99,24 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
             _demand(len({a.dtype for a in alike}) == 1, "arguments have one type", value)
 
 
+def _lookups(shaped: Shaped, value: int, node: Assignment) -> None:
+    """What is looked up is an integer that was computed before, at an index over axes."""
+    replaced = {n.base for n in shaped.nodes if isinstance(n, Assignment)}
+    for each in node.lookups():
+        source = shaped.tensors[each.source]
+        _demand(each.source < value, "what is looked up comes before", value)
+        _demand(each.source not in replaced, "what is looked up is no base", value)
+        _demand(source.dtype in INTEGERS, "what is looked up is an integer", value)
+        _demand(len(each.index) == len(source.dims), "a lookup has the rank of its source", value)
+        _demand(0 <= each.size < len(shaped.sizes), "a lookup is an index of a size", value)
+        axes = {axis for part in each.index for axis in part.axes()}
+        _demand(axes <= set(range(len(node.axes))), "a lookup is over axes", value)
+
+
 def _guards(shaped: Shaped, value: int, node: Assignment, guards: tuple[Within, ...]) -> None:
     """A guard is a condition on the axes of its assignment and on sizes."""
     for guard in guards:
-        axes = {axis for _, axis in guard.index.terms}
+        axes = guard.index.axes()
         sizes = {size for _, size in guard.index.sizes}
         sizes |= set() if guard.size is None else {guard.size}
         _demand(axes <= set(range(len(node.axes))), "a guard is over axes", value)

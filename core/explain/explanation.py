@@ -179,7 +179,7 @@ class _Explaining:
         """Every read of each value, and the assignment that it is of, in order."""
         found: dict[int, list[tuple[Assignment, Read]]] = {}
         for _, node, _ in self._assignments():
-            for read in node.reads:
+            for read in (*_looked(node), *node.reads):
                 found.setdefault(read.value, []).append((node, read))
         return found
 
@@ -193,13 +193,21 @@ class _Explaining:
         """The letters a value's dimensions go by: where it is made, else where it is first read."""
         node = self.shaped.nodes[value]
         if isinstance(node, Assignment):
-            return tuple(self._index_text(index, node) for index in node.target)
+            return tuple(self._letter(index, node) for index in node.target)
         for reader, read in self.read.get(value, ())[:1]:
-            return tuple(self._index_text(index, reader) for index in read.index)
+            return tuple(self._letter(index, reader) for index in read.index)
         return ()
 
+    def _letter(self, index: Affine, node: Assignment) -> str:
+        """What a dimension goes by: its index, or the axis that is looked up there."""
+        if index.looked and not index.terms:
+            return self.shaped.sizes[index.looked[0][1].size].name
+        return self._index_text(index, node)
+
     def _index_text(self, index: Affine, node: Assignment) -> str:
-        return affine_text(index, lambda axis: node.axes[axis].name, self._size)
+        tensors = self.shaped.tensors
+        names = [axis.name for axis in node.axes]
+        return affine_text(index, lambda a: names[a], self._size, lambda v: tensors[v].name)
 
     def _step(self, value: int, node: Assignment) -> StepRow:
         said = words(node, self._name(value))
@@ -280,7 +288,7 @@ class _Explaining:
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
         found: dict[tuple[int, tuple[Affine, ...]], None] = {}
         pending: list[tuple[Read, dict[int, Affine]]] = [
-            (read, {}) for read in reversed(node.reads)
+            (read, {}) for read in reversed((*_looked(node), *node.reads))
         ]
         seen: set[tuple[int, tuple[Affine, ...]]] = set()  # a fused value may be read many times
         while pending:
@@ -293,7 +301,8 @@ class _Explaining:
             if self._is_fused(read.value) and isinstance(made, Assignment):
                 pairs = zip(made.target, index, strict=True)
                 inner = {axis: part for t, part in pairs if (axis := t.axis()) is not None}
-                pending.extend((below, inner) for below in reversed(made.reads))
+                below = reversed((*_looked(made), *made.reads))
+                pending.extend((each, inner) for each in below)
             else:
                 found.setdefault((read.value, index))
         return list(found)
@@ -341,6 +350,11 @@ class _Explaining:
         return said if scratch.result() == 0 else f"{said}; scratch {scratch.spelled()} bytes"
 
 
+def _looked(node: Assignment) -> tuple[Read, ...]:
+    """What an assignment looks up, as reads."""
+    return tuple(Read(each.source, each.index) for each in node.lookups())
+
+
 def assumed_notes(shaped: Shaped) -> list[str]:
     """What was assumed where nothing in the program says it."""
     return [
@@ -360,6 +374,9 @@ def _written(node: Assignment) -> str:
 def words(node: Assignment, name: str) -> str:
     """What an expression says: ``sum over k, for each i j``; ``name`` is that of its result."""
     outputs = " ".join(dict.fromkeys(node.axes[axis].name for axis in node.output_axes()))
+    if node.scatters():
+        said = OPS[node.acc].reduction_says if node.acc else "store"
+        return f"{said} at places of {name} that are looked up"
     if node.base is not None:
         return f"{'add into' if node.acc else 'store into'} {name}{f' over {outputs}' if outputs else ''}"
     if not node.reads and node.text.startswith(START):
@@ -378,6 +395,8 @@ def _scalar_words(node: Assignment) -> str:
     operations = [part for part in walk(scalar) if isinstance(part, Apply)]
     moved = any(read.index != node.target for read in node.reads)
     if not operations:
+        if any(index.looked for read in node.reads for index in read.index):
+            return "look up"
         if isinstance(scalar, Position):
             return "the position"
         if not node.reads:

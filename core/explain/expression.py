@@ -15,10 +15,21 @@ INFIX = {
 }  # fmt: skip
 
 
-def affine_text(index: Affine, name: Callable[[int], str], size: Callable[[int], str] = str) -> str:
-    """An affine index: ``2i+k-1``; ``size`` names the sizes in it, or gives their numbers."""
+def affine_text(
+    index: Affine,
+    name: Callable[[int], str],
+    size: Callable[[int], str] = str,
+    source: Callable[[int], str] = str,
+) -> str:
+    """An affine index: ``2i+k-1``.
+
+    ``size`` names the sizes in it, or gives their numbers; ``source`` names what is looked up.
+    """
     text, offset = "", index.offset
     words = [(c, name(axis)) for c, axis in index.terms]
+    for c, each in index.looked:
+        at = ",".join(affine_text(part, name, size, source) for part in each.index)
+        words.append((c, f"{source(each.source)}[{at}]" if at else source(each.source)))
     for coefficient, number in index.sizes:
         if size(number).isdigit():
             offset += coefficient * int(size(number))

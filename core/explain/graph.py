@@ -47,11 +47,16 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
                     else _position_text(part, letters)
                 ),
             )
-            kept = {axis for index in node.target for _, axis in index.terms}
+            known = {axis for index in node.target for _, axis in index.terms} | node.looked_up()
+            places = "".join(
+                f", {letters[each.axis]} = {reads[each.read]}" for each in node.lookups
+            )
             fold = "" if node.acc is None else f"fold {node.acc} over "
-            reduced = " ".join(name for axis, name in enumerate(letters) if axis not in kept)
+            reduced = " ".join(name for axis, name in enumerate(letters) if axis not in known)
             over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
-            return f"{fold}{reduced}{': ' if fold else ''}{text}   for {over or '.'}"
+            fold = f"{fold}{reduced}" if reduced else fold.removesuffix(" over ")
+            start = "" if node.base is None else f" from n{node.base}"
+            return f"{fold}{': ' if fold else ''}{text}   for {over or '.'}{places}{start}"
         case Terminal():
             return f"{node.kind} {node.name}"
         case Operation():

@@ -47,6 +47,13 @@ def host_text(host: Host) -> str:
         lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")
     lines += _steps(program, "sizes", host.sizes)
     launches = [list(_launch(program, launch)) for launch in host.launches]
+    if host.ranges:
+        lines.append("ranges")
+        lines += (
+            f"{INDENT}before {program.kernels[host.launches[each.launch].kernel].name}: every element of "
+            f"{program.buffers[each.buffer].name} is at least 0 and below {_size(program, each.size)}"
+            for each in host.ranges
+        )
     return "\n".join([*lines, "launches", *_indented(launches)])
 
 

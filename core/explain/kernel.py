@@ -331,4 +331,6 @@ class _Loops:
         return f"{name}[{','.join(self._affine(part) for part in index)}]" if index else name
 
     def _affine(self, index: Affine) -> str:
-        return affine_text(index, lambda variable: self.kernel.names[variable], self._end)
+        buffers = self.program.buffers
+        names = self.kernel.names
+        return affine_text(index, lambda v: names[v], self._end, lambda n: buffers[n].name)

@@ -177,7 +177,7 @@ class Collecting:
             if axis.extent is not None:
                 written = Origin(f"axis {axis.name}", axis.span, "", "written")
                 axes[number] = Known(axis.extent, False, None, written)
-        walked = [(read, self._dimensions(read, says)) for read in node.reads]
+        walked = [(read, self._dimensions(read, says)) for read in node.accesses()]
         for read, dims in walked:
             for dim, index, span in zip(dims, read.index, read.spans, strict=True):
                 whole = index.axis()

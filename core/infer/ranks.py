@@ -90,6 +90,8 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
             yield value, len(node.target), node.span, "gives"
             for read in node.reads:
                 yield read.value, len(read.index), read.span, "reads"
+            if node.base is not None:
+                yield node.base, len(node.target), node.span, "updates"
         elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
             shapes = node.logic.spec.shapes()
             for each, shape in zip((*node.operands, value), shapes, strict=True):

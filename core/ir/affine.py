@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ilang.core.record import record
+from ilang.core.record import record, replace
 
 
 @record
@@ -13,17 +13,18 @@ class Affine:
 
     A ``window`` is written as a group, so its axes have extents of their own even where it is one axis alone. ``sizes``
     are further parts of the offset, each a coefficient and a size number: where a part of a concatenation begins is
-    known when the program runs.
+    known when the program runs. So are parts that are ``looked`` up: each a coefficient and an element.
     """
 
     terms: tuple[tuple[int, int], ...]
     offset: int = 0
     window: bool = False
     sizes: tuple[tuple[int, int], ...] = ()
+    looked: tuple[tuple[int, Looked], ...] = ()
 
     def axis(self) -> int | None:
         """The axis that this index is exactly (coefficient 1, offset 0, no window), or None."""
-        if self.window or self.sizes:
+        if self.window or self.sizes or self.looked:
             return None
         if len(self.terms) == 1 and self.terms[0][0] == 1 and self.offset == 0:
             return self.terms[0][1]
@@ -32,16 +33,59 @@ class Affine:
     def renamed(self, names: Mapping[int, int]) -> Affine:
         """The same index over other axes: ``names`` has the new number of each."""
         terms = tuple((coefficient, names[axis]) for coefficient, axis in self.terms)
-        return Affine(terms, self.offset, self.window, self.sizes)
+        return replace(self.looking(lambda part: part.renamed(names)), terms=terms)
 
     def plus(self, terms: Iterable[tuple[int, int]], offset: int = 0) -> Affine:
         """The index further on by more terms, and by a number."""
         added = (*self.terms, *terms)
-        return Affine(added, self.offset + offset, self.window, self.sizes)
+        return Affine(added, self.offset + offset, self.window, self.sizes, self.looked)
+
+    def looking(self, change: Callable[[Affine], Affine]) -> Affine:
+        """The same index, its parts looked up at changed indices."""
+        if not self.looked:
+            return self
+        looked = tuple(
+            (c, replace(each, index=tuple(map(change, each.index)))) for c, each in self.looked
+        )
+        return replace(self, looked=looked)
+
+    def lookups(self) -> Iterator[Looked]:
+        """Every element that the index rests on, those first that others rest on."""
+        for _, each in self.looked:
+            for part in each.index:
+                yield from part.lookups()
+            yield each
+
+    def rests_on(self) -> set[int]:
+        """The axes, or variables, of which the index is no affine function: what is looked up is found by them."""
+        return {axis for each in self.lookups() for part in each.index for _, axis in part.terms}
+
+    def axes(self) -> set[int]:
+        """Every axis, or variable, that the index depends on."""
+        return {axis for _, axis in self.terms} | self.rests_on()
 
     def is_whole(self) -> bool:
         """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""
         return self.axis() is not None
+
+    def is_inside(self) -> bool:
+        """Whether the index is known to stay in the dimension that it is of: position 0, an axis, one looked up."""
+        if self == Affine(()) or self.is_whole():
+            return True
+        return replace(self, looked=()) == Affine(()) and [c for c, _ in self.looked] == [1]
+
+
+@record
+class Looked:
+    """An integer element that is an index: of value (in graphs) or buffer (in kernels) ``source``.
+
+    It is at least 0 and below the extent of size number ``size``: that is checked of every element of the source before
+    anything reads it so.
+    """
+
+    source: int
+    index: tuple[Affine, ...]
+    size: int
 
 
 def walks(axis: int) -> Affine:
@@ -61,9 +105,7 @@ class Within:
 
 
 def inside(index: Iterable[Affine], dims: Iterable[int]) -> tuple[Within, ...]:
-    """That the indices of an element are inside its dimensions; of whole axes, and of position 0, that is known."""
+    """That the indices of an element are inside its dimensions, where that is not known."""
     return tuple(
-        Within(part, size)
-        for part, size in zip(index, dims, strict=True)
-        if part != Affine(()) and not part.is_whole()
+        Within(part, size) for part, size in zip(index, dims, strict=True) if not part.is_inside()
     )

@@ -12,8 +12,12 @@ Invariants:
       names.
     - A read whose index leaves the dimension gives 0, or skips the iteration: ``skips``. A fixed index never leaves it.
     - A guard of a read is a condition on axes alone, without a size.
-    - ``acc`` is None exactly when every axis appears in ``target``; otherwise it is a reducible operator and the
-      target starts from its identity.
+    - A lookup is of an axis that no earlier lookup is of; what it reads has axes that are counted, or looked up by an
+      earlier one. Its axis is no part of a position.
+    - ``acc`` is None exactly when every counted axis appears in ``target`` and none that is looked up does; otherwise
+      it is a reducible operator and the target starts from its identity.
+    - A ``base`` is what the target starts from instead: then an axis of the target is looked up, and without an ``acc``
+      the last iteration that meets an element stores it, in the order of the axes.
 """
 
 from __future__ import annotations
@@ -54,6 +58,18 @@ class Read:
     spans: tuple[Span, ...]
     span: Span
     guards: tuple[Within, ...] = ()
+
+
+@record
+class Lookup:
+    """An axis that no loop counts: in each iteration it is what read number ``read`` delivers.
+
+    Every element of what is read must be an index of the axis. Where the read leaves its dimensions, or one of its
+    guards does not hold, so do all reads that have the axis.
+    """
+
+    axis: int
+    read: int
 
 
 @record
@@ -98,10 +114,27 @@ class Assignment:
     span: Span
     operands: tuple[int, ...] = ()
     some: tuple[int, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
+    base: int | None = None
 
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: positions are operands, but no reads."""
         return self.operands[read] if self.operands else read
+
+    def accesses(self) -> tuple[Read, ...]:
+        """The reads, and that of a base, whose dimensions the target has."""
+        if self.base is None:
+            return self.reads
+        spans = tuple(self.span for _ in self.target)
+        return (*self.reads, Read(self.base, self.target, False, spans, self.span))
+
+    def places(self) -> frozenset[int]:
+        """The reads that are looked up, by number: they deliver indices."""
+        return frozenset(lookup.read for lookup in self.lookups)
+
+    def looked_up(self) -> frozenset[int]:
+        """The axes that are looked up."""
+        return frozenset(lookup.axis for lookup in self.lookups)
 
 
 @record
@@ -123,7 +156,8 @@ def operands(node: Node) -> tuple[int, ...]:
         case Input() | Terminal():
             return ()
         case Assignment():
-            return tuple(read.value for read in node.reads)
+            base = () if node.base is None else (node.base,)
+            return (*(read.value for read in node.reads), *base)
         case Elementwise():
             return (node.value,)
         case Operation():
@@ -142,6 +176,15 @@ class Graph:
     outputs: tuple[int, ...]
     claims: tuple[Claim, ...] = ()
     demands: tuple[Demand, ...] = ()
+
+    def looked_up(self) -> frozenset[int]:
+        """The values that are looked up as indices: inputs among them are integers where nothing else is said."""
+        return frozenset(
+            node.reads[lookup.read].value
+            for node in self.nodes
+            if isinstance(node, Assignment)
+            for lookup in node.lookups
+        )
 
     def input_name(self, number: int) -> str:
         """What messages call input ``number``: its written name, or ``in0``, ``in1``, ..."""

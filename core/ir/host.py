@@ -124,6 +124,18 @@ class Grid:
 
 
 @record
+class Ranges:
+    """Every element of an array of integers is an index: at least 0, and below the extent of ``size``.
+
+    That is checked before launch number ``launch``; of an array of the caller before the first one.
+    """
+
+    buffer: int
+    size: int
+    launch: int
+
+
+@record
 class Launch:
     """A call of a kernel: the run-time sizes and the buffers that it takes, in order, and which of these it writes.
 
@@ -150,6 +162,7 @@ class Host:
     layout: Layout
     sizes: tuple[Step, ...]
     launches: tuple[Launch, ...]
+    ranges: tuple[Ranges, ...] = ()
 
     def in_table(self) -> tuple[Argument, ...]:
         """The arguments in the order in which they are checked: those first that are read alone."""

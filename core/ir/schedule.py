@@ -11,6 +11,7 @@ Invariants:
     - ``sites[n]`` is the number of loops outside the place where the producer of read n is computed (0: the start of
       the kernel), or None: then it is computed whole, in a kernel of its own, before. A site on a read of an input, or
       of what has the space ``c``, places a copy of what is read below.
+    - What is looked up, and what is read at an index that is looked up, is computed whole.
     - ``start`` is the number of loops outside the written start of a reduction, or None.
     - ``roles`` has a role or "" per loop of the order, ``spaces`` one or "" per read.
     - A fusion stands at each read of a live assignment that stages what another assignment computes, and nowhere else;

@@ -12,6 +12,8 @@ Invariants:
     - Size terms of an index are size numbers.
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
       the whole dimension, or 0 where the dimension has size 1.
+    - What is looked up is an i32 or an i64, and no base. It is looked up only where guards that stand before let it.
+    - An assignment without an ``acc`` that looks up elements of its target stores them in the order of its axes.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.
     - An assignment with ``guards`` has an ``acc`` or a ``base``: what an iteration leaves out keeps what was there.
@@ -20,9 +22,11 @@ Invariants:
 
 from __future__ import annotations
 
-from ilang.core.ir.affine import Affine, Within
+from collections.abc import Iterator
+
+from ilang.core.ir.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.scalar import Position, Scalar, walk
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -156,6 +160,28 @@ class Assignment:
         """The written operand that a read delivers: constants are operands, but no reads."""
         return self.operands[read] if self.operands else read
 
+    def indices(self) -> Iterator[Affine]:
+        """Every index: of the target, of what is read, of guards, of positions."""
+        yield from self.target
+        for read in self.reads:
+            yield from read.index
+            yield from (guard.index for guard in read.guards)
+        yield from (guard.index for guard in self.guards)
+        yield from (part.index for part in walk(self.scalar) if isinstance(part, Position))
+
+    def lookups(self) -> tuple[Looked, ...]:
+        """The elements that are looked up, each once, in order."""
+        return tuple(dict.fromkeys(each for index in self.indices() for each in index.lookups()))
+
+    def values(self) -> tuple[int, ...]:
+        """The values that are read, in order: operands, then what is looked up."""
+        found = [read.value for read in self.reads] + [each.source for each in self.lookups()]
+        return tuple(dict.fromkeys(found))
+
+    def scatters(self) -> bool:
+        """Whether elements of the target are looked up."""
+        return any(index.looked for index in self.target)
+
     def output_axes(self) -> tuple[int, ...]:
         """The axes of the target, in its order."""
         return tuple(axis for index in self.target for _, axis in index.terms)
@@ -167,7 +193,8 @@ class Assignment:
 
     def disjoint_axes(self) -> frozenset[int]:
         """The axes whose iterations write disjoint elements: each alone walks a dimension of the target."""
-        return frozenset(index.terms[0][1] for index in self.target if len(index.terms) == 1)
+        plain = (index for index in self.target if len(index.terms) == 1 and not index.looked)
+        return frozenset(index.terms[0][1] for index in plain)
 
 
 Node = Input | Assignment

@@ -128,7 +128,27 @@ class Position:
         return "".join(axis.letter for axis in self.axes())
 
 
-Operand = Pattern | Position
+@record
+class Lookup:
+    """``bt@vd``: an element of ``table`` at a position that an element of ``place`` gives.
+
+    Or one element of the result at that position, where the axis that is looked up is one of the output.
+    """
+
+    place: Pattern
+    table: Pattern | Position
+    span: Span
+
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes in the order in which they are written."""
+        return (*self.place.axes(), *self.table.axes())
+
+    def letters(self) -> str:
+        """The letters of the axes in order."""
+        return self.place.letters() + self.table.letters()
+
+
+Operand = Pattern | Position | Lookup
 
 
 @record
@@ -207,9 +227,35 @@ class Expression:
         """What stands on the sides of the operator."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
+    def leaves(self) -> tuple[Pattern | Position, ...]:
+        """The operands in order; those of a lookup are two. A schedule counts them so."""
+        found: list[Pattern | Position] = []
+        for operand in self.operands():
+            found += [operand.place, operand.table] if isinstance(operand, Lookup) else [operand]
+        return tuple(found)
+
     def inputs(self) -> tuple[Pattern, ...]:
         """The operands that are inputs, in order."""
-        return tuple(operand for operand in self.operands() if isinstance(operand, Pattern))
+        return tuple(leaf for leaf in self.leaves() if isinstance(leaf, Pattern))
+
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The operands that are looked up."""
+        return tuple(operand for operand in self.operands() if isinstance(operand, Lookup))
+
+    def looked(self, lookup: Lookup) -> tuple[str, ...]:
+        """The axes that a lookup may mean, of which there must be one.
+
+        Those of the table that stand neither in the place nor in the output; else those of the output alone.
+        """
+        known = set(lookup.place.letters() + self.output.letters())
+        read = [letter for letter in lookup.table.letters() if letter not in known]
+        operands = {letter for operand in self.operands() for letter in operand.letters()}
+        written = [letter for letter in self.output.letters() if letter not in operands]
+        return tuple(dict.fromkeys(read or written))
+
+    def looked_up(self) -> frozenset[str]:
+        """Every axis that is looked up: no loop runs over it."""
+        return frozenset(letter for lookup in self.lookups() for letter in self.looked(lookup))
 
 
 @record

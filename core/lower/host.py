@@ -6,6 +6,10 @@ Example:
           layout    t1 f32[i]
           sizes     take i, take j
           launches  k0(i, j; in0, t1) writes t1;  k1(i, j; in1, out, t1) writes out
+
+Example:
+    in:   kernels of `bt@vd~btd`, k0 computes out[b,t,d] from in1[in0[b,t],d]
+    out:  ranges    before k0: every element of in0 is an index of v
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from ilang.core.ir.host import (
     Host,
     Launch,
     Layout,
+    Ranges,
     Require,
     Role,
     Step,
@@ -44,15 +49,34 @@ def kernel_to_host(program: Program) -> Host:
         program.machine.threads.most,
         program.machine.threads.scratch_bytes,
     )
+    ranges = tuple(_ranges(program, uses))
+    indices = {n for each in ranges for n in (each.size, *program.buffers[each.buffer].dims)}
     measured = (*layout.temporaries, *(n for private in layout.scratch for n in private))
     return Host(
         program,
         tuple(arguments_of(program)),
         tuple(_checks(program, {n for m in measured for n in program.buffers[m].dims})),
         layout,
-        tuple(_sizes(program, {n for use in uses for n in use.sizes})),
+        tuple(_sizes(program, indices | {n for use in uses for n in use.sizes})),
         tuple(_launch(program, number, use) for number, use in enumerate(uses)),
+        ranges,
     )
+
+
+def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
+    """What is looked up, before the kernel that does it first, or before all of them where it is the caller's."""
+    known: set[tuple[int, int]] = set()
+    given: list[Ranges] = []
+    computed: list[Ranges] = []
+    for launch, use in enumerate(uses):
+        for buffer, size in use.looked:
+            if (buffer, size) not in known:
+                known.add((buffer, size))
+                is_given = program.buffers[buffer].role == "input"
+                (given if is_given else computed).append(
+                    Ranges(buffer, size, 0 if is_given else launch)
+                )
+    yield from (*given, *computed)
 
 
 def arguments_of(program: Program) -> Iterator[Argument]:

@@ -28,7 +28,8 @@ from ilang.core.record import record
 class Use:
     """Whole buffers and private ones by number, those that are written, and the sizes that are needed.
 
-    ``variables`` and ``locals`` are the loop variables and scalar variables of whatever is around.
+    ``looked`` are the buffers whose elements are indices, each with the size that these are below. ``variables`` and
+    ``locals`` are the loop variables and scalar variables of whatever is around.
     """
 
     shared: tuple[int, ...]
@@ -37,6 +38,7 @@ class Use:
     sizes: tuple[int, ...]
     variables: tuple[int, ...]
     locals: tuple[int, ...]
+    looked: tuple[tuple[int, int], ...] = ()
 
 
 def use_of(
@@ -66,6 +68,7 @@ def use_of(
         tuple(sorted(found.sizes)),
         tuple(sorted(found.variables - found.opened - opened)),
         tuple(sorted(found.locals - found.defined)),
+        tuple(sorted(found.looked)),
     )
 
 
@@ -90,6 +93,7 @@ class _Mentions:
         self.opened: set[int] = set()
         self.locals: set[int] = set()
         self.defined: set[int] = set()
+        self.looked: set[tuple[int, int]] = set()
 
     def statement(self, s: Statement) -> None:
         """What a statement mentions, less the blocks in it."""
@@ -151,6 +155,10 @@ class _Mentions:
     def _index(self, index: Sequence[Affine]) -> None:
         self.variables |= {variable for part in index for _, variable in part.terms}
         self.sizes |= {size for part in index for _, size in part.sizes}
+        for each in (each for part in index for each in part.lookups()):
+            self.buffers.add(each.source)
+            self.looked.add((each.source, each.size))
+            self._element(each.source, each.index)
 
     def _conditions(self, within: Sequence[Within]) -> None:
         self._index([each.index for each in within])

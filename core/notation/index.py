@@ -3,7 +3,8 @@
     expression = form "~" pattern [ schedule ]
     form       = op operand | operand op operand | operand
     op         = operator | ">@" | "<@"            the last two before one pattern
-    operand    = pattern | "@" letter | "@" "(" linear ")"
+    operand    = leaf | pattern "@" leaf
+    leaf       = pattern | "@" letter | "@" "(" linear ")"
     pattern    = ("." | index+) [ "[" guard { "," guard } "]" ]       no blanks between indices; guards on inputs
     guard      = linear ("<" | "<=" | ">" | ">=" | "==") linear
     linear     = [ "+" | "-" ] part { ("+" | "-") part }
@@ -26,6 +27,7 @@ from ilang.core.ir.syntax import (
     Guard,
     Index,
     Linear,
+    Lookup,
     Operand,
     Pattern,
     Position,
@@ -33,7 +35,7 @@ from ilang.core.ir.syntax import (
     Schedule,
     Term,
 )
-from ilang.core.notation.lookahead import is_index, opens_argument
+from ilang.core.notation.lookahead import is_index, opens_argument, past_leaf
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
 from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.schedule.check.wellformed import Form, check_schedule
@@ -72,9 +74,10 @@ def read_expression(reader: Reader) -> Expression:
 
 def _form(e: Expression) -> Form:
     """What a schedule of an expression must fit."""
-    kept, operands = e.output.letters(), e.operands()
-    read = "".join(operand.letters() for operand in operands)
-    return Form(tuple(dict.fromkeys(kept + read)), frozenset(kept), len(operands))
+    kept, leaves, looked = e.output.letters(), e.leaves(), e.looked_up()
+    read = "".join(leaf.letters() for leaf in leaves)
+    axes = tuple(letter for letter in dict.fromkeys(kept + read) if letter not in looked)
+    return Form(axes, frozenset(kept) - looked, len(leaves))
 
 
 def read_form(reader: Reader) -> Expression:
@@ -114,7 +117,25 @@ def _take_operator(reader: Reader) -> str:
 
 
 def _read_operand(reader: Reader) -> Operand:
-    """The operand at the cursor: a pattern, or a position."""
+    """The operand at the cursor: a pattern, a position, or one looked up in the other."""
+    leaf = _read_leaf(reader)
+    if reader.skip() != "@":
+        return leaf
+    at = reader.pos
+    if isinstance(leaf, Position):
+        help_line = "read at a position by an index: `(i+1)j`, `0j`"
+        message = f"`{leaf.span.text()}` is a position, and what is looked up is an array's element"
+        raise NotationError("E0119", message, leaf.span, help_line)
+    reader.take(at + 1)
+    if past_leaf(reader, reader.pos) < 0:
+        wanted = "a pattern or a position that is looked up"
+        raise reader.unexpected("E0119", wanted, "an embedding is `bt@vd~btd`")
+    table = _read_leaf(reader)
+    return Lookup(leaf, table, reader.span(leaf.span.start, table.span.end))
+
+
+def _read_leaf(reader: Reader) -> Pattern | Position:
+    """The pattern or the position at the cursor."""
     if reader.skip() != "@":
         return read_pattern(reader)
     start = reader.pos

@@ -73,7 +73,7 @@ def matches_form(reader: Reader) -> bool:
             at = past_pattern(reader, at + len(symbol))
     if at < 0 or at >= reader.end or reader.text[at] != "~":
         return False
-    return past_pattern(reader, at + 1) >= 0
+    return past_leaf(reader, at + 1) >= 0
 
 
 def opens_argument(reader: Reader, start: int) -> bool:
@@ -86,7 +86,15 @@ def opens_argument(reader: Reader, start: int) -> bool:
 
 
 def past_pattern(reader: Reader, start: int) -> int:
-    """Past the pattern that begins after blanks, and the blanks that follow it; -1 if there is none."""
+    """Past the operand that begins after blanks, and the blanks that follow it; -1 if there is none."""
+    at = past_leaf(reader, start)
+    if at < 0 or not reader.text.startswith("@", at, reader.end):
+        return at
+    return past_leaf(reader, at + 1)
+
+
+def past_leaf(reader: Reader, start: int) -> int:
+    """Past the pattern, or position, that begins after blanks, and the blanks that follow it; -1 if there is none."""
     start = reader.past(BLANKS, start)
     if reader.text.startswith(".", start, reader.end):
         return _past_guards(reader, start + 1)

@@ -22,6 +22,7 @@ from ilang.core.ir.syntax import (
     Identity,
     Index,
     Linear,
+    Lookup,
     LoopPart,
     LoopRole,
     Name,
@@ -138,7 +139,9 @@ def print_expression(e: Expression) -> str:
 
 
 def _operand(operand: Operand) -> str:
-    """The indices of an input, or a position."""
+    """The indices of an input, a position, or one looked up in the other."""
+    if isinstance(operand, Lookup):
+        return f"{_operand(operand.place)}@{_operand(operand.table)}"
     if isinstance(operand, Pattern):
         return _pattern(operand)
     text = _linear(Linear(operand.terms, operand.offset, operand.span))

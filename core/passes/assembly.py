@@ -62,16 +62,22 @@ class Assembly:
         return len(self.nodes) - 1
 
     def plain(
-        self, dims: Sequence[int], source: int | None, scalar: Scalar, text: str, span: Span
+        self,
+        dims: Sequence[int],
+        source: int | None,
+        scalar: Scalar,
+        text: str,
+        span: Span,
+        names: Sequence[str] = (),
     ) -> int:
-        """Every element of a tensor from the same element of ``source``, or from a constant."""
+        """Every element of a tensor from the same element of ``source``, or from a constant; ``names`` of its axes."""
         walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
         place = {dim: n for n, dim in enumerate(walked)}
         target = tuple(
             walks(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
         )
         reads = () if source is None else (shaped.Read(source, target),)
-        axes = tuple(graph.Axis(f"o{dim}", None, span) for dim in walked)
+        axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in walked)
         sizes = tuple(dims[dim] for dim in walked)
         assert scalar.dtype is not None
         made = shaped.Assignment(
@@ -179,7 +185,7 @@ class Assembly:
         number = self.filled(_neutral(node.acc, held), work.dims, f"{START}{node.text}", node.span)
         for projection, part, alone in zip(work.projections, parts, once, strict=True):
             made = self._reduced_first(part) if part.acc is not None else part
-            scalar = made.scalar if _dtype_of(made) == held else Convert(made.scalar, held)
+            scalar = _in_type(made.scalar, held)
             acc = None if alone else node.acc
             leaves = len(node.operands) in projection.beyond
             guards = made.guards + (inside(made.target, work.dims) if leaves else ())
@@ -191,6 +197,33 @@ class Assembly:
             return number
         rounded = Convert(Operand(0, held), dtype)
         return self.plain(work.dims, number, rounded, f"{dtype} of {node.text}", node.span)
+
+    def scattered(
+        self, node: shaped.Assignment, base: int | None, dims: Sequence[int], names: Sequence[str]
+    ) -> int:
+        """A tensor of neutral elements, or a copy of a base, in which elements that are looked up are written.
+
+        ``names`` are those of its axes.
+
+        in:   out[in0[i]] += in1[i] over 10 elements, of f32
+        out:  t1 = 0, of f64;  t2 = t1 with t2[in0[i]] += in1[i];  out = t2, of f32
+        """
+        dtypes = [_dtype_of(node)] + ([] if base is None else [self.tensors[base].dtype])
+        dtype = _joined(dtypes, node.span)
+        held = dtype if node.acc is None else accumulator(node.acc, dtype)
+        text = f"{START}{node.text}"
+        if base is None:
+            assert node.acc is not None
+            start: Scalar = _neutral(node.acc, held)
+        else:
+            start = _in_type(Operand(0, self.tensors[base].dtype), held)
+        number = self.plain(dims, base, start, text, node.span, names)
+        scalar = _in_type(node.scalar, held)
+        number = self.add(replace(node, scalar=scalar, acc_dtype=held, base=number), held, dims)
+        if held == dtype:
+            return number
+        rounded = Convert(Operand(0, held), dtype)
+        return self.plain(dims, number, rounded, f"{dtype} of {node.text}", node.span, names)
 
     def _reduced_first(self, node: shaped.Assignment) -> shaped.Assignment:
         """The reduction as a tensor over the kept loops, and the assignment that stores it."""
@@ -270,6 +303,11 @@ def _joined(dtypes: Sequence[str], span: Span) -> str:
             "convert one of them",
         )
     return dtype
+
+
+def _in_type(scalar: Scalar, dtype: str) -> Scalar:
+    """A scalar in an element type."""
+    return scalar if scalar.dtype == dtype else Convert(scalar, dtype)
 
 
 def _dtype_of(node: shaped.Assignment) -> str:

@@ -99,10 +99,15 @@ class Independence:
 def _split(
     index: Affine, variable: int, inside: set[int]
 ) -> tuple[int, object, int, list[tuple[int, int]]]:
-    """The step of a variable, what is the same in all its iterations, the offset, and the terms that move inside."""
+    """The step of a variable, what is the same in all its iterations, the offset, and the terms that move inside.
+
+    The step is 0 where an index is looked up by what moves.
+    """
+    if index.rests_on() & {variable, *inside}:
+        return 0, None, 0, []
     terms: Counter[int] = Counter()
     for coefficient, number in index.terms:
         terms[number] += coefficient
     moving = [(c, number) for number, c in terms.items() if number in inside and c]
     same = sorted((n, c) for n, c in terms.items() if n not in inside and n != variable and c)
-    return terms[variable], (same, sorted(index.sizes)), index.offset, moving
+    return terms[variable], (same, sorted(index.sizes), index.looked), index.offset, moving

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within, inside, walks
+from ilang.core.ir.affine import Affine, Looked, Within, inside, walks
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.schedule import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
@@ -107,7 +107,7 @@ class Loops:
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
         """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
-        found = replace(index, terms=())
+        found = replace(self._found_at(frame, index), terms=())
         for c, axis in index.terms:
             parts = frame.nest.parts(axis)
             found = found.plus(
@@ -118,6 +118,21 @@ class Loops:
                 found = found.plus(((c * s, v) for s, v in begin.terms), c * begin.offset)
                 found = replace(found, window=True)  # an interval is not the whole dimension
         return found
+
+    def _found_at(self, frame: Frame, index: Affine) -> Affine:
+        """An index whose parts are looked up in buffers, over loop variables."""
+        looked = tuple(
+            (
+                c,
+                Looked(
+                    self.storage.whole(each.source),
+                    tuple(self._indexed(frame, part) for part in each.index),
+                    each.size,
+                ),
+            )
+            for c, each in index.looked
+        )
+        return replace(index, looked=looked)
 
     def _named(self, name: str) -> str:
         """``name``, or with the first number that makes it new among the variables and buffers of the kernel."""

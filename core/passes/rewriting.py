@@ -67,17 +67,36 @@ def parts_of(s: Statement) -> Iterator[Scalar]:
 def strides(dims: Sequence[int], index: Sequence[Affine]) -> set[int]:
     """The sizes that the position of an element rests on: none before the first index that is not always 0."""
     first = next(
-        (d for d, part in enumerate(index) if part.terms or part.offset or part.sizes), len(dims)
+        (
+            d
+            for d, part in enumerate(index)
+            if part.terms or part.offset or part.sizes or part.looked
+        ),
+        len(dims),
     )
     return set(dims[first + 1 :])
+
+
+def reads_of(s: Statement) -> Iterator[Access]:
+    """Every element that a statement itself reads, those that its indices look up among them."""
+    indices: list[Affine] = list(s.index) if isinstance(s, Store) else []
+    indices += [each.index for each in s.within] if isinstance(s, If) else []
+    for part in parts_of(s):
+        if isinstance(part, Load):
+            yield part.buffer, part.index
+            indices += part.index
+        elif isinstance(part, Position):
+            indices.append(part.index)
+        elif isinstance(part, Select):
+            indices += [each.index for each in part.within]
+    for index in indices:
+        yield from ((each.source, each.index) for each in index.lookups())
 
 
 def accesses(body: Sequence[Statement]) -> Iterator[Access]:
     """Every element that a block reads or writes."""
     for s in statements_within(body):
-        for part in parts_of(s):
-            if isinstance(part, Load):
-                yield part.buffer, part.index
+        yield from reads_of(s)
         if isinstance(s, Store):
             yield s.buffer, s.index
 
@@ -138,15 +157,17 @@ def is_invariant(scalar: Scalar, variable: int, own: Container[int]) -> bool:
         case Local():
             return scalar.variable not in own
         case Load():
-            return all(step_of(part, variable) == 0 for part in scalar.index)
+            return all(variable not in part.axes() for part in scalar.index)
         case _:
             return False
 
 
 def walked_index(index: Affine, walks: Walks) -> Affine:
     """An index in which other indices stand for some variables."""
+    index = index.looking(lambda part: walked_index(part, walks))
     terms: list[tuple[int, int]] = []
     offset = index.offset
+    looked = index.looked
     for coefficient, variable in index.terms:
         if variable not in walks:
             terms.append((coefficient, variable))
@@ -154,7 +175,8 @@ def walked_index(index: Affine, walks: Walks) -> Affine:
         instead = walks[variable]
         terms += [(coefficient * c, v) for c, v in instead.terms]
         offset += coefficient * instead.offset
-    return replace(index, terms=tuple(terms), offset=offset)
+        looked += tuple((coefficient * c, each) for c, each in instead.looked)
+    return replace(index, terms=tuple(terms), offset=offset, looked=looked)
 
 
 def walked_load(load: Load, walks: Walks) -> Load:

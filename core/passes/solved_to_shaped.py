@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError, Label
-from ilang.core.dtype import LARGEST_WHOLE, accumulator
+from ilang.core.dtype import INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.fit import check_reach, fit_shaped
 from ilang.core.infer.solved import Solved
@@ -24,6 +24,7 @@ from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
 from ilang.core.passes.assembly import Assembly, name_tensors, reduced_scalar
+from ilang.core.passes.lookups import counted
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -157,26 +158,34 @@ class _Shaping(Assembly):
 
     def _assignment(self, value: int, node: graph.Assignment, sizes: tuple[int, ...]) -> None:
         """An assignment whose axes have these sizes."""
+        found = counted(node, sizes, self._sources(node))
+        places = [node.reads[lookup.read] for lookup in node.lookups]
+        skipping = [place for place in places if place.skips]
+        guards = [each for place in skipping for each in found.guards(self._leaving(value, place))]
         delivered: list[Scalar] = []
         reads: list[shaped.Read] = []
         operands: list[int] = []
-        guards: list[Within] = []
-        for operand, read in enumerate(node.reads):
+        for number, read in enumerate(node.reads):
+            if number in node.places():
+                delivered.append(Constant(0))
+                continue
             if read.value in self.constants:
                 delivered.append(self.constants[read.value])
                 continue
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
-            leaving = self.solved.guards(value, read) + read.guards
-            guards += leaving if read.skips else ()
-            reads.append(shaped.Read(source, read.index, () if read.skips else leaving))
-            operands.append(node.operand(operand))
+            leaving = self._looking(value, node, read) + self._leaving(value, read)
+            guards += found.guards(leaving) if read.skips else ()
+            held = () if read.skips else found.guards(leaving)
+            reads.append(shaped.Read(source, found.indices(read.index), held))
+            operands.append(node.operand(number))
         scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
-        self.reaches += self._reaches(scalar, sizes, node.span)
+        scalar = found.scalar(scalar)
+        self.reaches += self._reaches(scalar, found.sizes, node.span)
         result = shaped.Assignment(
-            node.axes,
-            sizes,
-            node.target,
+            found.axes,
+            found.sizes,
+            found.indices(node.target),
             tuple(reads),
             scalar,
             node.acc,
@@ -185,9 +194,61 @@ class _Shaping(Assembly):
             node.text,
             node.span,
             operands=() if operands == list(range(len(node.reads))) else tuple(operands),
-            guards=tuple(guards),
+            guards=tuple(dict.fromkeys(guards)),
         )
-        self._add(value, result, dtype)
+        if result.scatters():
+            base = None if node.base is None else self.number[node.base]
+            names = [node.axes[axis].name for part in node.target for _, axis in part.terms]
+            self.number[value] = self.scattered(result, base, self.solved.dims(value), names)
+        else:
+            self._add(value, result, dtype)
+
+    def _leaving(self, value: int, read: graph.Read) -> tuple[Within, ...]:
+        """When a read is one of an element: its indices are inside, and its guards hold."""
+        return self.solved.guards(value, read) + read.guards
+
+    def _looking(self, value: int, node: graph.Assignment, read: graph.Read) -> tuple[Within, ...]:
+        """When what a read looks up is there."""
+        if read.skips:
+            return ()
+        axes = {axis for index in read.index for _, axis in index.terms}
+        axes |= {axis for guard in read.guards for _, axis in guard.index.terms}
+        held: tuple[Within, ...] = ()
+        for lookup in reversed(node.lookups):
+            if lookup.axis in axes:
+                place = node.reads[lookup.read]
+                axes |= {axis for index in place.index for _, axis in index.terms}
+                held = self._leaving(value, place) + held
+        return held
+
+    def _sources(self, node: graph.Assignment) -> list[int]:
+        """The value of the shaped graph that each lookup is of.
+
+        Raises:
+            ElementTypeError: E0605 (what is looked up is no integer).
+        """
+        found = []
+        for lookup in node.lookups:
+            read = node.reads[lookup.read]
+            constant = self.constants.get(read.value)
+            if constant is not None and constant.dtype is None and isinstance(constant.value, int):
+                typed = Constant(constant.value, "i64")
+                dims = self.solved.dims(read.value)
+                found.append(self.filled(typed, dims, str(constant.value), read.span))
+                continue
+            dtype = (
+                constant.dtype or "f32" if constant else self.tensors[self.number[read.value]].dtype
+            )
+            if dtype not in INTEGERS:
+                axis = node.axes[lookup.axis].name
+                raise ElementTypeError(
+                    "E0605",
+                    f"axis {axis} is looked up at integers, and what gives them is {dtype}",
+                    read.span,
+                    "convert it with the component i64, or write the type in a definition: `ids: i64[b]`",
+                )
+            found.append(self.number[read.value])
+        return found
 
     def _reaches(
         self, scalar: Scalar, sizes: tuple[int, ...], span: Span
@@ -251,9 +312,10 @@ class _Shaping(Assembly):
 
 
 def _input_dtypes(program: graph.Graph, given: Sequence[str | None]) -> list[str]:
-    """The type of each input: its array's, else the written one, else f32."""
+    """The type of each input: its array's, else the written one, else f32, or i64 of what is looked up."""
     written = {claim.value: claim.dtype for claim in program.claims if claim.dtype is not None}
+    looked_up = program.looked_up()
     return [
-        dtype or written.get(value) or "f32"
+        dtype or written.get(value) or ("i64" if value in looked_up else "f32")
         for value, dtype in zip(program.inputs, given, strict=True)
     ]

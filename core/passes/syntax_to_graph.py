@@ -304,23 +304,19 @@ def _joined(first: deque[int], second: deque[int]) -> deque[int]:
 
 def _operands(node: _Slot | graph.Node) -> list[int]:
     match node:
-        case graph.Assignment():
-            return [read.value for read in node.reads]
-        case graph.Elementwise():
-            return [node.value]
-        case Operation():
-            return list(node.operands)
-        case _:
+        case _Slot():
             return []
+        case _:
+            return list(graph.operands(node))
 
 
 def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
     match node:
         case graph.Assignment():
             reads = tuple(
-                replace(read, value=v) for read, v in zip(node.reads, values, strict=True)
+                replace(read, value=v) for read, v in zip(node.reads, values, strict=False)
             )
-            return replace(node, reads=reads)
+            return replace(node, reads=reads, base=None if node.base is None else values[-1])
         case graph.Elementwise():
             return replace(node, value=values[0])
         case Operation():
@@ -350,42 +346,60 @@ def _operation(node: syntax.Einsum, slots: list[int]) -> Operation:
 
 def _assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
     """One index expression: its axes are the output's letters, then the operands' others in order of appearance."""
-    axes = _axes([node.output, *node.operands()])
+    axes = _axes([node.output, *node.leaves()])
     position = {letter: n for n, letter in enumerate(axes)}
+    looked, kept = node.looked_up(), set(node.output.letters())
+    reduced = not set(axes) - looked <= kept or bool(looked & kept)
     reads = tuple(
         graph.Read(
             slot,
             tuple(_affine(index, position) for index in pattern.indices),
-            len(axes) > len(node.output.indices),
+            reduced,
             tuple(index.span for index in pattern.indices),
             pattern.span,
             tuple(within for guard in pattern.guards for within in _within(guard, position)),
         )
         for slot, pattern in zip(slots, node.inputs(), strict=True)
     )
-    target = tuple(_affine(index, position) for index in node.output.indices)
-    reduced = len(axes) > len(target)
+    target = tuple(walks(position[axis.letter]) for axis in node.output.axes())
     symbol = node.op or "+"
-    leaves: list[Scalar] = []
-    read: list[int] = []
-    for number, operand in enumerate(node.operands()):
-        if isinstance(operand, syntax.Position):
-            leaves.append(Position(_summed(operand, position)))
-        else:
-            leaves.append(Operand(len(read)))
-            read.append(number)
-    scalar = leaves[0] if reduced else _scalar(symbol, leaves)
+    leaves, read, lookups = _leaves(node, position)
     return graph.Assignment(
         tuple(axes.values()),
         target,
         reads,
-        scalar,
+        leaves[0] if reduced else _scalar(symbol, leaves),
         symbol if reduced else None,
         node.schedule,
         print_tree(node),
         node.span,
-        () if len(read) == len(leaves) else tuple(read),
+        () if read == list(range(len(node.leaves()))) else tuple(read),
+        lookups=lookups,
     )
+
+
+def _leaves(
+    node: syntax.Expression, position: Mapping[str, int]
+) -> tuple[list[Scalar], list[int], tuple[graph.Lookup, ...]]:
+    """What each operand delivers, which written operand each read is, and which axes are looked up by which reads."""
+    leaves: list[Scalar] = []
+    read: list[int] = []
+    lookups: list[graph.Lookup] = []
+    number = 0
+    for operand in node.operands():
+        leaf = operand
+        if isinstance(operand, syntax.Lookup):
+            (letter,) = node.looked(operand)
+            lookups.append(graph.Lookup(position[letter], len(read)))
+            read.append(number)
+            leaf, number = operand.table, number + 1
+        if isinstance(leaf, syntax.Position):
+            leaves.append(Position(_summed(leaf, position)))
+        else:
+            leaves.append(Operand(len(read)))
+            read.append(number)
+        number += 1
+    return leaves, read, tuple(lookups)
 
 
 def _extreme(node: syntax.Expression) -> syntax.Expression:
@@ -429,7 +443,7 @@ def _summed(part: syntax.Position | syntax.Linear, position: Mapping[str, int]) 
     return Affine(terms, part.offset, window=True)
 
 
-def _axes(patterns: list[syntax.Operand]) -> dict[str, graph.Axis]:
+def _axes(patterns: list[syntax.Pattern | syntax.Position]) -> dict[str, graph.Axis]:
     """The axes of an expression by letter, in order of appearance; a written extent is kept.
 
     Raises:

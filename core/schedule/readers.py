@@ -17,6 +17,7 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
             continue
         if node.base is not None:
             kept |= {reader, node.base}
+        kept.update(each.source for each in node.lookups())
         for read in dict.fromkeys(node.reads):
             found[read.value].append((reader, read))
     return found, kept
@@ -36,6 +37,9 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
         if node.base is not None:
             found.add(node.base)
             todo.append(node.base)
+        looked = [each.source for each in node.lookups()]
+        found.update(looked)
+        todo += looked
         for number, read in enumerate(node.reads):
             todo.append(read.value)
             if nest.staged(number) is None:
@@ -48,7 +52,7 @@ def readers_of(shaped: Shaped) -> list[list[int]]:
     found: list[list[int]] = [[] for _ in shaped.nodes]
     for reader, node in enumerate(shaped.nodes):
         if isinstance(node, Assignment):
-            below = {read.value for read in node.reads}
+            below = set(node.values())
             if node.base is not None:
                 below.add(node.base)
             for value in below:
@@ -66,6 +70,6 @@ def live_values(shaped: Shaped) -> set[int]:
         if value in found or not isinstance(node, Assignment):
             continue
         found.add(value)
-        todo += [read.value for read in node.reads]
+        todo += node.values()
         todo += [] if node.base is None else [node.base]
     return found

@@ -26,6 +26,7 @@ from tests.property.programs import (
     Conversion,
     Expression,
     Input,
+    Lookup,
     Number,
     Program,
     axis_extents,
@@ -65,6 +66,8 @@ def evaluate(program: Program, arrays: Sequence[npt.NDArray[Any]]) -> list[tuple
                 shape = shapes[node.read]
             case Expression():
                 table, shape = _expression(program, node, tables, shapes)
+            case Lookup():
+                table, shape = _lookup(program, node, tables, shapes)
         tables.append(table)
         shapes.append(shape)
     return [
@@ -110,6 +113,34 @@ def _expression(
         given = program.dtypes()[len(tables)] or "f32"
         table = {at: converted(x, given) for at, x in table.items()}
     return table, kept
+
+
+def _lookup(
+    program: Program, node: Lookup, tables: list[Table], shapes: list[tuple[int, ...]]
+) -> tuple[Table, tuple[int, ...]]:
+    """An ordinary expression of what is looked up, point by point; of a scatter without the points of other indices."""
+    place, given = (tables[read] for read in node.reads)
+    extents = axis_extents(node, [shapes[read] for read in node.reads])
+    assert extents is not None
+    plain = node.expression(node.reads[1])
+    letters = plain.patterns[0]
+    extents = {**dict.fromkeys(letters, 1), **extents}
+    kept = tuple(extents[letter] for letter in node.output)
+    compute = _compute(program, plain)
+    table: Table = {}
+    dtype = program.dtypes()[len(tables)] or "f32"
+    if plain.reduces():
+        start = identity(node.op or "+", dtype)
+        table = dict.fromkeys(itertools.product(*map(range, kept)), start)
+    for point in itertools.product(*(range(extents[letter]) for letter in letters)):
+        where = dict(zip(letters, point, strict=True))
+        index = int(place[tuple(where[letter] for letter in node.place)])
+        if where.setdefault(node.axis, index) != index:
+            continue
+        x = given[tuple(where[letter] for letter in node.table)]
+        at = tuple(where[letter] for letter in node.output)
+        table[at] = compute(table[at], x) if plain.reduces() else compute(x)
+    return {at: converted(x, dtype) for at, x in table.items()}, kept
 
 
 def _argument(node: Expression, table: Table, extents: Mapping[str, int]) -> Table:

@@ -26,6 +26,7 @@ from tests.property.programs import (
     Conversion,
     Expression,
     Input,
+    Lookup,
     Number,
     Program,
     axis_extents,
@@ -81,6 +82,11 @@ def evaluate(program: Program, arrays: Sequence[Array]) -> list[Known]:
                     values.append(convert(values[node.read], dtypes[node.read], node.dtype))
                 case Expression():
                     values.append(_expression(program, node, values, dtypes))
+                case Lookup():
+                    met = _met(node, values, dtypes[node.reads[1]])
+                    plain, known = node.expression(len(values)), [*values, met]
+                    types = [*dtypes[:number], dtypes[node.reads[1]]]
+                    values.append(_expression(program, plain, known, types))
     return [_typed(values[n], dtypes[n]) for n in program.outputs]
 
 
@@ -143,6 +149,33 @@ def _expression(
     if power in POWERS:
         return POINTWISE[POWERS[power]](met, [brought[0]])
     return POINTWISE[node.op](met, brought)
+
+
+def _met(node: Lookup, values: Sequence[Known], dtype: str | None) -> Known:
+    """What is looked up, over the letters that are counted, and of a scatter over its axis.
+
+    There it is what the operator starts from where an index is another one.
+    """
+    place, known = values[node.reads[0]].value, values[node.reads[1]]
+    extents = axis_extents(node, [place.shape, known.value.shape])
+    assert extents is not None
+    letters = node.expression(0).patterns[0]
+    extents = {**dict.fromkeys(letters, 1), **extents}
+    grid = np.meshgrid(*(np.arange(extents[letter]) for letter in letters), indexing="ij")
+    where = dict(zip(letters, grid, strict=True))
+    shape = tuple(extents[letter] for letter in letters)
+    index = np.broadcast_to(place[tuple(where[letter] for letter in node.place)], shape)
+    if not node.extent:
+        where[node.axis] = index
+    chosen = tuple(where[letter] for letter in node.table)
+    value = np.broadcast_to(known.value[chosen], shape)
+    error = None if known.error is None else np.broadcast_to(known.error[chosen], shape)
+    if node.extent:
+        start = identity(node.op or "+", dtype or "f32")
+        same = index == where[node.axis]
+        value = np.where(same, value, value.dtype.type(start))
+        error = None if error is None else np.where(same, error, 0.0)
+    return replace(known, value=value, error=error)
 
 
 def _argument(node: Expression, known: Known, letters: str) -> Known:

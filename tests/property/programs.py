@@ -86,6 +86,40 @@ class Expression:
 
 
 @dataclass(frozen=True)
+class Lookup:
+    """``+bt@vd~bd``: the second value read at indices that the first one gives along ``axis``.
+
+    With an ``extent`` the axis is one of the output, of which elements are met at those indices.
+    """
+
+    op: str
+    place: str
+    table: str
+    output: str
+    axis: str
+    extent: int
+    reads: tuple[int, ...]
+    schedule: str = ""
+
+    def letters(self) -> str:
+        """Every letter once: those of the output first."""
+        return "".join(dict.fromkeys(self.output + self.place + self.table))
+
+    def counted(self) -> str:
+        """Every letter that is not looked up, once: those of the output first."""
+        return self.letters().replace(self.axis, "")
+
+    def expression(self, read: int) -> Expression:
+        """The same of a value over the letters that are counted, and the axis where it is one of the output.
+
+        Elements meet there, so that it is a reduction, over one more letter of extent 1.
+        """
+        once = next(letter for letter in LETTERS if letter not in self.letters())
+        pattern = self.counted() + (self.axis + once if self.extent else "")
+        return Expression(self.op, (pattern,), self.output, (read,))
+
+
+@dataclass(frozen=True)
 class Conversion:
     """A type name used as a component."""
 
@@ -93,7 +127,7 @@ class Conversion:
     read: int
 
 
-Node = Input | Number | Expression | Conversion
+Node = Input | Number | Expression | Conversion | Lookup
 
 
 @dataclass(frozen=True)
@@ -127,7 +161,7 @@ class Program:
                     found.append(node.rank)
                 case Number():
                     found.append(0)
-                case Expression():
+                case Expression() | Lookup():
                     found.append(len(node.output))
                 case Conversion():
                     found.append(found[node.read])
@@ -141,7 +175,7 @@ class Program:
 def reads_of(node: Node) -> tuple[int, ...]:
     """The values that a node reads."""
     match node:
-        case Expression():
+        case Expression() | Lookup():
             return node.reads
         case Conversion():
             return (node.read,)
@@ -185,6 +219,8 @@ def dtype_of(node: Node, dtypes: Sequence[str | None]) -> str | None:
             return None
         case Conversion():
             return node.dtype
+        case Lookup():
+            return dtype_of(node.expression(node.reads[1]), dtypes)
         case Expression():
             if node.op in (*COMPARISONS, *LOGIC, "!!"):
                 return "bool"
@@ -245,11 +281,25 @@ def is_plain(text: str) -> bool:
     return text.isalpha()
 
 
-def axis_extents(node: Expression, shapes: Sequence[tuple[int, ...]]) -> dict[str, int] | None:
+def lookup_extents(node: Lookup, shapes: Sequence[tuple[int, ...]]) -> dict[str, int] | None:
+    """The extent of every letter, from the shapes of what is read; None if they do not fit, or no index is one."""
+    found = {node.axis: node.extent} if node.extent else {}
+    for pattern, shape in zip((node.place, node.table), shapes, strict=True):
+        for letter, extent in zip(pattern, shape, strict=True):
+            if found.setdefault(letter, extent) != extent:
+                return None
+    return found if found[node.axis] or 0 in shapes[0] else None
+
+
+def axis_extents(
+    node: Expression | Lookup, shapes: Sequence[tuple[int, ...]]
+) -> dict[str, int] | None:
     """The extent of every letter, from the shapes of what is read; None if they do not fit.
 
     A letter that nothing else fixes gets the extent with which its index stays inside, padding included.
     """
+    if isinstance(node, Lookup):
+        return lookup_extents(node, shapes)
     found: dict[str, int] = {}
     fits = True
 
@@ -278,6 +328,13 @@ def axis_extents(node: Expression, shapes: Sequence[tuple[int, ...]]) -> dict[st
     return found if fits else None
 
 
+def _written(node: Expression | Lookup) -> list[tuple[Sequence[str], int]]:
+    """The indices of each operand as written, and the value that it is."""
+    if isinstance(node, Lookup):
+        return list(zip((node.place, node.table), node.reads, strict=True))
+    return list(zip((node.left or node.patterns[0], *node.patterns[1:]), node.reads, strict=True))
+
+
 class Classes:
     """Union-find over all dimensions of a program: one letter, one class."""
 
@@ -295,9 +352,8 @@ class Classes:
                     pass
                 case Conversion():
                     dims = members[node.read]
-                case Expression():
-                    for place, read in enumerate(node.reads):
-                        written = (node.left if place == 0 else ()) or node.patterns[place]
+                case Expression() | Lookup():
+                    for written, read in _written(node):
                         for text, member in zip(written, members[read], strict=True):
                             if is_plain(text):
                                 self._join(axes.setdefault(text, member), member)
@@ -373,20 +429,21 @@ def _repaired(
     affine = [
         n
         for n, node in enumerate(program.nodes)
-        if isinstance(node, Expression) and (node.left or node.op in ARGUMENTS)
+        if isinstance(node, Lookup)
+        or (isinstance(node, Expression) and (node.left or node.op in ARGUMENTS))
     ]
     if not affine or not free:
         return False
     whole = dict(found)
     for number, node in enumerate(program.nodes):
-        if not isinstance(node, Expression):
+        if not isinstance(node, Expression | Lookup):
             continue
         shapes = [tuple(whole.get(c, -1) for c in classes.dims[read]) for read in node.reads]
         if any(-1 in shape for shape in shapes):
             return False
         extents = axis_extents(node, shapes)
         if extents is None:
-            wanted = [c for c in classes.dims[node.reads[0]] if c in found]
+            wanted = [c for c in classes.dims[node.reads[-1]] if c in found]
             if wanted:
                 found[rng.choice(wanted)] = rng.choice(EXTENTS[2:])
             return bool(wanted)
@@ -405,7 +462,7 @@ def completed(program: Program, free: Mapping[int, int]) -> dict[int, int] | Non
     classes = Classes(program)
     whole = dict(free)
     for number, node in enumerate(program.nodes):
-        if not isinstance(node, Expression):
+        if not isinstance(node, Expression | Lookup):
             continue
         shapes = [tuple(whole[c] for c in classes.dims[read]) for read in node.reads]
         extents = axis_extents(node, shapes)
@@ -416,6 +473,17 @@ def completed(program: Program, free: Mapping[int, int]) -> dict[int, int] | Non
             if whole.setdefault(member, extent) != extent:
                 return None
     return whole
+
+
+def limits(program: Program, extents: Mapping[int, int]) -> dict[int, int]:
+    """What the elements of values are less than that are looked up."""
+    classes = Classes(program)
+    found: dict[int, int] = {}
+    for number, node in enumerate(program.nodes):
+        if isinstance(node, Lookup):
+            extent = extents[classes.find(classes.axes[number][node.axis])]
+            found[node.reads[0]] = min(extent, found.get(node.reads[0], extent))
+    return found
 
 
 def points(domain: Sequence[int], extents: Mapping[int, int]) -> int:
@@ -465,6 +533,8 @@ def draw_taste(rng: random.Random) -> Taste:
         motifs = (*motifs, *WINDOWS)
     if rng.random() < 0.25:
         motifs = (*motifs, "position", "position", "argument")
+    if rng.random() < 0.25:
+        motifs = (*motifs, "gather", "gather", "scatter")
     return Taste(
         few,
         rng.choice((0.2, 0.5, 0.8)),
@@ -498,6 +568,8 @@ def generate(rng: random.Random) -> Program:
         "window": maker.window,
         "position": maker.position,
         "argument": maker.argument,
+        "gather": maker.gather,
+        "scatter": maker.scatter,
     }
     while maker.made < wanted:
         motifs[rng.choice(taste.motifs)]()
@@ -529,9 +601,9 @@ class _Maker:
                 self.ranks.append(0)
             case Conversion():
                 self.ranks.append(self.ranks[node.read])
-            case Expression():
+            case Expression() | Lookup():
                 self.ranks.append(len(node.output))
-        self.made += isinstance(node, Expression | Conversion)
+        self.made += isinstance(node, Expression | Conversion | Lookup)
         self.nodes.append(node)
         return len(self.nodes) - 1
 
@@ -686,6 +758,64 @@ class _Maker:
         kept = pattern.replace(self.rng.choice(pattern), "")
         output = self.arranged(kept)
         return self.add(Expression(self.rng.choice(ARGUMENTS), (pattern,), output, (value,)))
+
+    def places(self) -> tuple[int, str]:
+        """A new input of indices, and letters for it."""
+        rank = self.rng.choice((0, 1, 1, 1, 2))
+        letters = list(self.letters(rank))
+        return self.input(rank, self.rng.choice(INTEGERS)), "".join(letters)
+
+    def beside(self, place: str, rank: int, axis: str) -> str:
+        """Letters of a table beside those of its places: some of them, and others."""
+        rng = self.rng
+        spare = [letter for letter in LETTERS if letter not in place and letter != axis]
+        rng.shuffle(spare)
+        return "".join(
+            rng.choice(place) if place and rng.random() < 0.3 else spare.pop() for _ in range(rank)
+        )
+
+    def gather(self) -> int:
+        """A value read at indices along one of its dimensions; some letters are reduced now and then."""
+        rng = self.rng
+        table = self.value(1)
+        reads, place = self.places()
+        axis = rng.choice([letter for letter in LETTERS if letter not in place])
+        others = self.beside(place, self.ranks[table] - 1, axis)
+        at = rng.randint(0, len(others))
+        kept = self.arranged(place + others)
+        ops: Sequence[str] = (*COPIES, "-", *COMPARISONS, *LOGIC, "!!")
+        dropped = [letter for letter in place if rng.random() < 0.3]
+        if dropped:
+            kept = "".join(letter for letter in kept if letter not in dropped)
+            ops = ("", *REDUCIBLE)
+        node = Lookup(
+            rng.choice(ops), place, others[:at] + axis + others[at:], kept, axis, 0, (reads, table)
+        )
+        return self.looked(node)
+
+    def scatter(self) -> int:
+        """A value whose elements meet at indices along a dimension of the result."""
+        rng = self.rng
+        value = self.value()
+        if self.dtypes[value] == "bool":
+            value = self.converted(value, "f32")
+        reads, place = self.places()
+        axis = rng.choice([letter for letter in LETTERS if letter not in place])
+        others = self.beside(place, self.ranks[value], axis)
+        kept = [letter for letter in dict.fromkeys(place + others) if rng.random() < 0.6]
+        kept += [letter for letter in dict.fromkeys(others) if letter not in (*place, *kept)]
+        kept.insert(rng.randint(0, len(kept)), axis)
+        op = rng.choice(("", "+", "+", *REDUCIBLE))
+        extent = rng.choice((1, 2, 3, 5, 8))
+        return self.looked(Lookup(op, place, others, "".join(kept), axis, extent, (reads, value)))
+
+    def looked(self, node: Lookup) -> int:
+        """A lookup, with a schedule of loops alone now and then."""
+        if self.rng.random() < self.taste.schedules:
+            output = node.output.replace(node.axis, "")
+            plain = Expression("+", (node.counted(),), output, ())
+            node = replace(node, schedule=draw_schedule(plain, self.rng))
+        return self.add(node)
 
     def operator(self, met: str | None) -> str:
         """An operator for operands that meet in a type."""
@@ -955,7 +1085,7 @@ def to_json(program: Program) -> dict[str, object]:
 
 def from_json(data: dict[str, list[list[object]]]) -> Program:
     """The program that ``to_json`` gave."""
-    kinds = {kind.__name__: kind for kind in (Input, Number, Expression, Conversion)}
+    kinds = {kind.__name__: kind for kind in (Input, Number, Expression, Conversion, Lookup)}
     nodes = []
     for name, *written in data["nodes"]:
         fields = [tuple(field) if isinstance(field, list) else field for field in written]
@@ -975,6 +1105,8 @@ def valid(program: Program) -> bool:
             return False
         if isinstance(node, Expression) and not _valid_expression(node, dtypes, ranks, program):
             return False
+        if isinstance(node, Lookup) and not _valid_lookup(node, dtypes, ranks, program):
+            return False
     return bool(program.outputs)
 
 
@@ -990,6 +1122,17 @@ def _valid_expression(
     numbers = [program.nodes[read] for read in node.reads]
     texts = [number.text for number in numbers if isinstance(number, Number)]
     return node.op in LOGIC or met not in INTEGERS or all(text in WHOLE for text in texts)
+
+
+def _valid_lookup(
+    node: Lookup, dtypes: Sequence[str | None], ranks: Sequence[int], program: Program
+) -> bool:
+    """Whether indices are those of an input: what is computed may be out of range."""
+    place, table = node.reads
+    same = (len(node.place), len(node.table)) == (ranks[place], ranks[table])
+    is_number = isinstance(program.nodes[table], Number)
+    given = isinstance(program.nodes[place], Input) and dtypes[place] in INTEGERS
+    return same and given and not is_number
 
 
 def pruned(program: Program) -> Program:
@@ -1008,7 +1151,7 @@ def pruned(program: Program) -> Program:
 def renumbered(node: Node, new: dict[int, int]) -> Node:
     """A node with its reads renamed."""
     match node:
-        case Expression():
+        case Expression() | Lookup():
             return replace(node, reads=tuple(new[read] for read in node.reads))
         case Conversion():
             return replace(node, read=new[node.read])

@@ -23,7 +23,7 @@ from ilang.core.ir.syntax import Expression as Written
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import programs
 from tests.property.checking import graph_of
-from tests.property.programs import Expression, Program, is_plain
+from tests.property.programs import Expression, Lookup, Program, is_plain
 from tests.property.trial import Trial, draw_arrays
 from tests.property.writer import write
 
@@ -106,7 +106,7 @@ def shaped_of(trial: Trial, name: str = "f") -> Shaped:
 def bare(trial: Trial) -> Trial:
     """A trial without schedules."""
     nodes = [
-        replace(node, schedule="") if isinstance(node, Expression) else node
+        replace(node, schedule="") if isinstance(node, Expression | Lookup) else node
         for node in trial.program.nodes
     ]
     program = replace(trial.program, nodes=tuple(nodes))

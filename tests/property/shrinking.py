@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.property import meaning, programs
-from tests.property.programs import Conversion, Expression, Input, Node, Program
+from tests.property.programs import Conversion, Expression, Input, Lookup, Node, Program
 from tests.property.trial import Trial, sizes_of
 from tests.property.writer import Written, write
 
@@ -40,7 +40,7 @@ def _size(trial: Trial) -> tuple[int, ...]:
     program = trial.program
     nodes = len(program.nodes) + len(program.outputs)
     ranks = sum(program.ranks())
-    schedules = sum(len(n.schedule) for n in program.nodes if isinstance(n, Expression))
+    schedules = sum(len(n.schedule) for n in program.nodes if isinstance(n, Expression | Lookup))
     elements = sum(array.size for run in trial.runs for array in run)
     variety = sum(len(np.unique(array)) for run in trial.runs for array in run)
     plainness = trial.written.module + trial.fixed
@@ -119,7 +119,9 @@ def _smaller_programs(program: Program) -> Iterator[tuple[Program, dict[int, int
         for read in programs.reads_of(node):
             if ranks[read] == ranks[number]:
                 yield _bypassed(program, number, read), {}
-    bare = [replace(n, schedule="") if isinstance(n, Expression) else n for n in program.nodes]
+    bare = [
+        replace(n, schedule="") if isinstance(n, Expression | Lookup) else n for n in program.nodes
+    ]
     yield replace(program, nodes=tuple(bare)), {}
     for number, node in enumerate(program.nodes):
         if isinstance(node, Expression):
@@ -154,7 +156,7 @@ def _bypassed(program: Program, number: int, by: int) -> Program:
     nodes: list[Node] = []
     for node in program.nodes:
         match node:
-            case Expression():
+            case Expression() | Lookup():
                 reads = tuple(by if read == number else read for read in node.reads)
                 nodes.append(replace(node, reads=reads))
             case Conversion():

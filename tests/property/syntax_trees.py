@@ -13,6 +13,7 @@ from ilang.core.ir.syntax import (
     Identity,
     Index,
     Linear,
+    Lookup,
     LoopPart,
     LoopRole,
     Name,
@@ -68,6 +69,8 @@ def _leaf(random: Random) -> Tree:
 
 def random_expression(random: Random) -> Expression:
     """A well formed expression, every other one with a schedule."""
+    if random.random() < 0.1:
+        return _lookup(random)
     letters = random.sample("ijkxe", random.randint(0, 4))
     left = [c for c in letters if random.random() < 0.7]
     right = [c for c in letters if c not in left or random.random() < 0.5]
@@ -97,6 +100,21 @@ def random_expression(random: Random) -> Expression:
     if random.random() < 0.5:
         return e
     return Expression(e.op, e.left, e.right, e.output, _schedule(random, e), NOWHERE)
+
+
+def _lookup(random: Random) -> Expression:
+    """A gather or a scatter along v."""
+    letters = random.sample("ijkxe", random.randint(0, 4))
+    place = _read(random, [c for c in letters if random.random() < 0.7])
+    read = random.random() < 0.5
+    others = [c for c in letters if c not in place.letters() or random.random() < 0.3]
+    table = _read(random, [*others, *("v" if read else "")])
+    operand = Lookup(place, table, NOWHERE)
+    output = _pattern(random.sample(letters, len(letters)))
+    extended = Group((Term(1, Axis("v", NOWHERE), 7),), 0, NOWHERE)
+    if not read:
+        output = Pattern((*output.indices, extended), NOWHERE)
+    return Expression(random.choice((None, *REDUCIBLE)), operand, None, output, None, NOWHERE)
 
 
 def _pattern(letters: list[str]) -> Pattern:

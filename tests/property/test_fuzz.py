@@ -120,7 +120,7 @@ RELATION = re.compile("[<>=]+")
 
 def test_programs_use_the_whole_language() -> None:
     """Operators, types, sharing, diagonals, combinators: what the generator is there for does occur."""
-    trials = [trial.draw(seed) for seed in range(400)]
+    trials = [trial.draw(seed) for seed in range(600)]
     text = "\n".join(t.written.text for t in trials)
     nodes = [node for t in trials for node in t.program.nodes]
     expressions = [node for node in nodes if isinstance(node, programs.Expression)]
@@ -132,6 +132,9 @@ def test_programs_use_the_whole_language() -> None:
     }
     assert {len(e.reads) for e in expressions} == {1, 2}
     assert {e.op for e in expressions if e.at} >= {"+", "*", "<<", "&&"}
+    looked = [node for node in nodes if isinstance(node, programs.Lookup)]
+    assert {bool(node.extent) for node in looked} == {True, False}
+    assert {bool(node.schedule) for node in looked} == {True, False}
     guarded = [e for e in expressions if any(e.guards)]
     assert {e.reduces() for e in guarded} == {True, False}
     assert {relation for e in guarded for relation in RELATION.findall("".join(e.guards))} == {

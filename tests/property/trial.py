@@ -72,10 +72,15 @@ def draw_arrays(program: Program, extents: dict[int, int], rng: random.Random) -
     shapes = programs.shapes(program, extents)
     numbers = np.random.default_rng(rng.getrandbits(32))
     kind = rng.choice(KINDS)
+    limits = programs.limits(program, extents)
     found = []
     for n in program.inputs:
         node = program.nodes[n]
         assert isinstance(node, Input)
+        if n in limits:
+            indices = numbers.integers(0, max(limits[n], 1), shapes[n])
+            found.append(np.asarray(indices, dtype=TYPES[node.dtype]))
+            continue
         found.append(draw_array(node.dtype, shapes[n], kind, numbers))
     return tuple(found)
 

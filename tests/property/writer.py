@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.property.programs import Conversion, Expression, Input, Number, Program, reads_of
+from tests.property.programs import Conversion, Expression, Input, Lookup, Number, Program, reads_of
 
 CHAIN, ATOM = 3, 4
 """How tightly the outermost combinator of a text binds: ``|`` 1, ``&`` 2, ``>>`` and ``<<`` 3, nothing 4."""
@@ -45,9 +45,14 @@ def write(program: Program, rng: random.Random, plain: bool = False) -> Written:
     return _Writer(program, rng, plain).run()
 
 
-def spelled(node: Expression, rng: random.Random, plain: bool) -> str:
+def spelled(node: Expression | Lookup, rng: random.Random, plain: bool) -> str:
     """An index expression as text."""
     blank = ("" if plain or rng.random() < 0.9 else rng.choice((" ", "  ", "\t"))) or ""
+    if isinstance(node, Lookup):
+        axis = f"({node.axis}:{node.extent})" if node.extent else node.axis
+        form = f"{node.op}{blank}{node.place or '.'}{blank}@{blank}{node.table or '.'}"
+        output = node.output.replace(node.axis, axis) or "."
+        return f"{form}{blank}~{blank}{output} {node.schedule}".strip()
     words = [
         pattern or "." for pattern in ("".join(node.left) or node.patterns[0], *node.patterns[1:])
     ]
@@ -83,7 +88,9 @@ class _Writer:
         self.inputs: list[int] = []
         self.left = Counter(program.uses())
         self.waiting = [
-            n for n, node in enumerate(program.nodes) if isinstance(node, Expression | Conversion)
+            n
+            for n, node in enumerate(program.nodes)
+            if isinstance(node, Expression | Conversion | Lookup)
         ]
         self.tail: tuple[str, int] | None = None
         self.named = not plain and rng.random() < 0.25
@@ -212,7 +219,7 @@ class _Writer:
         node = self.program.nodes[number]
         if isinstance(node, Conversion):
             return node.dtype
-        assert isinstance(node, Expression)
+        assert isinstance(node, Expression | Lookup)
         text = spelled(node, self.rng, self.plain)
         if len(node.reads) == 2 and node.reads[0] == node.reads[1]:
             return f"((I & I) >> {text})" if not self.chance(0.3) else f"({text} << (I & I))"

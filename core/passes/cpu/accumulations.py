@@ -67,6 +67,8 @@ def _accumulates(change: Change) -> bool:
 
 def step_in_row(index: Sequence[Affine], variable: int) -> int | None:
     """How far apart in memory two iterations are: 0 or 1 elements; None for anything else."""
+    if any(variable in part.rests_on() for part in index):
+        return None
     steps = [sum(c for c, v in part.terms if v == variable) for part in index]
     if any(steps[:-1]):
         return None

@@ -76,6 +76,9 @@ def cut(program: Program, loop: For) -> Cut | None:
     guards = dict.fromkeys(_guards(loop.body))
     if not guards:
         return None
+    looked = {v for guard in guards for each in guard for v in each.index.rests_on()}
+    if looked & {loop.variable, *reach}:
+        return None
     inner = {v for guard in guards for each in guard for _, v in each.index.terms} & reach.keys()
     outside = loop.body if inner or len(guards) > 1 else _settled(loop.body, False)
     return _parts(program, loop.variable, guards, reach, (_settled(loop.body, True), outside))
@@ -207,16 +210,18 @@ def _end(index: Affine, variable: int, reach: Mapping[int, int], sign: int) -> A
         c * reach[v] for c, v in index.terms if v in reach and v != variable and 0 < c * sign
     )
     terms = tuple((c, v) for c, v in index.terms if v != variable and v not in reach)
-    return Affine(terms, index.offset + offset, sizes=index.sizes)
+    return Affine(terms, index.offset + offset, sizes=index.sizes, looked=index.looked)
 
 
 def _is_natural(index: Affine) -> bool:
     """Whether an index is known to be 0 or more."""
-    return index.offset >= 0 and all(0 <= c for c, _ in (*index.terms, *index.sizes))
+    parts = (*index.terms, *index.sizes, *index.looked)
+    return index.offset >= 0 and all(0 <= c for c, _ in parts)
 
 
 def _minus(one: Affine, other: Affine) -> Affine:
     """The difference of two indices."""
     terms = (*one.terms, *((-c, v) for c, v in other.terms))
     sizes = (*one.sizes, *((-c, n) for c, n in other.sizes))
-    return Affine(terms, one.offset - other.offset, sizes=sizes)
+    looked = (*one.looked, *((-c, each) for c, each in other.looked))
+    return Affine(terms, one.offset - other.offset, sizes=sizes, looked=looked)

@@ -25,7 +25,8 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Load, walk
 from ilang.core.ops import SLOW
-from ilang.core.passes.rewriting import step_of, unless_same, with_bodies
+from ilang.core.passes.cpu.accumulations import step_in_row
+from ilang.core.passes.rewriting import unless_same, with_bodies
 from ilang.core.record import replace
 
 
@@ -78,8 +79,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
     if not isinstance(store, Store) or not store.index or store.buffer in fetched:
         return ()
     buffer, extent = program.buffers[store.buffer], program.sizes[loop.size].fixed
-    steps = [step_of(part, loop.variable) for part in store.index]
-    if buffer.role != "output" or steps != [0] * (len(steps) - 1) + [1]:
+    if buffer.role != "output" or step_in_row(store.index, loop.variable) != 1:
         return ()
     if extent is not None and extent * BYTES[buffer.dtype] < program.machine.memory.page_bytes:
         return ()

@@ -133,6 +133,8 @@ def _copied(s: Statement) -> Store | None:
         s = s.body[0]
     if not isinstance(s, Store) or not isinstance(s.value, Load) or s.value.dtype == "bool":
         return None
+    if any(part.looked for part in s.value.index):
+        return None
     return s if [walks(v) for v in variables] == list(s.index) else None
 
 

@@ -171,10 +171,10 @@ class _Lanes:
         return [Load(s.buffer, s.index, s.value.dtype or "") for s in stores]
 
     def _is_row(self, load: Load, variable: int) -> bool:
-        """Whether a loop walks an array, and no scratch, element by element."""
-        return (
-            not self.program.buffers[load.buffer].private and step_in_row(load.index, variable) == 1
-        )
+        """Whether a loop walks an array, and no scratch, element by element, at a place that is not looked up."""
+        plain = not any(part.looked for part in load.index)
+        private = self.program.buffers[load.buffer].private
+        return plain and not private and step_in_row(load.index, variable) == 1
 
     def _lane_count(self, changes: Sequence[Change]) -> int:
         """How many lanes a loop has: more where a step takes longer, and its order means nothing."""

@@ -34,7 +34,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
-from ilang.core.passes.rewriting import accesses, parts_of, walked, walked_rest
+from ilang.core.passes.rewriting import accesses, parts_of, reads_of, walked, walked_rest
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -47,11 +47,10 @@ def kernel_to_merged(program: Program) -> Program:
     names = frozenset(buffer.name for buffer in program.buffers)
     kernels = [_Merging(program, kernel, short, names).run() for kernel in program.kernels]
     read = {
-        part.buffer
+        buffer
         for kernel in kernels
         for s in statements_within(kernel.body)
-        for part in parts_of(s)
-        if isinstance(part, Load)
+        for buffer, _ in reads_of(s)
     }
     unread = {n for n, b in enumerate(program.buffers) if b.role == "temporary" and n not in read}
     kept = [replace(kernel, body=_without(kernel.body, unread)) for kernel in kernels]
@@ -187,7 +186,7 @@ class _Merging:
 
 def _walks(index: Sequence[Affine], variable: int) -> bool:
     """Whether an element is another one in each iteration of a loop."""
-    return any(v == variable for part in index for _, v in part.terms)
+    return any(variable in part.axes() for part in index)
 
 
 def _is_plain(loop: For) -> bool:
@@ -219,7 +218,8 @@ def _is_apart(variable: int, indices: Sequence[tuple[Affine, ...]], opened: set[
     """Whether each iteration has elements of its own: some dimension is walked alike, by the loop alone."""
     for alike in zip(*indices, strict=True):
         walked = {v for _, v in alike[0].terms}
-        if len(set(alike)) == 1 and variable in walked and not walked & opened:
+        plain = not alike[0].looked and not walked & opened
+        if len(set(alike)) == 1 and variable in walked and plain:
             return True
     return False
 

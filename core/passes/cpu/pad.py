@@ -286,7 +286,7 @@ def _half(program: Program, lanes: For, sizes: Mapping[int | None, int]) -> int 
 def _mentions(s: For | If, variable: int) -> bool:
     """Whether how often a loop runs, or a condition, depends on a variable."""
     if isinstance(s, If):
-        return any(v == variable for each in s.within for _, v in each.index.terms)
+        return any(variable in each.index.axes() for each in s.within)
     return s.rest is not None and any(v == variable for _, v in s.rest.start.terms)
 
 

@@ -136,6 +136,8 @@ class _Reading:
                 return False
             if isinstance(part, Apply) and part.primitive not in SUPPORTED:
                 return False
+            if isinstance(part, Load) and any(index.looked for index in part.index):
+                return False
             if isinstance(part, Load) and part.buffer != self.tile:
                 step = _lane_step(part.index, self.lane)
                 if step is None:

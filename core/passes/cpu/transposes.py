@@ -76,6 +76,7 @@ def _runs_along(index: Sequence[Affine], loop: For, other: For) -> bool:
     steps = [step_of(part, loop.variable) for part in index]
     return (
         bool(steps)
+        and not any(part.looked for part in index)
         and steps[-1] == 1
         and not any(steps[:-1])
         and not step_of(index[-1], other.variable)

@@ -33,7 +33,7 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
 
     Raises:
         ScheduleError: E0325 (a role that needs a constant extent), E0326 (parallel iterations that meet in one
-            element), E0327 (a staged value that several assignments make).
+            element), E0327 (a staged value that several assignments make), E0331 (a staged value that is looked up).
     """
     for value, node in enumerate(shaped.nodes):
         nest = nests[value]
@@ -46,6 +46,14 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
     for number, read in enumerate(node.reads):
         made = shaped.nodes[read.value]
+        if nest.sites[number] is not None and any(index.looked for index in read.index):
+            raise ScheduleError(
+                "E0331",
+                f"digit {node.operand(number)} of {unscheduled(node)} stages an input "
+                "that is read at indices that are looked up",
+                _span(node),
+                "leave the digit out: which elements are read is known only when they are",
+            )
         if nest.staged(number) is None or not isinstance(made, Assignment) or made.base is None:
             continue
         raise ScheduleError(
@@ -184,7 +192,7 @@ def _sources(shaped: Shaped, value: int) -> dict[int, bool]:
         if not isinstance(node, Assignment) or (at in found and found[at] >= reduced):
             continue
         found[at] = reduced
-        todo += [(read.value, reduced or node.acc is not None) for read in node.reads]
+        todo += [(v, reduced or node.acc is not None) for v in node.values()]
     return found
 
 

@@ -61,6 +61,8 @@ def loop_order(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[
     cost = [strides.dependent_sum * (axis in reduced) for axis in range(len(node.axes))]
     for access, weight in accesses.items():
         for distance, index in enumerate(reversed(access)):
+            for axis in index.rests_on():
+                cost[axis] += weight * (strides.wide + distance)
             for coefficient, axis in index.terms:
                 along = strides.unit * abs(coefficient)
                 step = strides.wide + distance if distance else along

@@ -30,7 +30,12 @@ def inlining(shaped: Shaped) -> Inlining:
     """The readers of every value of a program, and the values that are inlined."""
     reads, kept = all_reads(shaped)
     sole = [_sole_reader(shaped, reads[value], value in kept) for value in range(len(shaped.nodes))]
-    inlined = [_is_inlined(shaped, value, sole[value]) for value in range(len(shaped.nodes))]
+    inlined: list[bool] = []
+    gathering: set[int] = set()
+    for value in range(len(shaped.nodes)):
+        gathers = _gathers(shaped, value, gathering)
+        inlined.append(_is_inlined(shaped, value, sole[value], gathers))
+        gathering |= {value} if gathers and inlined[-1] else set()
     return Inlining(
         tuple(tuple(each) for each in reads), frozenset(kept), tuple(sole), tuple(inlined)
     )
@@ -48,12 +53,27 @@ def _sole_reader(
     return node, read
 
 
-def _is_inlined(shaped: Shaped, value: int, sole: tuple[Assignment, Read] | None) -> bool:
-    """Rule 2: pointwise, and its reader's index has every axis of the reader."""
+def _gathers(shaped: Shaped, value: int, gathering: set[int]) -> bool:
+    """Whether a value reads at indices that are looked up: itself, or by what is computed in its innermost loop."""
+    node = shaped.nodes[value]
+    return isinstance(node, Assignment) and any(
+        read.value in gathering or any(index.looked for index in read.index) for read in node.reads
+    )
+
+
+def _is_inlined(
+    shaped: Shaped, value: int, sole: tuple[Assignment, Read] | None, gathers: bool
+) -> bool:
+    """Rule 2: pointwise, and its reader's index has every axis of the reader.
+
+    What is gathered is so where its reader is pointwise, too: a tile reads it again and again.
+    """
     node = shaped.nodes[value]
     if not isinstance(node, Assignment) or node.acc is not None or sole is None:
         return False
     reader, read = sole
+    if any(index.looked for index in read.index) or (gathers and reader.acc is not None):
+        return False
     renamed = mapping(node, read)
     return len(renamed) == len(node.output_axes()) and len(set(renamed.values())) == len(
         reader.axes

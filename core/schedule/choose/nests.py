@@ -112,7 +112,9 @@ class _Nests:
         return Choice(tuple(self.nests), None if self.has_written else groups)
 
     def _order(self, value: int, node: Assignment) -> tuple[int, ...]:
-        """The axes of an assignment in the order of rule 4."""
+        """The axes of an assignment in the order of rule 4; their own order where the last store counts."""
+        if node.scatters() and node.acc is None:
+            return tuple(range(len(node.axes)))
         return loop_order(node, self.accesses[value], self.machine)
 
     def _share(self, value: int, node: Assignment) -> None:
@@ -262,6 +264,8 @@ class _Nests:
 
     def _site(self, value: int, read: Read, nest: Nest) -> int | None:
         made = self.shaped.nodes[read.value]
+        if any(index.looked for index in read.index):
+            return None
         if isinstance(made, Input):
             return packed_site(self.packed.get(value), read, nest)
         if self.inlining.sole[read.value] is None or self.written[read.value] is not None:

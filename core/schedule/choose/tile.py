@@ -86,6 +86,8 @@ def tiling(
         return None
     if not 0 < len(reduced) <= max(REDUCED) or any(part.axis() is None for part in node.target):
         return None
+    if any(part.looked for index in accesses for part in index):
+        return None
     walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
     outputs = [axis for axis in node.output_axes() if not extents.is_small(node.sizes[axis])]
     if len(outputs) < 2 or outputs[-1] != node.output_axes()[-1]:
@@ -135,6 +137,8 @@ def transposed(
     """
     outputs = node.output_axes()
     if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
+        return None
+    if any(part.looked for index in accesses for part in index):
         return None
     last = outputs[-1] if outputs else -1
     runs = [(index, index[-1].axis()) for index in accesses if _walks(index, last)]

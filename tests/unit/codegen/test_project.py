@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from ilang.codegen.project import render as project
+from ilang.codegen.project.extents import Function
 from ilang.codegen.project.render import file_stem, fixed, write_project
-from ilang.codegen.project.selftest import TEST_PARTS, Function, own_names
+from ilang.codegen.project.selftest import TEST_PARTS, own_names
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph

@@ -85,7 +85,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("A + B", "E0103", "`ij+ij~ij`"),
     ("A.T", "E0103", "`ij~ji`"),
     ("ijk.T", "E0106", "`ijk~kji`"),
-    ("ij@jk~ik", "E0105", "`ik*kj~ijk >> +ijk~ij`"),
+    ("ij@jk~ik", "E0210", "`ij*jk~ikj >> +ikj~ik`"),
     ('einsum("ij,jk->ik")', "E0141", "`ij; jk => ik`"),
     ('einsum("ij,jk")', "E0141", "`ij; jk => ik`"),
     ('einsum("ii->i")', "E0141", "`ii => i`"),

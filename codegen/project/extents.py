@@ -1,0 +1,161 @@
+"""Extents at which a self-test runs a function: small and larger primes, what fills vectors, ones, each extent 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.diagnostic import ShapeError
+from ilang.core.infer.fit import derived_extent, fit_shaped
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.record import record
+
+LARGEST_DOMAIN = 2_000_000
+"""Iterations of one assignment beyond which a case is left out: the reference evaluator holds all of them."""
+LARGEST_ADDED = 200_000
+"""The same for the case of larger primes, which is worth less time."""
+
+PRIMES = (3, 5, 2, 7, 11, 13)
+LARGER_PRIMES = (19, 23, 17, 29)
+FILLING = ((64, 32), (32, 64, 3, 2), (3, 64), (64, 3), (2, 32))
+"""Extents that fill vectors of any width, with nothing left over: compilers have other code for these, and faults of
+its own."""
+WINDOWS = (3, 2)
+"""Extents of what walks inside a dimension, which must have room for it."""
+ROOM = (0, 4, 16, 64)
+"""How much more a dimension that something walks in gets, until all fits."""
+MOST_VARIED = 8
+"""Run-time sizes that take a turn at being 0 and at being negative."""
+
+
+@record
+class Function:
+    """An exported function, before and after lowering."""
+
+    shaped: Shaped
+    program: Program
+
+    def name(self) -> str:
+        """Its name in C."""
+        return identifier(self.program.name)
+
+    def free(self) -> tuple[int, ...]:
+        """The numbers of the sizes that are run-time arguments."""
+        return tuple(n for n, size in enumerate(self.shaped.sizes) if size.is_argument())
+
+    def settled(self, extents: Sequence[int]) -> tuple[int, ...] | None:
+        """All extents, given those of the arguments; None where they do not fit.
+
+        An argument that also follows from other extents is set to what follows.
+        """
+        shaped, chosen = self.shaped, list(extents)
+        for _ in range(2):
+            shapes = [tuple(chosen[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
+            try:
+                return fit_shaped(shaped, shapes)
+            except ShapeError:
+                for derived in shaped.derived:
+                    chosen[derived.size] = max(0, derived_extent(derived, chosen)[0])
+        return None
+
+    def is_full(self, extents: Sequence[int]) -> bool:
+        """Whether no run-time extent is 0."""
+        return all(
+            0 < extent
+            for size, extent in zip(self.shaped.sizes, extents, strict=True)
+            if size.fixed is None
+        )
+
+
+def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Extents to run a function at, and (only the arguments count) extents that it must refuse.
+
+    Nothing is run if the reference evaluator could hold no case.
+    """
+    free, runs, refused = function.free(), [], []
+    tries = [_spread(function, PRIMES, WINDOWS, room) for room in ROOM]
+    tries += [_spread(function, values, (2, 1), 4) for values in ((3, 2), (2, 1))]
+    settled = [extents for extents in map(function.settled, tries) if extents is not None]
+    small = next((e for e in settled if function.is_full(e) and _fits(function, e)), None)
+    if small is not None:
+        runs.append(small)
+    larger = function.settled(_spread(function, LARGER_PRIMES, WINDOWS, 0))
+    if free and larger is not None and _fits(function, larger, LARGEST_ADDED):
+        runs.append(larger)
+    runs += _filling(function) if free else []
+    tiled = function.settled(_beyond_tiles(function))
+    if free and tiled is not None and _fits(function, tiled):
+        runs.append(tiled)
+    ones = _spread(function, (1,), (1,), 0)
+    base = ones if small is None else small
+    varied = [
+        tuple(0 if n == zero else e for n, e in enumerate(base)) for zero in free[:MOST_VARIED]
+    ]
+    for given in [ones, *varied] if free else []:
+        extents = function.settled(given)
+        if extents is None:
+            refused.append(given)
+        elif _fits(function, extents):
+            runs.append(extents)
+    refused += [
+        tuple(-1 if n == wrong else e for n, e in enumerate(base)) for wrong in free[:MOST_VARIED]
+    ]
+    return list(dict.fromkeys(runs)), refused
+
+
+def _filling(function: Function) -> list[tuple[int, ...]]:
+    """Extents that fill vectors, if there are such that fit."""
+    for values in FILLING:
+        extents = function.settled(_spread(function, values, WINDOWS, 0))
+        if extents is not None and _fits(function, extents, LARGEST_ADDED):
+            return [extents]
+    return []
+
+
+def _spread(
+    function: Function, values: Sequence[int], windows: Sequence[int], room: int
+) -> tuple[int, ...]:
+    """Extents: the run-time ones take ``values`` in turn, or ``windows`` where they are of a window.
+
+    A dimension that a window walks in gets ``room`` more.
+    """
+    shaped, extents, turn, other = function.shaped, [], 0, 0
+    terms = [term for derived in shaped.derived for term in derived.terms]
+    bases = {size for coefficient, size in terms if coefficient > 0}
+    walking = {size for coefficient, size in terms if coefficient < 0}
+    least = {bound.size: bound.position + 1 for bound in shaped.bounds}
+    for number, size in enumerate(shaped.sizes):
+        if not size.is_argument():
+            extents.append(size.fixed or 0)
+        elif number in walking:
+            extents.append(max(windows[other % len(windows)], least.get(number, 0)))
+            other += 1
+        else:
+            extent = values[turn % len(values)] + (room if number in bases else 0)
+            extents.append(max(extent, least.get(number, 0)))
+            turn += 1
+    return tuple(extents)
+
+
+def _beyond_tiles(function: Function) -> tuple[int, ...]:
+    """Extents of more than one tile of a written schedule, the last one ragged; small ones where nothing is split."""
+    extents = list(_spread(function, PRIMES, WINDOWS, 0))
+    for node in function.shaped.nodes:
+        if not isinstance(node, Assignment) or node.schedule is None:
+            continue
+        sizes = {axis.name: size for axis, size in zip(node.axes, node.sizes, strict=True)}
+        for split in node.schedule.splits:
+            tile, size = math.prod(split.factors), sizes[split.axis]
+            if function.shaped.sizes[size].is_argument():
+                extents[size] = max(extents[size], tile + tile // 2 + 1)
+    return tuple(extents)
+
+
+def _fits(function: Function, extents: Sequence[int], most: int = LARGEST_DOMAIN) -> bool:
+    """Whether every tensor and every domain of a program has at most so many elements."""
+    shaped = function.shaped
+    domains = [tensor.dims for tensor in shaped.tensors]
+    domains += [node.sizes for node in shaped.nodes if isinstance(node, Assignment)]
+    return all(math.prod(extents[size] for size in sizes) <= most for sizes in domains)

@@ -1,0 +1,76 @@
+"""Axes that are looked up as indices: an assignment over the axes that loops count.
+
+Example:
+    in:   n2 = n1[v,d] for b d, v = n0[b]
+    out:  n2[b,d] = n1[n0[b],d] for b d
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ilang.core.ir.affine import Affine, Looked, Within
+from ilang.core.ir.graph import Assignment, Axis
+from ilang.core.ir.scalar import Apply, Convert, Position, Scalar
+from ilang.core.record import record, replace
+
+
+@record
+class Counted:
+    """The axes that loops count, with their sizes; the new number of each, and what the others are looked up from."""
+
+    axes: tuple[Axis, ...]
+    sizes: tuple[int, ...]
+    names: Mapping[int, int]
+    looked: Mapping[int, Looked]
+
+    def index(self, part: Affine) -> Affine:
+        """An index over all axes as one over those that are counted."""
+        if not self.looked and all(axis == n for axis, n in self.names.items()):
+            return part
+        terms = tuple((c, self.names[axis]) for c, axis in part.terms if axis in self.names)
+        looked = tuple((c, self.looked[axis]) for c, axis in part.terms if axis in self.looked)
+        return replace(part, terms=terms, looked=looked)
+
+    def indices(self, parts: Iterable[Affine]) -> tuple[Affine, ...]:
+        """Indices over those axes."""
+        return tuple(map(self.index, parts))
+
+    def guards(self, guards: Iterable[Within]) -> tuple[Within, ...]:
+        """Conditions over those axes."""
+        return tuple(replace(guard, index=self.index(guard.index)) for guard in guards)
+
+    def scalar(self, scalar: Scalar) -> Scalar:
+        """A scalar whose positions are along those axes."""
+        match scalar:
+            case Position():
+                return replace(scalar, index=self.index(scalar.index))
+            case Convert():
+                return replace(scalar, argument=self.scalar(scalar.argument))
+            case Apply():
+                return replace(scalar, arguments=tuple(map(self.scalar, scalar.arguments)))
+            case _:
+                return scalar
+
+
+def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> Counted:
+    """The axes of an assignment that are counted.
+
+    Args:
+        node: the assignment.
+        sizes: the size number of each of its axes.
+        sources: the value that each of its lookups is of, in their order.
+    """
+    looked_up = node.looked_up()
+    kept = [axis for axis in range(len(node.axes)) if axis not in looked_up]
+    looked: dict[int, Looked] = {}
+    found = Counted(
+        tuple(node.axes[axis] for axis in kept),
+        tuple(sizes[axis] for axis in kept),
+        {axis: n for n, axis in enumerate(kept)},
+        looked,
+    )
+    for lookup, source in zip(node.lookups, sources, strict=True):
+        index = node.reads[lookup.read].index
+        looked[lookup.axis] = Looked(source, found.indices(index), sizes[lookup.axis])
+    return found
