@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import assert_never
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.schedule import (
@@ -111,6 +112,39 @@ def _reduction(program: Program, instance: Instance) -> _Reduction | None:
     )
     dtype = program.shaped.tensors[instance.value].dtype
     return _Reduction(program, instance, node, nest, dtype, leading, loops, counts, reduced)
+
+
+def copies(program: Program, plan: Plan) -> list[int]:
+    """How often each instance of a kernel stands in its text: tiles and partial sums compute their edges apart."""
+    times: list[int] = []
+    for instance in plan.instances:
+        if not instance.chain:
+            times.append(1)
+            continue
+        around = instance.chain[-1]
+        times.append(times[around.instance] * (1 + _is_apart(program, plan, around)))
+    return times
+
+
+def _is_apart(program: Program, plan: Plan, around: Opened) -> bool:
+    """Whether what is inside a loop stands twice, for where all of a tile or of a partial sum is inside and for not."""
+    instance = plan.instances[around.instance]
+    nest, held, sizes = program.nests[instance.value], instance.accumulation, program.shaped.sizes
+    assert nest is not None
+    match held:
+        case RegisterTile():
+            constant, inside = held.elements, (*held.core, *held.elements)
+        case PartialSums():
+            constant, inside = held.core, (*held.outputs, *held.core)
+        case Chunks() | None:
+            return False
+        case _:
+            assert_never(held)
+    return around.loop in inside and not all(
+        is_divided(sizes, instance.extents[loop.axis], nest.factors[loop.axis])
+        or not nest.factors[loop.axis]
+        for loop in constant
+    )
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------

@@ -52,9 +52,8 @@ class Computations:
         Raises:
             MeaningError: E0251 (the digits of schedules have too much computed again).
         """
-        known = self.count[value]
+        self.again += times if self.count[value] else times - 1
         self.count[value] += times
-        self.again += times if known else times - 1
         limit = MOST_AGAIN + len(self.shaped.nodes)
         if self.again <= limit:
             return

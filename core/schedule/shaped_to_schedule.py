@@ -15,7 +15,7 @@ from collections.abc import Collection
 from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
-from ilang.core.schedule.accumulation import Program, accumulated
+from ilang.core.schedule.accumulation import Program, accumulated, copies
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.extents import extents_of
@@ -62,4 +62,7 @@ def shaped_to_schedule(
     )
     check_storage(scheduled)
     check_equalities(shaped, plans.computations.count)
+    for group in scheduled.groups:
+        for instance, times in zip(group.plan.instances, copies(program, group.plan), strict=True):
+            plans.computations.add(instance.value, times - 1)
     return scheduled

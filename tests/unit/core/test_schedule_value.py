@@ -28,6 +28,7 @@ from ilang.core.ir.schedule import (
 )
 from ilang.core.record import replace
 from ilang.core.schedule import shaped_to_schedule as step
+from ilang.core.schedule.accumulation import Program, copies
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.groups import Kernels
@@ -142,6 +143,26 @@ def test_what_is_staged_as_a_tile_is_kept_there() -> None:
     (tile,) = accumulations("ik*kj~ijk >> +ijk~ij >> >ij~ij")
     assert isinstance(tile, RegisterTile)
     assert tile.kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ik*kj~ijk >> +ijk~ij",
+        "^i~i >> +(i+u:3)~i | i:16 | i 0 i' u",
+        "+ij~j",
+        "-ij~ij | i:8 | i j i' >> +ij~j | i:8 | i j i' 0",
+        "-ij~ij | i:8 | i j i' >> +ij~j | i:8 | i 0 j i'",
+        "ij*jk~ijk >> +ijk~ik >> ik*kl~ikl >> +ikl~il",
+        ONLINE,
+    ],
+)
+def test_edges_are_counted_as_they_are_written(text: str) -> None:
+    value = scheduled(text)
+    program = Program(value.shaped, value.nests, value.fusions, value.machine)
+    kernels = pipeline.lower(value.shaped).kernels
+    for group, kernel in zip(value.groups, kernels, strict=True):
+        assert sum(copies(program, group.plan)) == len(kernel.comments)
 
 
 def test_columns_accumulate_in_partial_sums() -> None:
