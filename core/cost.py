@@ -48,6 +48,11 @@ class Work:
         known, unknown = self.split(sizes)
         return known * prod(max(1.0, USUAL / steps.get(size, 1)) for size in unknown)
 
+    def iterations(self, sizes: Sequence[Size]) -> int | None:
+        """How many iterations there are; None where an extent is known at run time only."""
+        extents = [sizes[size].fixed for size in self.sizes]
+        return None if None in extents else prod(extent or 0 for extent in extents)
+
     def split(self, sizes: Sequence[Size]) -> tuple[float, tuple[int, ...]]:
         """The time of all iterations: a number, times the sizes that are not known."""
         known = self.time * prod(n for size in self.sizes if (n := sizes[size].fixed) is not None)
@@ -88,15 +93,16 @@ def of_loop(program: Program, loop: For) -> Iterator[Work]:
     from ilang.core.ir import kernel
     from ilang.core.ir.cpu import Transpose
 
-    nested = (kernel.For, kernel.If, kernel.Tile, Transpose)
+    nested = (kernel.For, kernel.Tile, Transpose)
     computing = (kernel.Define, kernel.Change, kernel.Store)
     stack: list[tuple[Statement, list[tuple[int, int]], float]] = [(loop, [], 1.0)]
     while stack:
         s, around, scale = stack.pop()
         if isinstance(s, kernel.For):
             around = _opened(s, around)
-            if not any(isinstance(inner, nested) for inner in s.body):
-                scalars = [inner.value for inner in s.body if isinstance(inner, computing)]
+            inside = list(kernel.statements_within(s.body))
+            if not any(isinstance(inner, nested) for inner in inside):
+                scalars = [inner.value for inner in inside if isinstance(inner, computing)]
                 sizes = tuple(size for _, size in around)
                 yield Work(sizes, _operations(scalars), scale * _time(scalars))
         elif isinstance(s, kernel.Tile):
@@ -110,11 +116,11 @@ def of_loop(program: Program, loop: For) -> Iterator[Work]:
 def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The loops around what is inside a loop: variables and sizes.
 
-    The parts of a dimension count as the whole of it, and so do the blocks of a loop.
+    The parts of a dimension count as the whole of it where all of them are around, and so do the blocks of a loop.
     """
     outer = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
     around = [(v, n) for v, n in around if loop.stretch is None or v != loop.stretch.block]
-    if loop.rest is None or loop.rest.step != 1 or not outer & {v for v, _ in around}:
+    if loop.rest is None or loop.rest.step != 1 or not outer or not outer <= {v for v, _ in around}:
         return [*around, (loop.variable, loop.size)]
     return [*((v, n) for v, n in around if v not in outer), (loop.variable, loop.rest.size)]
 

@@ -16,9 +16,9 @@ with another role is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Sequence
 
+from ilang.core.cost import of_loop
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     For,
@@ -44,12 +44,11 @@ def kernel_to_threads(program: Program) -> Program:
 
 
 class _Marking:
-    """One kernel: which of its loops are independent, and how far each loop variable goes."""
+    """One kernel: which of its loops are independent."""
 
     def __init__(self, program: Program, kernel: Kernel) -> None:
         self.program = program
         self.independence = Independence(program, kernel)
-        self.extents = self.independence.extents
         loops = (s for s in statements_within(kernel.body) if isinstance(s, For))
         self.asked = any(loop.role == "p" for loop in loops)
 
@@ -87,19 +86,5 @@ class _Marking:
         if not alone and not any(isinstance(s, (For, Tile, Transpose)) for s in loop.body):
             return False
         least = self.program.machine.threads.least_iterations
-        return any(
-            None in extents or least <= prod(extent or 0 for extent in extents)
-            for extents in self._nests(loop)
-        )
-
-    def _nests(self, loop: For) -> Iterator[list[int | None]]:
-        """The extents of every chain of loops from a loop down."""
-        stack: list[tuple[Statement, list[int | None]]] = [(loop, [])]
-        while stack:
-            s, around = stack.pop()
-            opened = (s,) if isinstance(s, For) else s.blocks if isinstance(s, Tile) else ()
-            here = [*around, *(self.extents[inner.variable] for inner in opened)]
-            inside = s.body if isinstance(s, (For, If, Tile)) else ()
-            inside = (s.loops,) if isinstance(s, Transpose) else inside
-            yield here
-            stack.extend((inner, here) for inner in inside)
+        counts = (work.iterations(self.program.sizes) for work in of_loop(self.program, loop))
+        return any(count is None or least <= count for count in counts)

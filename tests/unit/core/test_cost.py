@@ -52,6 +52,25 @@ def test_tiles_gain() -> None:
     assert min(work.time for work in works_of(PRODUCT, [(4, 8), (8, 16)])) == 1 / CPU.tiles.gain
 
 
+def test_what_an_iteration_does_under_a_condition_counts() -> None:
+    (work,) = works_of(">(2y+u:3-1)~y", [(2000,)])
+    assert (work.time, work.iterations(lower(shaped_of(">(2y+u:3-1)~y", [(2000,)])).sizes)) == (
+        1.0,
+        3000,
+    )
+
+
+def test_inner_parts_of_a_dimension_count_by_themselves() -> None:
+    program = lower(shaped_of("-ij~ij | j:4:8 | j i j' j''"))
+    (outer,) = (s for s in program.kernels[0].body if isinstance(s, For))
+    (row,) = (s for s in outer.body if isinstance(s, For))
+    (inner,) = (s for s in row.body if isinstance(s, For))
+    (work,) = of_loop(program, inner)
+    assert work.iterations(program.sizes) == 32
+    (work,) = of_loop(program, outer)
+    assert work.iterations(program.sizes) is None
+
+
 def test_parts_of_a_dimension_count_as_the_whole() -> None:
     program = lower(shaped_of("-ij~ij | j:4 | j i j'"))
     (loop,) = (s for s in program.kernels[0].body if isinstance(s, For))
