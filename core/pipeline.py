@@ -44,12 +44,14 @@ __all__ = [
     "loops_text",
     "lower",
     "module_graph",
+    "program_graph",
     "shapes_text",
     "stage_text",
     "stage_texts",
     "story",
     "tensors_shaped",
     "text_component",
+    "text_program",
 ]
 
 
@@ -113,6 +115,28 @@ def text_component(text: str, name: str = "<text>") -> Tree:
     from ilang.core.source import Source
 
     return parse_program(Source(name, text))
+
+
+def text_program(text: str, name: str = "<text>") -> Tree | Module:
+    """The program of a text: definitions, where one of them names its inputs (``f(x) = ...``), else a tree."""
+    from ilang.core.notation.module import names_inputs, parse_module
+    from ilang.core.source import Source
+
+    return parse_module(Source(name, text)) if names_inputs(text) else text_component(text, name)
+
+
+def program_graph(program: Tree | Module) -> Graph:
+    """The graph of a program: of definitions that of the only one that nothing else uses.
+
+    Raises:
+        ModuleError: E0430 (there are several).
+    """
+    from ilang.core.ir.syntax import Module
+    from ilang.core.notation.module import only_export
+
+    if isinstance(program, Module):
+        return module_graph(program, only_export(program).name)
+    return graph_of(program, "program")
 
 
 def graph_of(tree: Tree, name: str, definitions: Mapping[str, Definition] | None = None) -> Graph:
@@ -356,17 +380,17 @@ FRONT = (
         "text",
         "core/ir/syntax.py",
         "text as written, every node with its span",
-        lambda text, _: text_component(text),
+        lambda text, _: text_program(text),
         None,
         "syntax",
-        _later("notation.printer", "print_tree"),
+        _later("notation.printer", "print_program"),
     ),
     Step(
         "core/passes/syntax_to_graph.py",
         "syntax",
         "core/ir/graph.py",
-        "combinators wired away",
-        lambda tree, _: graph_of(tree, "program"),
+        "combinators and names of values wired away",
+        lambda program, _: program_graph(program),
         None,
         "graph",
         graph_text,

@@ -65,16 +65,16 @@ def is_file(argument: str) -> bool:
 
 
 def open_program(argument: str) -> Tree | Module:
-    """The program that an argument is, names, or reads from standard input."""
+    """The program that an argument is, names, or reads from standard input; a text may hold definitions."""
     if argument == "-":
         return _from_input(read_standard_input())
     if is_file(argument):
         from ilang.codegen.runtime.files import read_module
 
         return read_module(argument)
-    from ilang.core.pipeline import text_component
+    from ilang.core.pipeline import text_program
 
-    return text_component(argument)
+    return text_program(argument)
 
 
 def _from_input(data: bytes) -> Tree | Module:

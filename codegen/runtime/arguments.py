@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError, counted, shorten
+from ilang.core.diagnostic import DataError, counted, nearest, shorten, visible
 from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
@@ -72,6 +72,37 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
         array if array is not None else _number(name, value, written.get(graph.inputs[n]), others)
         for n, (name, value, array) in enumerate(zip(names, given, found, strict=True))
     ]
+
+
+def placed(
+    graph: Graph, given: Sequence[object], named: Mapping[str, object]
+) -> tuple[object, ...]:
+    """The arrays of all inputs in order: those given in order, then those given by the names of inputs.
+
+    Raises:
+        DataError: E0701 (inputs without an array), E0747 (no input has the name, or it has an array already).
+    """
+    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    for name in named:
+        if name not in names:
+            guess = nearest(name, names)
+            help_line = f"its inputs are {', '.join(names[:MOST_LISTED])}" if names else None
+            help_line = f"did you mean {guess}?" if guess else help_line
+            raise DataError(
+                "E0747", f"the program has no input named {visible(name)}", help=help_line
+            )
+        if name in names[: len(given)]:
+            message = (
+                f"{visible(name)} is given by name, and in order as array {names.index(name) + 1}"
+            )
+            raise DataError(
+                "E0747", message, help="arrays in order come first: give each input once"
+            )
+    missing = [name for name in names[len(given) :] if name not in named]
+    if missing:
+        message = f"{counted(len(missing), 'input')} of the program {'is' if len(missing) == 1 else 'are'} not given"
+        raise DataError("E0701", message, help=f"missing: {', '.join(missing[:MOST_LISTED])}")
+    return (*given, *(named[name] for name in names[len(given) :]))
 
 
 def _wrong_count(graph: Graph, names: Sequence[str], given: int) -> DataError:

@@ -94,11 +94,19 @@ class Component:
         self._specializations: dict[tuple[object, ...], Specialization] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}
 
-    def __call__(self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c") -> Any:
+    def __call__(
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int = 1,
+        target: str = "c",
+        **named: Any,
+    ) -> Any:
         """Run on NumPy arrays (Python numbers fit inputs of rank 0).
 
         Args:
             arrays: one per input: float32, float64, int32, int64 or bool; strided and read-only ones are fine.
+            named: the arrays of inputs by their names, after those that are given in order.
             out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
             threads: how many cores to use at most; never changes a result.
             target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference.
@@ -109,6 +117,10 @@ class Component:
         Raises:
             Error: E05 (ranks, extents), E06, E07 (arrays), E09 (the compiler), before anything runs.
         """
+        if named:
+            from ilang.codegen.runtime.arguments import placed
+
+            arrays = placed(self._wired(), arrays, named)
         try:
             plan = self._plans.get(tuple(map(LIKE, arrays)))
         except (AttributeError, TypeError):  # not all of them are arrays
@@ -418,14 +430,24 @@ def _refuse_clash(wires: Wires, tree: Tree, definitions: Mapping[str, Definition
 
 
 def from_text(text: object) -> Component:
-    """The component that a text spells. Raises NotationError, MeaningError, or DataError (E0716: not a text)."""
+    """The component that a text spells: a program, or definitions, all but one of which that one uses.
+
+    Raises:
+        Error: NotationError, MeaningError, ModuleError (the text is wrong), DataError (E0716: it is no text).
+    """
     if not isinstance(text, str):
         raise DataError(
             "E0716",
             f"a program is a text, not {type(text).__name__}",
             help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
         )
-    tree = pipeline.text_component(text)
+    program = pipeline.text_program(text)
+    if isinstance(program, Module):
+        from ilang.codegen.runtime.library import library
+        from ilang.core.notation.module import only_export
+
+        return library(program)[only_export(program).name]
+    tree = program
     wires = wires_of(tree, {})
     _refuse_clash(wires, tree, {})
     return Component(tree, wires)

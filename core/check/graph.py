@@ -30,6 +30,7 @@ def verify(graph: Graph) -> None:
                 _assignment(node, value)
         reads = operands(node)
         _demand(all(0 <= read < value for read in reads), "a node reads smaller numbers", value)
+    _demand(all(0 <= each.value < count for each in graph.called), "what is called is a value", 0)
     _demand(graph.inputs == tuple(range(len(graph.inputs))), "input n has value n", 0)
     _demand(all(0 <= value < count for value in graph.outputs), "outputs are values", 0)
 

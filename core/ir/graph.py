@@ -18,16 +18,19 @@ Invariants:
       it is a reducible operator and the target starts from its identity.
     - A ``base`` is what the target starts from instead: then an axis of the target is looked up, and without an ``acc``
       the last iteration that meets an element stores it, in the order of the axes.
+    - What is ``called`` a name is a value; names of the outermost definition come first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.operation import Demand, Operation, Terminal
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
+from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Span
 
@@ -147,6 +150,15 @@ class Elementwise:
     span: Span
 
 
+@record
+class Called:
+    """What a body over names calls a value."""
+
+    value: int
+    name: str
+    span: Span
+
+
 Node = Input | Assignment | Elementwise | Terminal | Operation
 
 
@@ -176,6 +188,24 @@ class Graph:
     outputs: tuple[int, ...]
     claims: tuple[Claim, ...] = ()
     demands: tuple[Demand, ...] = ()
+    called: tuple[Called, ...] = ()
+
+    def value_names(self) -> dict[int, str]:
+        """What the text calls values that are no inputs, each by its first name; two values may have one name."""
+        names: dict[int, str] = {}
+        for each in self.called:
+            if len(self.inputs) <= each.value:
+                names.setdefault(each.value, each.name)
+        return names
+
+    def output_names(self, outputs: Sequence[int]) -> list[str]:
+        """What messages and loops call results: as the text does, or ``out``, or ``out0``, ``out1``, ..."""
+        names = self.value_names()
+        unique = Names(frozenset(self.input_name(n) for n in range(len(self.inputs))))
+        plain = ["out"] if len(outputs) == 1 else [f"out{n}" for n in range(len(outputs))]
+        return [
+            unique.fresh(names.get(value, name)) for value, name in zip(outputs, plain, strict=True)
+        ]
 
     def looked_up(self) -> frozenset[int]:
         """The values that are looked up as indices: inputs among them are integers where nothing else is said."""

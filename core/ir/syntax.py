@@ -7,6 +7,9 @@ Invariants:
     - A tree may be deep on its left (a chain of ten thousand expressions): walk it with ``postorder``, compare it
       with ``same``, never by recursion.
     - ``i("...")`` and a bare expression are the same node.
+    - An ``Application`` or a ``Block`` is the whole body of a definition, or an application is an argument or a
+      statement of one; components hold neither. What a ``Value`` names stands in the head or above it.
+    - As many arguments as inputs and as many names as outputs: a definition that is read has both.
 """
 
 from __future__ import annotations
@@ -316,7 +319,72 @@ class Swap:
     span: Span
 
 
-Tree = Expression | Einsum | Number | Identity | Conversion | Name | Combine | Swap
+@record
+class Value:
+    """The name of an input or of a bound value, where it is read."""
+
+    name: str
+    span: Span
+
+
+@record
+class Application:
+    """``component(arguments)``: every output of a component whose inputs are given, as many as it has.
+
+    An argument is a value, a number, the name of a definition without inputs, or an application: the last two stand
+    for all of their outputs.
+    """
+
+    component: Tree
+    arguments: tuple[Argument, ...]
+    span: Span
+
+
+@record
+class Target:
+    """A name that a statement binds; None for ``_``, which binds nothing."""
+
+    name: str | None
+    span: Span
+
+
+@record
+class Binding:
+    """``big, _ = application``: a name for each output."""
+
+    targets: tuple[Target, ...]
+    application: Application
+    span: Span
+
+
+@record
+class Block:
+    """``{ n = norm(x, g); y, n }``: named values, and last the outputs."""
+
+    bindings: tuple[Binding, ...]
+    outputs: tuple[Argument, ...]
+    span: Span
+
+
+Argument = Value | Number | Name | Application
+Tree = (
+    Expression
+    | Einsum
+    | Number
+    | Identity
+    | Conversion
+    | Name
+    | Combine
+    | Swap
+    | Value
+    | Application
+    | Block
+)
+
+
+def over_names(body: Tree) -> bool:
+    """Whether the body of a definition is written over the names of its inputs, and not wired."""
+    return isinstance(body, Application | Block)
 
 
 @record
@@ -351,12 +419,16 @@ class Module:
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:
-    """The direct subtrees of a tree, left to right."""
+    """The direct subtrees of a tree, left to right; of an application the arguments first, as they are computed."""
     match tree:
         case Combine():
             return (tree.left, tree.right)
         case Swap():
             return (tree.operand,)
+        case Application():
+            return (*tree.arguments, tree.component)
+        case Block():
+            return (*(binding.application for binding in tree.bindings), *tree.outputs)
         case _:
             return ()
 
@@ -379,12 +451,20 @@ def same(one: Tree, other: Tree) -> bool:
     stack = [(one, other)]
     while stack:
         a, b = stack.pop()
-        if a.__class__ is not b.__class__:
+        if not _alike(a, b):
             return False
-        below = children(a)
-        if not below and a != b:
-            return False
-        if isinstance(a, Combine) and isinstance(b, Combine) and a.symbol != b.symbol:
-            return False
-        stack.extend(zip(below, children(b), strict=True))
+        stack.extend(zip(children(a), children(b), strict=True))
     return True
+
+
+def _alike(a: Tree, b: Tree) -> bool:
+    """Equality of two nodes, what is below them aside, of which there is the same number."""
+    if isinstance(a, Combine) and isinstance(b, Combine):
+        return a.symbol == b.symbol
+    if isinstance(a, Block) and isinstance(b, Block):
+        one, other = ([binding.targets for binding in block.bindings] for block in (a, b))
+        return one == other and len(a.outputs) == len(b.outputs)
+    below = len(children(a))
+    if a.__class__ is not b.__class__ or below != len(children(b)):
+        return False
+    return below > 0 or a == b

@@ -6,10 +6,12 @@ counts of its sides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ilang.core.ir.spec import ShapeSpec
 from ilang.core.ir.syntax import (
+    Application,
+    Block,
     Combine,
     Definition,
     Einsum,
@@ -18,6 +20,9 @@ from ilang.core.ir.syntax import (
     Number,
     Swap,
     Tree,
+    Value,
+    children,
+    over_names,
     postorder,
 )
 from ilang.core.record import record, replace
@@ -135,7 +140,7 @@ def swapped(f: Wires) -> Wires:
 
 
 def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
-    """The wires of a tree; ``known`` has those of every name in it."""
+    """The wires of a tree; ``known`` has those of every name in it. Values are no inputs: a head says which are."""
     stack: list[Wires] = []
     for node in postorder(tree):
         match node:
@@ -146,28 +151,49 @@ def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
                 stack[-1] = swapped(stack[-1])
             case Name():
                 stack.append(known[node.name])
+            case Value():
+                stack.append(Wires(0, 1, 0))
+            case Application() | Block():
+                count = len(children(node))
+                below, stack = stack[-count:], stack[:-count]
+                stack.append(_given(node, below))
             case _:
                 stack.append(_leaf(node))
     return stack[0]
 
 
+def _given(node: Application | Block, below: Sequence[Wires]) -> Wires:
+    """The wires of an application or a block, given those of its parts: every input has a value."""
+    giving = below[-1:] if isinstance(node, Application) else below[len(node.bindings) :]
+    leaves = sum(wires.leaves for wires in below)
+    clash = any(wires.clash for wires in below)
+    return Wires(0, sum(wires.outputs for wires in giving), leaves, clash=clash)
+
+
 def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
-    """The wires of every definition; they have no cycles."""
-    known: dict[str, Wires] = {}
+    """The wires of every definition; they have no cycles. One that uses a name without a definition is left out."""
+    known: dict[str, Wires | None] = {}
     for start in definitions:
         todo = [start]
         while todo:
             name = todo[-1]
             body = definitions[name].body
-            missing = {
-                node.name
-                for node in postorder(body)
-                if isinstance(node, Name) and node.name not in known
-            }
+            used = {node.name for node in postorder(body) if isinstance(node, Name)}
+            missing = {other for other in used if other not in known and other in definitions}
             if missing and name not in known:
                 todo += sorted(missing)
                 continue
             todo.pop()
             if name not in known:
-                known[name] = wires_of(body, known)
-    return known
+                told = all(known.get(other) is not None for other in used)
+                known[name] = _defined(definitions[name], known) if told else None  # type: ignore[arg-type]
+    return {name: wires for name, wires in known.items() if wires is not None}
+
+
+def _defined(definition: Definition, known: Mapping[str, Wires]) -> Wires:
+    """The wires of a definition: one over names takes what its head says."""
+    wires = wires_of(definition.body, known)
+    if not over_names(definition.body):
+        return wires
+    takes = tuple(None if p.dims is None else len(p.dims) for p in definition.parameters or ())
+    return _limited(replace(wires, inputs=len(takes), takes=takes))

@@ -44,6 +44,7 @@ DEEPEST = 200
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
 QUOTES = "'\""
 EINSUM_HELP = 'a specification is quoted: `einsum("ij;jk=>ik")`'
+APPLIED_HELP = "a program that is applied to inputs names them: `f(x) = (+ij~i)(x)`"
 INFINITY = float("inf")
 
 
@@ -88,7 +89,7 @@ class _Program:
                 return self.finish()
             symbol = reader.combinator(reader.pos)
             if not symbol:
-                raise _trailing(reader)
+                raise _trailing(reader, self.trees[-1])
             self.reduce(BINDING[symbol])
             span = reader.take(reader.pos + len(symbol), left=True, right=True)
             self.waiting.append((symbol, span))
@@ -171,7 +172,7 @@ class _Program:
         """What begins with a digit: a constant, or an expression that begins with a fixed index."""
         if matches_form(self.reader):
             return read_expression(self.reader)
-        return _number(self.reader)
+        return read_number(self.reader)
 
     def word(self) -> Tree:
         """A component that begins with a letter: a quotation, an expression or a name."""
@@ -311,7 +312,15 @@ def _closing_quote(reader: Reader, start: int) -> int:
     return close
 
 
-def _number(reader: Reader) -> Tree:
+def read_quoted(reader: Reader, names: Container[str]) -> Tree:
+    """``i("...")`` or ``einsum("...")`` at the cursor."""
+    stop = reader.past(WORD, reader.pos)
+    program, after = _Program(reader, names), reader.past(BLANKS, stop)
+    quoted = reader.text[reader.pos : stop] == "i"
+    return program.quotation(after) if quoted else program.specification(after)
+
+
+def read_number(reader: Reader) -> Tree:
     """A decimal constant: ``2``, ``-1``, ``0.125``, ``1e-5``."""
     start = reader.pos
     stop = _past_number(reader)
@@ -351,9 +360,13 @@ def _unopened(reader: Reader) -> NotationError:
     return NotationError("E0111", "this parenthesis was never opened", reader.here())
 
 
-def _trailing(reader: Reader) -> NotationError:
+def _trailing(reader: Reader, last: Tree) -> NotationError:
+    """Something stands after a program, the last component of which is ``last``."""
     help_line = None
-    if reader.peek() == "~":
+    before = reader.text[: reader.pos].rstrip(BLANKS)
+    if reader.at("(") and (before.endswith(")") or isinstance(last, Name | Conversion | Identity)):
+        help_line = APPLIED_HELP
+    elif reader.peek() == "~":
         help_line = "an expression has one `~`; the outputs of `f` are exchanged by `~f`"
     elif reader.at("(") and reader.text[reader.pos - 1] not in BLANKS:
         help_line = "an output is letters alone, one per dimension: axes are not merged"

@@ -1,7 +1,8 @@
 """The tidy layout of a module file: ``i fmt``.
 
 Tokens stay, in their order, on their lines; what changes is the space between them. A continued line is indented by
-four; comments are kept, two spaces after the code they follow; runs of blank lines become one.
+four, a statement of a block by two; comments are kept, two spaces after the code they follow; runs of blank lines
+become one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ilang.core.notation.reader import BLANKS, Token
 from ilang.core.source import Source
 
 INDENT = "    "
+STATEMENT = "  "
 
 
 def format_module(source: Source) -> str:
@@ -28,11 +30,13 @@ def format_module(source: Source) -> str:
     for tokens in trace:
         pieces.between(last, tokens[0][0], "")
         pieces.line(code[tokens[0][0] : tokens[0][1]])
+        nesting = _Nesting()
         for one, other in pairwise(tokens):
             word = code[other[0] : other[1]]
+            nesting.pass_over(code[one[0] : one[1]])
             if "\n" in code[one[1] : other[0]]:
-                pieces.between(one[1], other[0], INDENT)
-                pieces.line(INDENT + word)
+                pieces.between(one[1], other[0], nesting.indent(""))
+                pieces.line(nesting.indent(word) + word)
             else:
                 pieces.join((" " if one[3] or other[2] else "") + word)
         last = tokens[-1][1]
@@ -40,6 +44,29 @@ def format_module(source: Source) -> str:
     tidy = pieces.finish()
     _compare(before, Source(source.name, tidy))
     return tidy
+
+
+class _Nesting:
+    """Where in a definition a token stands: in a block or not, and in a statement of one or at its start."""
+
+    def __init__(self) -> None:
+        self.in_block = False
+        self.depth = 0
+        self.begins = False
+
+    def pass_over(self, word: str) -> None:
+        """Take note of a token."""
+        self.in_block = word == "{" or (self.in_block and word != "}")
+        self.depth += (word in ("(", "[")) - (word in (")", "]"))
+        self.begins = not self.depth and word not in (",", "=")
+
+    def indent(self, word: str) -> str:
+        """The space before a token that begins a line; before a comment, where ``word`` is empty."""
+        if not self.in_block:
+            return INDENT
+        if word == "}":
+            return ""
+        return STATEMENT if self.begins else STATEMENT + INDENT
 
 
 class _Pieces:

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, WORD_START, Reader
 from ilang.core.ops import ARGUMENTS
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
@@ -83,6 +84,53 @@ def opens_argument(reader: Reader, start: int) -> bool:
         return False
     first = reader.past(BLANKS, at + 1)
     return first < reader.end and reader.text[first] in LETTERS + DIGITS
+
+
+def begins_application(reader: Reader, definitions: Container[str]) -> int:
+    """Where the parenthesis of the arguments stands, if a component and such a parenthesis do at the cursor; else -1.
+
+    ``f(``, ``(f >> g)(``, ``einsum("...")(``; not an expression that begins so, nor the pattern ``f(2i+k)``, unless f
+    is a definition.
+    """
+    c = reader.peek()
+    if c == "(":
+        if opens_expression(reader, reader.pos):
+            return -1
+        stop = past_bracket(reader, reader.pos)
+    elif c and c in WORD_START:
+        stop = reader.past(WORD, reader.pos)
+        after = reader.past(BLANKS, stop)
+        opens = reader.text.startswith("(", after, reader.end)
+        word = reader.text[reader.pos : stop]
+        if not opens or matches_form(reader):
+            return -1
+        if is_affine(reader, after) and word not in definitions:
+            return -1
+        if word in ("i", "einsum"):
+            stop = past_bracket(reader, after)
+    else:
+        return -1
+    after = reader.past(BLANKS, stop)
+    return after if 0 <= stop and reader.text.startswith("(", after, reader.end) else -1
+
+
+def past_bracket(reader: Reader, start: int) -> int:
+    """Past the bracket that closes the one at ``start``; -1 if none does."""
+    depth, quote, last = 0, "", ""
+    for at in range(start, reader.end):
+        c = reader.text[at]
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == '"' or (c == "'" and last == "("):
+            quote = c
+        elif c in "([{":
+            depth += 1
+        elif c in ")]}":
+            depth -= 1
+            if not depth:
+                return at + 1
+        last = c if c not in BLANKS else last
+    return -1
 
 
 def past_pattern(reader: Reader, start: int) -> int:

@@ -1,31 +1,47 @@
 """Module files: named programs, one definition a line.
 
 A line continues inside brackets, when it ends with ``>> << & |``, or when the next line that is not blank or comment
-begins with one of these. Comments run from ``#`` to the end of the line.
+begins with one of these. Comments run from ``#`` to the end of the line. A definition is wired by combinators, or
+written over the names of its inputs (``application.py``).
 """
 
 from __future__ import annotations
 
+import re
+
 from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, gathered, nearest
-from ilang.core.ir.syntax import Definition, Module, Name, Parameter, Tree, postorder
+from ilang.core.ir.syntax import (
+    Definition,
+    Module,
+    Name,
+    Parameter,
+    Tree,
+    over_names,
+    postorder,
+)
+from ilang.core.notation.application import is_over_names, keep, place, read_body
+from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
+from ilang.core.notation.misapplied import misapplied
 from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,
     DIGITS,
     LATER,
-    RESERVED,
     TYPES,
     WORD,
     WORD_START,
     Reader,
     Token,
 )
+from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Source, Span
 
 LARGEST_EXTENT = 2**63 - 1
 Head = tuple[str, Span, tuple[Parameter, ...] | None]
 """Name of a definition, where it stands, and its inputs, if they are named."""
+NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULTILINE | re.ASCII)
+"""A line on which a definition with named inputs begins; no index expression has one."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -104,8 +120,13 @@ def parse_module(source: Source) -> Module:
     return read_module(source, None)
 
 
+def names_inputs(text: str) -> bool:
+    """Whether a text holds definitions, one of which names its inputs: ``f(x) = ...``."""
+    return "=" in text and NAMES_INPUTS.search(without_comments(text)) is not None
+
+
 def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
-    """The definitions of a file; ``trace`` receives the tokens of each, in order."""
+    """The definitions of a file; ``trace`` receives the tokens of each, in order where nothing is wrong."""
     _refuse_controls(source)
     text = without_comments(source.text)
     readers = []
@@ -120,21 +141,41 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
         raise ModuleError("E0405", message, Span(source, 0, 0), help_line)
     refused: list[Error] = []
     heads, names = _heads(readers, refused)
-    definitions = []
+    definitions: list[Definition] = []
+    others: list[Definition] = []
     for reader, (name, span, parameters) in heads:
+        wrong: list[Error] = []
         try:
-            definitions.append(Definition(name, parameters, *_body(reader, name, span, names)))
+            body = _body(reader, name, parameters, names, wrong)
         except Error as error:
-            refused.append(error)
-    if not refused:
-        _refuse_cycles(definitions, names)
+            keep(refused, error)
+            continue
+        if body is not None:
+            whole = Definition(name, parameters, body, reader.span(span.start))
+            (others if wrong else definitions).append(whole)
+        refused += wrong
+    refused += _misused(definitions, others, names)
     if refused:
-        raise gathered(sorted(refused, key=_place))
+        raise gathered(sorted(refused, key=place))
+    for tokens in trace or ():  # the heads of all statements of a block are read first
+        tokens.sort()
     return Module(source, tuple(definitions))
 
 
-def _place(error: Error) -> int:
-    return -1 if error.span is None else error.span.start
+def _misused(
+    definitions: list[Definition], others: list[Definition], names: dict[str, Span]
+) -> list[Error]:
+    """What is wrong with how definitions use each other: a circle, or else applications that do not fit.
+
+    Of ``others`` something else is wrong, so that nothing is known of what they give.
+    """
+    try:
+        _refuse_cycles(definitions, names)
+    except ModuleError as error:
+        return [error]
+    bodies = [each.body for each in (*definitions, *others) if over_names(each.body)]
+    known = wires_of_all({each.name: each for each in definitions}) if bodies else {}
+    return [error for body in bodies for error in misapplied(body, known)]
 
 
 def _heads(
@@ -164,13 +205,20 @@ def _heads(
     return heads, names
 
 
-def _body(reader: Reader, name: str, span: Span, names: dict[str, Span]) -> tuple[Tree, Span]:
-    """The program of a definition, and the span of the whole definition."""
+def _body(
+    reader: Reader,
+    name: str,
+    parameters: tuple[Parameter, ...] | None,
+    names: dict[str, Span],
+    refused: list[Error],
+) -> Tree | None:
+    """What a definition says. A body over names is what can be read of it; what is wrong goes to ``refused``."""
     if not reader.skip():
         help_line = "a definition is `name = program`: `total = +ij~i`"
         raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
-    body = read_program(reader, names)
-    return body, reader.span(span.start)
+    if is_over_names(reader, names):
+        return read_body(reader, names, parameters or (), refused)
+    return read_program(reader, names)
 
 
 def logical_lines(text: str) -> list[tuple[int, int]]:
@@ -194,7 +242,7 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
 
 def _brackets(line: str, depth: int) -> int:
     """How many brackets are open after a line."""
-    if not any(c in line for c in "()[]"):
+    if not any(c in line for c in "()[]{}"):
         return depth
     quote, last = "", ""
     for c in line:
@@ -202,9 +250,9 @@ def _brackets(line: str, depth: int) -> int:
             quote = "" if c == quote else quote
         elif c == '"' or (c == "'" and last == "("):
             quote = c
-        elif c in "([":
+        elif c in "([{":
             depth += 1
-        elif c in ")]":
+        elif c in ")]}":
             depth = max(0, depth - 1)
         last = c if c not in BLANKS else last
     return depth
@@ -227,7 +275,7 @@ def _head(reader: Reader) -> Head:
     if reader.skip() != "=":
         reader.pos = span.start
         raise _no_definition(reader)
-    _refuse_reserved(name, span)
+    refuse_reserved(name, span)
     reader.take(reader.pos + 1, left=True, right=True)
     return name, span, parameters
 
@@ -244,13 +292,6 @@ def _no_definition(reader: Reader) -> ModuleError:
     elif close in ("let", "def", "fn", "use", "include", "import", "from"):
         help_line = "there is no keyword before the name"
     return ModuleError("E0406", message, span, help_line)
-
-
-def _refuse_reserved(name: str, span: Span) -> None:
-    if name in RESERVED:
-        message = f"`{name}` is a word of the language and cannot name anything"
-        help_line = f"another name will do, such as `{name.lower()}_`"
-        raise ModuleError("E0404", message, span, help_line)
 
 
 def _parameters(reader: Reader) -> tuple[Parameter, ...]:
@@ -293,7 +334,7 @@ def _word(reader: Reader, wanted: str) -> Span:
 def _parameter(reader: Reader) -> tuple[Span, Parameter]:
     """One input, and the span of its name."""
     name = _word(reader, "the name of an input")
-    _refuse_reserved(name.text(), name)
+    refuse_reserved(name.text(), name)
     dtype: str | None = None
     if reader.skip() == ":":
         reader.take(reader.pos + 1, right=True)
@@ -342,7 +383,7 @@ def _dimension(span: Span) -> str:
         help_line = f"an element type stands before the dimensions: `x: {name}[m]`"
         raise ModuleError("E0404", message, span, help_line)
     if name != "i":
-        _refuse_reserved(name, span)
+        refuse_reserved(name, span)
     return name
 
 
@@ -377,6 +418,8 @@ def _refuse_cycles(definitions: list[Definition], names: dict[str, Span]) -> Non
             path[name] = None
             stack.append((name, nth + 1))
             used = uses[name][nth]
+            if used.name not in uses:  # refused already
+                continue
             if used.name in path:
                 raise _cycle([*path][[*path].index(used.name) :], used, names)
             if used.name not in done:
@@ -397,6 +440,22 @@ def _uses(definition: Definition) -> tuple[Name, ...]:
         if isinstance(node, Name):
             found.setdefault(node.name, node)
     return tuple(found.values())
+
+
+def only_export(module: Module) -> Definition:
+    """The one definition that nothing else uses: what a text of definitions is.
+
+    Raises:
+        ModuleError: E0430.
+    """
+    first, *others = exports(module)
+    if not others:
+        return first
+    names = ", ".join(f"`{d.name}`" for d in (first, *others[:20]))
+    message = f"the text is to be one component, and nothing uses {len(others) + 1} of its definitions: {names}"
+    labels = (Label(first.span, "one"), Label(others[0].span, "another"))
+    help_line = "use all but one of them in others, or write them in a file and `load` it"
+    raise ModuleError("E0430", message, others[0].span, help_line, labels)
 
 
 def exports(module: Module) -> tuple[Definition, ...]:

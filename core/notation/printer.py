@@ -7,10 +7,13 @@ it is closed off from what follows. ``i("...")`` is used where the letters of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from ilang.core.ir.syntax import (
+    Application,
     Axis,
+    Binding,
+    Block,
     Combine,
     Conversion,
     Definition,
@@ -25,6 +28,7 @@ from ilang.core.ir.syntax import (
     Lookup,
     LoopPart,
     LoopRole,
+    Module,
     Name,
     Number,
     Operand,
@@ -37,9 +41,10 @@ from ilang.core.ir.syntax import (
     Swap,
     Term,
     Tree,
+    Value,
     postorder,
 )
-from ilang.core.notation.reader import TYPES
+from ilang.core.notation.reader import DISCARD, TYPES
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3}
 TIGHTEST = 5
@@ -73,6 +78,11 @@ def print_tree(tree: Tree, names: Container[str] | None = None) -> str:
             closed |= set() if compared is None else {id(compared)}
             left, right = _grouped(node.left, binding), _grouped(node.right, binding + 1)
             todo += reversed([*left, f" {node.symbol} ", *right])
+        elif isinstance(node, Application):
+            todo += reversed([*_applied(node.component), "(", *_listed(node.arguments), ")"])
+        elif isinstance(node, Block):
+            statements = [part for binding in node.bindings for part in (*_bound(binding), "; ")]
+            todo += reversed(["{ ", *statements, *_listed(node.outputs), " }"])
         else:
             pieces.append(_leaf(node, known))
     return "".join(pieces)
@@ -93,6 +103,25 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
     return [tree] if bare else ["(", tree, ")"]
 
 
+def _applied(component: Tree) -> list[Tree | str]:
+    """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
+    word = isinstance(component, Name | Conversion | Identity)
+    bare = word or (isinstance(component, Einsum) and component.schedule is None)
+    return [component] if bare else ["(", component, ")"]
+
+
+def _listed(arguments: Sequence[Tree]) -> list[Tree | str]:
+    """Arguments, or outputs of a block, with commas between them."""
+    parts = [part for argument in arguments for part in (argument, ", ")]
+    return parts[:-1]
+
+
+def _bound(binding: Binding) -> list[Tree | str]:
+    """``big, _ = f(x)``."""
+    names = ", ".join(target.name or DISCARD for target in binding.targets)
+    return [f"{names} = ", binding.application]
+
+
 def _would_compare(node: Combine) -> Number | None:
     """The number before ``>>`` or ``<<`` that, without parentheses, would be an operand of a comparison: `2 >> i~i`."""
     right = node.right
@@ -109,7 +138,8 @@ def _would_compare(node: Combine) -> Number | None:
 
 
 def _leaf(
-    tree: Expression | Einsum | Number | Identity | Conversion | Name, names: Container[str]
+    tree: Expression | Einsum | Number | Identity | Conversion | Name | Value,
+    names: Container[str],
 ) -> str:
     match tree:
         case Einsum():
@@ -126,7 +156,7 @@ def _leaf(
             return "I"
         case Conversion():
             return tree.dtype
-        case Name():
+        case Name() | Value():
             return tree.name
 
 
@@ -223,6 +253,14 @@ def _atom(atom: LoopPart | Site | Start) -> str:
 def _role(role: LoopRole | SiteRole) -> str:
     target = _atom(role.loop) if isinstance(role, LoopRole) else str(role.operand)
     return f"{target}:{role.role}"
+
+
+def print_program(program: Tree | Module) -> str:
+    """A tree, or definitions, one a line."""
+    if isinstance(program, Module):
+        names = frozenset(definition.name for definition in program.definitions)
+        return "\n".join(print_definition(each, names) for each in program.definitions)
+    return print_tree(program)
 
 
 def print_definition(definition: Definition, names: Container[str] | None = None) -> str:

@@ -20,6 +20,8 @@ KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]@")
 COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
 LATER = ("einx", "elementwise", "op", "cd")
+DISCARD = "_"
+"""What a statement binds in place of a name where an output is not wanted."""
 RESERVED = frozenset(("I", "i", "einsum", *LATER, *TYPES))
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
@@ -81,7 +83,7 @@ class Reader:
     ``text`` may be a copy of the source's text, of the same length, in which some characters are blanked.
     """
 
-    __slots__ = ("end", "pos", "source", "text", "trace")
+    __slots__ = ("end", "pos", "source", "text", "trace", "unit")
 
     def __init__(
         self,
@@ -90,13 +92,15 @@ class Reader:
         end: int | None = None,
         text: str | None = None,
         trace: list[Token] | None = None,
+        unit: str = "definition",
     ) -> None:
-        """Start at ``start`` and see nothing from ``end`` on."""
+        """Start at ``start`` and see nothing from ``end`` on, where the ``unit`` ends unless all of the text does."""
         self.source = source
         self.text = source.text if text is None else text
         self.pos = start
         self.end = len(self.text) if end is None else end
         self.trace = trace
+        self.unit = unit
 
     def peek(self, ahead: int = 0) -> str:
         """The character at the cursor, empty at the end."""
@@ -162,7 +166,7 @@ class Reader:
             return f"`{self.here().text()}`"
         if self.text[self.end : self.end + 1] in ("'", '"'):
             return "the closing quote"
-        return "the end of the text" if self.end == len(self.text) else "the end of the definition"
+        return f"the end of the {'text' if self.end == len(self.text) else self.unit}"
 
     def hint(self, expression: bool = True) -> str | None:
         """What the language has instead of what stands at the cursor, in an expression or elsewhere."""

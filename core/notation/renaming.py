@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ilang.core.ir.syntax import Combine, Definition, Name, Swap, Tree, children
+from ilang.core.ir.syntax import (
+    Application,
+    Block,
+    Combine,
+    Definition,
+    Name,
+    Swap,
+    Tree,
+    children,
+)
 from ilang.core.record import replace
 
 
@@ -58,6 +67,17 @@ def _renamed(tree: Tree, names: Mapping[str, str]) -> Tree:
                 done[id(node)] = replace(node, left=done[id(node.left)], right=done[id(node.right)])
             case Swap():
                 done[id(node)] = replace(node, operand=done[id(node.operand)])
+            case Application():
+                arguments = tuple(done[id(argument)] for argument in node.arguments)
+                component = done[id(node.component)]
+                done[id(node)] = replace(node, component=component, arguments=arguments)
+            case Block():
+                bindings = tuple(
+                    replace(binding, application=done[id(binding.application)])
+                    for binding in node.bindings
+                )
+                outputs = tuple(done[id(output)] for output in node.outputs)
+                done[id(node)] = replace(node, bindings=bindings, outputs=outputs)
             case _:
                 done[id(node)] = node
     return done[id(tree)]

@@ -13,7 +13,7 @@ Extents are size numbers: those of a solved graph are all known, those of a prog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
@@ -343,16 +343,31 @@ def reduced_scalar(
 
 
 def name_tensors(
-    program: graph.Graph, outputs: list[int], number: dict[int, int], count: int
+    program: graph.Graph,
+    outputs: Sequence[int],
+    given: Sequence[int],
+    number: Mapping[int, int],
+    count: int,
 ) -> list[str]:
-    """Names of tensors in loops and messages: inputs by their name, ``out``, and ``t1``, ``t2``, ... between."""
+    """Names of tensors in loops and messages: as the text calls them, else ``out``, and ``t1``, ``t2``, ... between.
+
+    Args:
+        program: the graph.
+        outputs: those of its values that are results.
+        given: the tensor of each result.
+        number: the tensors of values.
+        count: how many tensors there are.
+    """
     names = [""] * count
     for position, value in enumerate(program.inputs):
         if value in number:
             names[number[value]] = program.input_name(position)
     unique = Names(frozenset(names))
-    for position, value in enumerate(outputs):
-        names[value] = unique.fresh("out" if len(outputs) == 1 else f"out{position}")
+    for tensor, name in zip(given, program.output_names(outputs), strict=True):
+        names[tensor] = unique.fresh(name)
+    for value, name in program.value_names().items():
+        if value in number and not names[number[value]]:
+            names[number[value]] = unique.fresh(name)
     serial = 0
     for value, name in enumerate(names):
         if not name:

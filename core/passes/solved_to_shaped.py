@@ -11,7 +11,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError, Label
@@ -47,7 +47,14 @@ def solved_to_shaped(
         ElementTypeError: E06.
     """
     given = solved.graph.outputs if outputs is None else outputs
-    return _Shaping(solved, dtypes or [None] * len(solved.graph.inputs)).run(given)
+    types = dtypes or [None] * len(solved.graph.inputs)
+    result = _Shaping(solved, types).run(given, solved.needed)
+    read = needed_values(solved.graph, given).union(solved.inputs)
+    if all(value in read for value in solved.needed):
+        return result
+    return _Shaping(solved, types).run(
+        given, read
+    )  # what is read by nothing has types, and is not computed
 
 
 def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shaped.Shaped:
@@ -84,12 +91,13 @@ class _Shaping(Assembly):
         self.place = {value: number for number, value in enumerate(solved.inputs)}
         self.reaches: list[shaped.Reach] = []
 
-    def run(self, outputs: Sequence[int]) -> shaped.Shaped:
+    def run(self, outputs: Sequence[int], needed: Collection[int]) -> shaped.Shaped:
+        """The program that gives some values; ``needed`` has those to compute, inputs among them."""
         for value, node in enumerate(self.program.nodes):
-            if value in self.solved.needed:
+            if value in needed:
                 self._node(value, node)
         given = self._outputs(outputs)
-        names = name_tensors(self.program, given, self.number, len(self.nodes))
+        names = name_tensors(self.program, outputs, given, self.number, len(self.nodes))
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),

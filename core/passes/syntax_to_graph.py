@@ -7,8 +7,14 @@ Example:
           inputs n0 n1, outputs n3
 
 Every leaf starts with open input slots; a combinator binds slots of one side to outputs (or slots) of the other
-(LANGUAGE.md section 2); the slots that stay open are the inputs of the component. One walk over the tree, linear in
-the number of expressions.
+(LANGUAGE.md section 2); the slots that stay open are the inputs of the component. An application binds all slots of its
+component to the values that its arguments are, in order. One walk over the tree, linear in the number of expressions.
+
+Example:
+    in:   f(x, y) = { n = (ij*j~ij)(x, y); (+ij~i)(n) }
+    out:  n2 = mul n0[i,j] n1[j] over i j, called n
+          n3 = sum n2[i,j] over i, j reduced
+          inputs n0 n1, outputs n3
 """
 
 from __future__ import annotations
@@ -64,7 +70,8 @@ class Definitions(dict[str, syntax.Definition]):
                 stack.extend(missing)
                 continue
             stack.pop()
-            leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else 1
+            alone = 0 if isinstance(node, syntax.Value) else 1
+            leaves[id(node)] = sum(leaves[id(child)] for child in below) if below else alone
             if name is not None:
                 self.counted[name] = leaves[id(node)]
         return leaves[id(tree)]
@@ -107,9 +114,7 @@ def syntax_to_graph(
         definitions = Definitions(definitions)
     definitions.check_size(tree)
     wiring = _Wiring(definitions)
-    result = wiring.run(tree)
-    if parameters is not None:
-        wiring.claim(name, parameters, result)
+    result = wiring.run(syntax.Definition(name, parameters, tree, tree.span))
     return wiring.finish(name, result, parameters)
 
 
@@ -134,6 +139,10 @@ class _Slot:
     span: Span
 
 
+_Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
+"""What a walk has to do: look below a node, or, where what is below is finished, wire it."""
+
+
 class _Wiring:
     """Values under construction: nodes and slots by number, and what slots were bound to."""
 
@@ -143,27 +152,59 @@ class _Wiring:
         self.bound: dict[int, int] = {}
         self.claims: list[graph.Claim] = []
         self.scopes = 0
+        self.values: list[dict[str, int]] = []
+        """The values of each definition that is being wired, by name, the outermost first."""
+        self.called: list[tuple[int, graph.Called]] = []
+        """What names were bound to, and how deep inside other definitions."""
 
-    def run(self, tree: syntax.Tree) -> _Wires:
-        """Wire a tree, definitions expanded, by one postorder walk with a stack of finished subtrees."""
+    def run(self, definition: syntax.Definition) -> _Wires:
+        """Wire a definition, those that it uses expanded, by one walk with a stack of finished subtrees."""
         finished: list[_Wires] = []
-        todo: list[tuple[syntax.Tree | syntax.Definition, bool]] = [(tree, False)]
+        todo: list[_Work] = [(definition, False)]
         while todo:
             node, ready = todo.pop()
             if isinstance(node, syntax.Definition):
-                if node.parameters is not None:
-                    self.claim(node.name, node.parameters, finished[-1])
+                if ready:
+                    self._close(node, finished[-1])
+                else:
+                    self._open(node)
+                    todo += [(node, True), (node.body, False)]
+            elif isinstance(node, syntax.Binding):
+                self._name(node, finished.pop())
             elif ready:
                 self._combine(node, finished)
             elif isinstance(node, syntax.Name):
-                definition = self.definitions[node.name]
-                todo += [(definition, True), (definition.body, False)]
-            elif below := syntax.children(node):
+                todo.append((self.definitions[node.name], False))
+            elif isinstance(node, syntax.Value):
+                finished.append(_Wires([], [self.values[-1][node.name]]))
+            elif below := _parts(node):
                 todo.append((node, True))
-                todo.extend((child, False) for child in reversed(below))
+                todo.extend(reversed(below))
             else:
                 finished.append(self._leaf(node))
         return finished[0]
+
+    def _open(self, definition: syntax.Definition) -> None:
+        """Begin a definition: one over names has its inputs as values."""
+        named = definition.parameters or () if syntax.over_names(definition.body) else ()
+        self.values.append({p.name: self._add(_Slot(p.span)) for p in named})
+
+    def _close(self, definition: syntax.Definition, wires: _Wires) -> None:
+        """End a definition; the inputs of one over names are those of its head, in their order."""
+        values, parameters = self.values.pop(), definition.parameters
+        if syntax.over_names(definition.body):
+            wires.inputs = deque(values[p.name] for p in parameters or ())
+        if parameters is not None:
+            self.claim(definition.name, parameters, wires)
+
+    def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
+        """Bind names to the outputs of an application."""
+        for target, value in zip(binding.targets, wires.outputs, strict=True):
+            if target.name is not None:
+                self.values[-1][target.name] = value
+                self.called.append(
+                    (len(self.values), graph.Called(value, target.name, target.span))
+                )
 
     def _leaf(self, node: syntax.Tree) -> _Wires:
         match node:
@@ -201,6 +242,9 @@ class _Wiring:
             if len(outputs) > 1:
                 outputs[0], outputs[1] = outputs[1], outputs[0]
             return
+        if isinstance(node, syntax.Application | syntax.Block):
+            self._apply(node, finished)
+            return
         assert isinstance(node, syntax.Combine)
         right, left = finished.pop(), finished.pop()
         count = shared_wires(node.symbol, left.counts(), right.counts())
@@ -220,6 +264,19 @@ class _Wiring:
         left.inputs = _joined(left.inputs, right.inputs)
         left.outputs = _joined(left.outputs, right.outputs)
         finished.append(left)
+
+    def _apply(self, node: syntax.Application | syntax.Block, finished: list[_Wires]) -> None:
+        """Give the inputs of a component their values; the outputs of a block are those of its last arguments."""
+        component = finished.pop() if isinstance(node, syntax.Application) else _Wires([], [])
+        count = len(node.arguments if isinstance(node, syntax.Application) else node.outputs)
+        given = deque[int]()
+        for wires in finished[len(finished) - count :]:
+            given.extend(wires.outputs)
+        del finished[len(finished) - count :]
+        if isinstance(node, syntax.Block):
+            component.outputs = given
+        self._bind(component.inputs, given, len(component.inputs))
+        finished.append(component)
 
     def _bind(self, slots: deque[int], values: deque[int], count: int) -> None:
         """Wire the first slots to the first values position by position; both leave their rows."""
@@ -272,6 +329,10 @@ class _Wiring:
             tuple(
                 replace(claim, value=number[self._resolve(claim.value)]) for claim in self.claims
             ),
+            called=tuple(
+                replace(each, value=number[self._resolve(each.value)])
+                for _, each in sorted(self.called, key=lambda pair: pair[0])
+            ),
         )
 
     def _number(self, item: int, number: dict[int, int], nodes: list[graph.Node]) -> None:
@@ -291,6 +352,16 @@ class _Wiring:
             stack.pop()
             number[top] = len(nodes)
             nodes.append(_rewired(node, [number[value] for value in needs]))
+
+
+def _parts(node: syntax.Tree) -> list[_Work]:
+    """What is to be done below a node, in order: the names of a statement are bound after it."""
+    if not isinstance(node, syntax.Block):
+        return [(child, False) for child in syntax.children(node)]
+    parts: list[_Work] = []
+    for binding in node.bindings:
+        parts += [(binding.application, False), (binding, True)]
+    return [*parts, *((output, False) for output in node.outputs)]
 
 
 def _joined(first: deque[int], second: deque[int]) -> deque[int]:

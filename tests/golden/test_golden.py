@@ -14,7 +14,7 @@ import pytest
 from ilang import Error
 from ilang.codegen.targets import c, cuda
 from ilang.core.machine import MACHINES
-from ilang.core.pipeline import graph_of, infer, lower, stage_texts, text_component
+from ilang.core.pipeline import infer, lower, program_graph, stage_texts, text_program
 from tests.golden.structure import broken
 from tests.rewritten import settle
 
@@ -27,7 +27,7 @@ SOURCE = re.compile(
 LANGUAGES = {"c": "c", "cuda": "cuda"}
 KERNEL = re.compile(
     r"^(?:/\*(?: iterations [^\n]*|\n(?: \*(?!/)[^\n]*\n)+ )\*/\n)?"
-    r"static [^\n]*void (?:__launch_bounds__\(\d+\)\n)?program_k\d+\w*\(.*?^\}\n",
+    r"static [^\n]*void (?:__launch_bounds__\(\d+\)\n)?\w+_k\d+\w*\(.*?^\}\n",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -42,7 +42,7 @@ def compile_stages(source: str, target: str) -> dict[str, str]:
 
 def kernels(source: str, target: str) -> str:
     """The text of a program's loops; checks, workspace and entry are the same for every program and left out."""
-    program = lower(infer(graph_of(text_component(source), "program")), MACHINES[target])
+    program = lower(infer(program_graph(text_program(source))), MACHINES[target])
     text = cuda.emit(program) if target == "cuda" else c.emit(program)
     return "\n".join(KERNEL.findall(text))
 
@@ -72,5 +72,5 @@ def test_golden(path: Path, update: bool) -> None:
     assert ("error" in sections) == (path.parent.name == "errors")
     settle(path, written[: source.end()] + render(sections), update)
     if source["facts"]:
-        shaped = infer(graph_of(text_component(program), "program"))
+        shaped = infer(program_graph(text_program(program)))
         assert not broken(source["facts"].splitlines(), shaped, lower(shaped, MACHINES[target]))

@@ -72,6 +72,12 @@ def tail(count: int) -> str:
     return _main("ik*kj~ijk >> +ijk~ij" + " >> -ij~ij" * count)
 
 
+def named(count: int) -> str:
+    """A block of as many statements."""
+    statements = "".join(f"  v{n + 1} = (i+i~i)(v{n}, x)\n" for n in range(count - 1))
+    return f"main(x) = {{\n  v0 = (-i~i)(x)\n{statements}  v{count - 1}\n}}\n"
+
+
 def einsums(count: int) -> str:
     return _main(" >> ".join(['einsum("ij;jk=>ik")'] * count))
 
@@ -111,6 +117,7 @@ FAMILIES: tuple[Callable[[int], str], ...] = (
     tiles,
     tail,
     einsums,
+    named,
     layers,
     ladder,
     doubled,

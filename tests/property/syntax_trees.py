@@ -3,7 +3,11 @@
 from random import Random
 
 from ilang.core.ir.syntax import (
+    Application,
+    Argument,
     Axis,
+    Binding,
+    Block,
     Combine,
     Conversion,
     Expression,
@@ -27,8 +31,10 @@ from ilang.core.ir.syntax import (
     Split,
     Start,
     Swap,
+    Target,
     Term,
     Tree,
+    Value,
 )
 from ilang.core.notation.index import RELATIONS
 from ilang.core.ops import OPS
@@ -184,3 +190,48 @@ def _put_start(random: Random, e: Expression, order: list[LoopPart | Site | Star
         default=-1,
     )
     order.insert(random.randint(last + 1, len(order)), Start(NOWHERE))
+
+
+def random_body(random: Random, size: int, inputs: tuple[str, ...]) -> Application | Block:
+    """A body over names that reads every input, and every name that it binds: of about ``size`` statements.
+
+    Counts of values are not looked at: what is read and printed does not depend on them.
+    """
+    if size == 0:
+        return _application(random, [*inputs], list(inputs), 2)
+    known, unread, bindings = list(inputs), list(inputs), []
+    for number in range(size):
+        application = _application(random, known, _some(random, unread), 2)
+        names = [f"v{number}", *(f"v{number}_{n}" for n in range(random.randint(0, 2)))]
+        targets = [Target(None if random.random() < 0.2 else name, NOWHERE) for name in names]
+        bindings.append(Binding(tuple(targets), application, NOWHERE))
+        bound = [target.name for target in targets if target.name is not None]
+        known, unread = known + bound, unread + bound
+    outputs: list[Argument] = [Value(name, NOWHERE) for name in unread]
+    outputs += [_application(random, known, [], 1)] * random.randint(not outputs, 1)
+    return Block(tuple(bindings), tuple(outputs), NOWHERE)
+
+
+def _some(random: Random, names: list[str]) -> list[str]:
+    """Some of the names, which the list loses."""
+    taken = [name for name in names if random.random() < 0.5]
+    names[:] = [name for name in names if name not in taken]
+    return taken
+
+
+def _application(random: Random, known: list[str], needed: list[str], depth: int) -> Application:
+    """A component applied to the values that are needed, and to others."""
+    arguments: list[Argument] = [Value(name, NOWHERE) for name in needed]
+    for _ in range(random.randint(0, 2)):
+        kind = random.randrange(4)
+        if kind == 0:
+            arguments.append(Number(random.choice(NUMBERS), NOWHERE))
+        elif kind == 1:
+            arguments.append(Name(random.choice(NAMES), NOWHERE))
+        elif kind == 2 and depth:
+            arguments.append(_application(random, known, [], depth - 1))
+        elif known:
+            arguments.append(Value(random.choice(known), NOWHERE))
+    random.shuffle(arguments)
+    component = random_tree(random, random.randint(1, 3))
+    return Application(component, tuple(arguments), NOWHERE)

@@ -6,8 +6,30 @@ from ilang.core.notation.layout import format_module
 from ilang.core.source import Source
 from tests.unit.notation.test_module import ATTENTION
 
+LAID_OUT = """\
+f(x) = {  # one
+  a = g(x);  # two
+
+  # three
+  b,
+      _ =
+      h(a,
+
+      x)
+  b, a,
+      x
+}  #four
+"""
+DEFINED = "g = i+.~i\nh = i+i~i & i-i~i\n"
+
 
 def tidy(text: str) -> str:
+    if "{" in text:
+        return _tidy(f"{DEFINED}{text}").removeprefix(DEFINED)
+    return _tidy(text)
+
+
+def _tidy(text: str) -> str:
     once = format_module(Source("m.i", text))
     assert format_module(Source("m.i", once)) == once
     return once
@@ -31,6 +53,11 @@ def tidy(text: str) -> str:
         ("a = I >> # why\n# because\n\n I", "a = I >>  # why\n    # because\n\n    I\n"),
         ("a = I\n>> I\n\t& I", "a = I\n    >> I\n    & I\n"),
         ("a = (\nI\n)", "a = (\n    I\n    )\n"),
+        ("f(x)={a=g( x,-2 );b,_=(  h)(a,x);b}", "f(x) = { a = g(x, -2); b, _ = (h)(a, x); b }\n"),
+        (
+            "f(x) = {# one\na=g(x) ;# two\n\n\n# three\n    b,\n_=\nh(a,\n\nx)\nb, a,\nx\n  }#four",
+            LAID_OUT,
+        ),
         ("\ufeff\n\n# x\r\na = I\r\n", "# x\na = I\n"),
         ("\ufeffa = I", "a = I\n"),
         ("# é “x” \na = I", "# é “x”\na = I\n"),

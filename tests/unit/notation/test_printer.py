@@ -5,13 +5,15 @@ from random import Random
 import pytest
 
 from ilang.core.diagnostic import Error
-from ilang.core.ir.syntax import Tree, postorder, same
+from ilang.core.ir.syntax import Parameter, Tree, postorder, same
+from ilang.core.notation.application import read_body
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.layout import format_module
 from ilang.core.notation.module import parse_module
 from ilang.core.notation.printer import print_definition, print_tree
-from ilang.core.source import Source
-from tests.property.syntax_trees import NAMES, random_tree
+from ilang.core.notation.reader import Reader
+from ilang.core.source import Source, Span
+from tests.property.syntax_trees import NAMES, random_body, random_tree
 from tests.unit.notation.refusal import module, parse
 
 
@@ -85,6 +87,33 @@ def test_random_trees_come_back() -> None:
             assert print_tree(again, names) == text, f"seed {seed}: {text}"
 
 
+def test_random_bodies_come_back() -> None:
+    definitions = "".join(f"{name} = 2\n" for name in NAMES)
+    for seed in range(300):
+        random = Random(seed)
+        inputs = tuple(f"in{n}" for n in range(random.randint(0, 3)))
+        body = random_body(random, random.randint(0, 4), inputs)
+        head = f"f({', '.join(inputs)})"
+        text = f"{head} = {print_tree(body, NAMES)}"
+        again, refused = read_again(definitions + text)
+        assert not refused, f"seed {seed}: {text}"
+        assert again is not None
+        assert same(again, body), f"seed {seed}: {text}"
+        assert print_tree(again, NAMES) == print_tree(body, NAMES)
+
+
+def read_again(text: str) -> tuple[Tree | None, list[Error]]:
+    """The body of the last definition of a text, and what is wrong with it."""
+    refused: list[Error] = []
+    last = text.rindex("\n") + 1
+    source = Source("m.i", text)
+    reader = Reader(source, text.index("=", last) + 1)
+    names = text[last:].partition("(")[2].partition(")")[0].split(", ")
+    at = Span(source, last, last)
+    parameters = tuple(Parameter(name, None, None, at) for name in names if name)
+    return read_body(reader, NAMES, parameters, refused), refused
+
+
 def test_deep_trees_print() -> None:
     for symbol in (">>", "&", "|"):
         text = f" {symbol} ".join(["-i~i"] * 5_000)
@@ -101,8 +130,9 @@ PROGRAMS = (
 FILES = (
     "# one\na = +ij~i >> # two\n -i~i\nb(q: f64[m,4], k) = (a | a)\n  >> i*i~i\n",
     'x = I\ny = i("x>>xy~xy") & x\nz = y | +ij~i || i j | i:p\n',
+    "f = +ij~i\ng(x, y) = {  # one\n  a, _ = (f & f)(x); b = f(\n  y)\n\n  a, b, f(x),\n    2\n}\n",
 )
-ALPHABET = "ijkx I~~+-*/<>=&|!^$.,:'\"()[]0129efab_#\n\t\r\x00\x1b ∼é\u2028"  # noqa: RUF001
+ALPHABET = "ijkx I~~+-*/<>=&|!^$.,:;'\"()[]{}0129efab_#\n\t\r\x00\x1b ∼é\u2028"  # noqa: RUF001
 
 
 def edited(random: Random, text: str) -> str:
@@ -151,7 +181,7 @@ def layout(text: str) -> str | Error:
 
 def test_edited_files_are_read_or_refused() -> None:
     read = 0
-    for seed in range(1_000):
+    for seed in range(1_500):
         random = Random(seed)
         text = edited(random, random.choice(FILES))
         once = layout(text)

@@ -1,0 +1,389 @@
+"""Bodies over names: applications, ``f(x, g(y))``, and blocks, ``{ n = norm(x, g); y, n }``.
+
+A body over names means exactly the wiring that it replaces; here its text becomes syntax. A block is cut into its
+statements first, so that a mistake in one of them hides none of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from ilang.core.diagnostic import Error, ModuleError, NotationError
+from ilang.core.ir.syntax import (
+    Application,
+    Argument,
+    Binding,
+    Block,
+    Conversion,
+    Identity,
+    Name,
+    Number,
+    Parameter,
+    Target,
+    Tree,
+)
+from ilang.core.notation.advice import advised
+from ilang.core.notation.combinator import DEEPEST, read_number, read_program, read_quoted
+from ilang.core.notation.lookahead import begins_application, matches_form, past_bracket
+from ilang.core.notation.reader import (
+    BLANKS,
+    DIGITS,
+    DISCARD,
+    LATER,
+    TYPES,
+    WORD,
+    WORD_START,
+    Reader,
+)
+from ilang.core.notation.values import Scope
+from ilang.core.source import Span
+
+NAMES = re.compile(r"[A-Za-z_]\w*")
+BINDS = re.compile(r"[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*\s*=(?!=)", re.ASCII)
+"""How a statement begins that binds names."""
+UNFINISHED = tuple("+-*/<>^$=!&|~,")
+"""What a line ends with where its statement goes on."""
+STATEMENT_HELP = "a statement is `name = f(x)`, and the last one lists the outputs: `name, g(x)`"
+ARGUMENT_HELP = "an argument is a value, a number, or an application: `f(x, 2, g(y))`"
+WIRED_HELP = "hand its result on as an argument: `g(f(x))`; or wire programs before: `(f >> g)(x)`"
+
+Result = TypeVar("Result")
+
+
+def is_over_names(reader: Reader, definitions: Collection[str]) -> bool:
+    """Whether a body over names stands at the cursor, and no program; ``sum(ij)~i`` is a program gone wrong."""
+    if reader.skip() == "{":
+        return True
+    at = begins_application(reader, definitions)
+    if at < 0:
+        return False
+    stop = past_bracket(reader, at)
+    return stop < 0 or not reader.text.startswith("~", reader.past(BLANKS, stop), reader.end)
+
+
+def read_body(
+    reader: Reader,
+    definitions: Collection[str],
+    parameters: tuple[Parameter, ...],
+    refused: list[Error],
+) -> Application | Block | None:
+    """The body over names that fills a reader.
+
+    What is wrong goes to ``refused``, all of it; the body is then what can be read, or None.
+    """
+    inputs = {p.name: reader.span(p.span.start, p.span.start + len(p.name)) for p in parameters}
+    scope = Scope(definitions, inputs)
+    for name, span in inputs.items():
+        try:
+            scope.refuse_definition(name, span)
+        except ModuleError as error:
+            refused.append(error)
+    reader.skip()
+    end = reader.span(max(reader.pos, reader.end - 1), reader.end)
+    body: Application | Block | None
+    if reader.peek() == "{":
+        body = _statement(reader, scope, refused, lambda r, names: _block(r, names, refused))
+    else:
+        body = _statement(reader, scope, refused, read_application)
+    if scope.told:
+        refused += scope.unused(end)
+    return body
+
+
+def place(error: Error) -> int:
+    """Where an error stands, so that those of a file can be told in order."""
+    return -1 if error.span is None else error.span.start
+
+
+def keep(refused: list[Error], error: Error) -> None:
+    """Add an error, and those that it brings."""
+    others, error.others = error.others, ()
+    refused += (error, *others)
+
+
+def _statement(
+    reader: Reader,
+    scope: Scope,
+    refused: list[Error],
+    read: Callable[[Reader, Scope], Result],
+) -> Result | None:
+    """What fills a reader; where it is refused, nothing tells any more what is read."""
+    start = reader.pos
+    try:
+        result = read(reader, scope)
+        if reader.skip():
+            help_line = WIRED_HELP if reader.combinator(reader.pos) else STATEMENT_HELP
+            raise reader.unexpected("E0109", f"the end of the {reader.unit}", help_line)
+    except (NotationError, ModuleError) as error:
+        scope.told = False
+        keep(refused, advised(error, reader, start))
+        return None
+    return result
+
+
+# -- applications --------------------------------------------------------------------------------------------------
+
+
+class _Open:
+    """An application whose arguments are being read."""
+
+    def __init__(self, start: int, component: Tree, bracket: Span) -> None:
+        self.start = start
+        self.component = component
+        self.bracket = bracket
+        self.arguments: list[Argument] = []
+
+
+def read_application(reader: Reader, scope: Scope) -> Application:
+    """One application, with those inside it."""
+    argument = read_argument(reader, scope, only=True)
+    assert isinstance(argument, Application)
+    return argument
+
+
+def read_argument(reader: Reader, scope: Scope, *, only: bool = False) -> Argument:
+    """An argument, or an output of a block; ``only`` an application is one at the top.
+
+    Raises:
+        Error: NotationError E0110, E0114, E0130; ModuleError E0401, E0424, E0425; those of components.
+    """
+    waiting: list[_Open] = []
+    while True:
+        reader.skip()
+        if begins_application(reader, scope.definitions) >= 0:
+            waiting.append(_opened(reader, scope, len(waiting)))
+            if reader.skip() != ")":
+                continue
+            argument: Argument = _closed(reader, waiting.pop())
+        elif only and not waiting:
+            raise _no_application(reader)
+        else:
+            argument = _leaf(reader, scope, bool(waiting))
+        while waiting:
+            waiting[-1].arguments.append(argument)
+            c = reader.skip()
+            if c == ",":
+                reader.take(reader.pos + 1, right=True)
+                break
+            if c != ")":
+                raise _no_comma(reader, waiting[-1].bracket)
+            argument = _closed(reader, waiting.pop())
+        else:
+            return argument
+
+
+def _opened(reader: Reader, scope: Scope, depth: int) -> _Open:
+    """Take a component and the parenthesis after it."""
+    start = reader.pos
+    if depth == DEEPEST:
+        message = f"more than {DEEPEST} applications are open"
+        raise NotationError("E0114", message, reader.here(), "give some of them a name in a block")
+    component = _component(reader, scope)
+    reader.skip()
+    return _Open(start, component, reader.take(reader.pos + 1))
+
+
+def _closed(reader: Reader, application: _Open) -> Application:
+    reader.take(reader.pos + 1)
+    arguments = tuple(application.arguments)
+    return Application(application.component, arguments, reader.span(application.start))
+
+
+def _component(reader: Reader, scope: Scope) -> Tree:
+    """What is applied: a program in parentheses, a quoted one, a specification, or a name."""
+    if reader.peek() == "(":
+        stop = past_bracket(reader, reader.pos)
+        reader.take(reader.pos + 1)
+        inner = Reader(
+            reader.source, reader.pos, stop - 1, reader.text, reader.trace, "parenthesis"
+        )
+        tree = read_program(inner, scope.definitions)
+        reader.pos = stop - 1
+        reader.take(stop)
+        return tree
+    stop = reader.past(WORD, reader.pos)
+    word = reader.text[reader.pos : stop]
+    if word in ("i", "einsum"):
+        return read_quoted(reader, scope.definitions)
+    span = reader.take(stop)
+    if word in scope.definitions:
+        return Name(word, span)
+    if word in TYPES:
+        return Conversion(word, span)
+    if word == "I":
+        return Identity(span)
+    if word in LATER:
+        raise NotationError("E0115", f"`{word}` is not in this version", span)
+    raise scope.component(word, span)
+
+
+def _leaf(reader: Reader, scope: Scope, inside: bool) -> Argument:
+    """An argument that is no application; ``inside`` parentheses others may follow it."""
+    c = reader.peek()
+    stop = _past_argument(reader)
+    name = scope.spelled(reader.text[reader.pos : stop].rstrip(BLANKS))
+    if name is not None:
+        return scope.read(name, reader.take(stop))
+    if matches_form(reader):
+        shown = reader.span(reader.pos, stop)
+        message = "a program stands where a value belongs"
+        text = " ".join(shown.text().split())
+        help_line = f"apply it: `({text})(x)`" if len(text) < 40 else ARGUMENT_HELP
+        raise NotationError("E0130", message, shown, help_line)
+    digit = reader.peek(1) if c == "-" else c
+    if digit and digit in DIGITS:
+        number = read_number(reader)
+        assert isinstance(number, Number)  # whatever else begins so is refused there
+        return number
+    if c and c in WORD_START:
+        span = reader.take(reader.past(WORD, reader.pos))
+        return scope.read(span.text(), span)
+    raise reader.unexpected("E0130", "an argument" if inside else "an output", ARGUMENT_HELP)
+
+
+def _past_argument(reader: Reader) -> int:
+    """Where an argument ends: at a comma or a parenthesis that is not its own."""
+    depth, quote = 0, ""
+    for at in range(reader.pos, reader.end):
+        c = reader.text[at]
+        if quote:
+            quote = "" if c == quote else quote
+        elif c == '"':
+            quote = c
+        elif not depth and c in ",)":
+            return at
+        depth += (c in "([") - (c in ")]") if not quote else 0
+    return reader.end
+
+
+def _no_comma(reader: Reader, bracket: Span) -> NotationError:
+    if not reader.peek():
+        return NotationError("E0110", "this parenthesis is never closed", bracket)
+    help_line = ARGUMENT_HELP
+    if reader.combinator(reader.pos):
+        help_line = WIRED_HELP
+    elif reader.operator(reader.pos):
+        help_line = "components compute with values: `(ij+ij~ij)(x, y)`"
+    return reader.unexpected("E0130", "`,` or `)`", help_line)
+
+
+def _no_application(reader: Reader) -> NotationError:
+    c = reader.peek()
+    if c and c in WORD_START and not matches_form(reader):
+        help_line = "apply a component to it, `f(x)`, or write the value itself where it is read"
+    elif c and matches_form(reader):
+        help_line = "apply it: `name = (+ij~i)(x)`"
+    else:
+        help_line = STATEMENT_HELP
+    return reader.unexpected("E0131", "an application", help_line)
+
+
+# -- blocks --------------------------------------------------------------------------------------------------------
+
+
+def _block(reader: Reader, scope: Scope, refused: list[Error]) -> Block:
+    """The statements of a block, without those that are refused."""
+    start = reader.pos
+    close = past_bracket(reader, start) - 1
+    if close < 0:
+        raise NotationError("E0110", "this brace is never closed", reader.span(start, start + 1))
+    reader.take(start + 1, right=True)
+    parts = [
+        Reader(reader.source, begin, end, reader.text, reader.trace, "statement")
+        for begin, end in _statements(reader, close)
+    ]
+    reader.pos = close
+    reader.take(close + 1, left=True)
+    if not parts or BINDS.match(parts[-1].text, parts[-1].pos, parts[-1].end):
+        span = reader.span(close, close + 1)
+        raise NotationError("E0132", "the block gives no output", span, STATEMENT_HELP)
+    *above, last = parts
+    heads = [(part, _targets(part, scope, refused)) for part in above]
+    bindings = [_binding(part, targets, scope, refused) for part, targets in heads]
+    outputs = _statement(last, scope, refused, _outputs)
+    read = tuple(binding for binding in bindings if binding is not None)
+    return Block(read, outputs or (), reader.span(start))
+
+
+def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
+    """Start and end of each statement between the braces; the ``;`` between them are taken."""
+    found: list[tuple[int, int]] = []
+    begin, depth, quote = reader.pos, 0, ""
+    for at in range(reader.pos, close + 1):
+        c = reader.text[at]
+        if quote:
+            quote = "" if c == quote else quote
+            continue
+        if c == '"' or (c == "'" and reader.text[begin:at].rstrip(BLANKS).endswith("(")):
+            quote = c
+        depth += (c in "([{") - (c in ")]}")
+        ends = at == close or (not depth and c in ";\n")
+        code = reader.text[begin:at].strip(BLANKS) if ends else ""
+        if not ends or (c == "\n" and code.endswith(UNFINISHED)):
+            continue
+        if code:
+            first = reader.past(BLANKS, begin)
+            found.append((first, first + len(code)))
+        if c == ";":
+            reader.pos = at
+            reader.take(at + 1, right=True)
+        begin = at + 1
+    return found
+
+
+def _targets(part: Reader, scope: Scope, refused: list[Error]) -> tuple[Target, ...] | None:
+    """The names that a statement binds, which later statements may read; None where they cannot be told."""
+    match = BINDS.match(part.text, part.pos, part.end)
+    if match is None:
+        refused.append(_no_binding(part, scope))
+        return None
+    targets = []
+    while part.peek() != "=":
+        if part.peek() == ",":
+            part.take(part.pos + 1, right=True)
+            part.skip()
+        span = part.take(part.past(WORD, part.pos))
+        name = None if span.text() == DISCARD else span.text()
+        targets.append(Target(name, span))
+        part.skip()
+        if name is None:
+            continue
+        try:
+            scope.bind(name, span, part.end)
+        except ModuleError as error:
+            refused.append(error)
+    part.take(part.pos + 1, left=True, right=True)
+    return tuple(targets)
+
+
+def _no_binding(part: Reader, scope: Scope) -> NotationError:
+    """The error for a statement above the last that binds nothing; the words before its ``=`` count as values."""
+    scope.told = False
+    text, equals, _ = part.text[part.pos : part.end].partition("=")
+    for name in NAMES.findall(text) if equals else ():
+        scope.values.setdefault(name, part.span(part.pos, part.end))
+    message = "a statement above the last one binds names, and this one does not"
+    return NotationError("E0132", message, part.span(part.pos, part.end), STATEMENT_HELP)
+
+
+def _binding(
+    part: Reader, targets: tuple[Target, ...] | None, scope: Scope, refused: list[Error]
+) -> Binding | None:
+    """A statement whose names are read already."""
+    if targets is None:
+        return None
+    application = _statement(part, scope, refused, read_application)
+    if application is None:
+        return None
+    return Binding(targets, application, targets[0].span.to(application.span))
+
+
+def _outputs(reader: Reader, scope: Scope) -> tuple[Argument, ...]:
+    """``y, f(x)``."""
+    outputs = [read_argument(reader, scope)]
+    while reader.skip() == ",":
+        reader.take(reader.pos + 1, right=True)
+        outputs.append(read_argument(reader, scope))
+    return tuple(outputs)
