@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
+from ilang.core.ir.extent import fixed, part_extent
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
@@ -19,7 +20,6 @@ from ilang.core.ir.schedule import (
     Scheduled,
 )
 from ilang.core.ir.shaped import Assignment
-from ilang.core.schedule.staged import fixed, part_extent
 
 
 def verify(scheduled: Scheduled) -> None:

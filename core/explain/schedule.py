@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.explain.expression import aligned
+from ilang.core.ir.extent import Extent, extent_text
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
-    Extent,
     Group,
     Instance,
     Loop,
@@ -37,7 +37,6 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment
-from ilang.core.schedule.staged import extent_text
 
 
 def scheduled_text(scheduled: Scheduled) -> str:

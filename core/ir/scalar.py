@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.record import record
 
+INFINITY = float("inf")
+
 
 @record
 class Operand:
@@ -101,3 +103,10 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
             yield from walk(scalar.otherwise)
         case _:
             return
+
+
+def finite(maximum: Scalar) -> Scalar:
+    """A maximum to subtract: 0 where nothing but -inf has been seen, so that e^(x - m) is 0 and no NaN."""
+    least, zero = Constant(-INFINITY, maximum.dtype), Constant(0, maximum.dtype)
+    nothing = Apply("eq", (maximum, least), "bool")
+    return Apply("where", (nothing, zero, maximum), maximum.dtype)

@@ -31,6 +31,7 @@ from __future__ import annotations
 from math import prod
 from typing import Literal, TypeGuard, assert_never, get_args
 
+from ilang.core.ir.extent import Extent
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
@@ -117,39 +118,6 @@ class Opened:
     instance: int
     loop: Loop
 
-
-@record
-class Given:
-    """The extent of a size number of the program."""
-
-    size: int
-
-
-@record
-class Fixed:
-    """An extent that is a number."""
-
-    count: int
-
-
-@record
-class Parts:
-    """How many parts of ``step`` an extent has, the last of which may be shorter."""
-
-    whole: Extent
-    step: int
-
-
-@record
-class Reach:
-    """How far loops reach that walk dimension ``whole``: one more than the sum of step times last iteration."""
-
-    steps: tuple[tuple[int, Extent], ...]
-    whole: int
-
-
-Extent = Given | Fixed | Parts | Reach
-"""How often a loop runs, or how many elements something keeps along a dimension."""
 
 Walked = tuple[tuple[int, Loop], ...]
 """An index as steps of loops: the sum of step times loop."""

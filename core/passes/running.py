@@ -23,13 +23,12 @@ from collections.abc import Callable
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
+from ilang.core.ir.scalar import INFINITY, Apply, Constant, Load, Local, Scalar, Select, finite
 from ilang.core.ir.schedule import Link, Loop, Opened, PartialSums, RegisterTile, Scheduled
 from ilang.core.passes.reductions import Reductions, Steps
 from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
 from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.record import record
-from ilang.core.schedule.online import LEAST, finite
 
 WIDE = "f64"
 """Corrections are computed in the type in which sums accumulate."""
@@ -179,7 +178,7 @@ class Running(Reductions):
             self._count(frame, body, self._changed(frame, kept.place, more))
             if kept.odd is not None:
                 value = converted(self._value(frame), kept.dtype)
-                huge = Apply("mul", (value, Constant(-LEAST, kept.dtype)), kept.dtype)
+                huge = Apply("mul", (value, Constant(INFINITY, kept.dtype)), kept.dtype)
                 odd = Apply("add", (self._held(frame, kept.odd, kept.dtype), huge), kept.dtype)
                 self._count(frame, body, self._changed(frame, kept.odd, odd))
 
@@ -285,7 +284,7 @@ class Running(Reductions):
         for link in running.shifts:
             most = self.kept[link.instance]
             maximum = self._held(self._linked(row, link), most.place, most.dtype)
-            nothing = Apply("eq", (maximum, Constant(LEAST, most.dtype)), "bool")
+            nothing = Apply("eq", (maximum, Constant(-INFINITY, most.dtype)), "bool")
             nan = converted(Apply("sub", (maximum, maximum), most.dtype), WIDE)
             value = Apply("where", (nothing, nan, value), WIDE)
         sizes = [row.node.sizes[axis] for axis in row.node.reduced_axes()]

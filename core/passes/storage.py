@@ -8,8 +8,11 @@ from math import prod
 from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.extent import Extent, Fixed, Given, Parts, Reach
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
-from ilang.core.ir.schedule import Chunks, Extent, Fixed, Given, Parts, Reach
+from ilang.core.ir.schedule import (
+    Chunks,
+)
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
 from ilang.core.names import Names

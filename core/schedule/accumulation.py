@@ -18,6 +18,7 @@ from math import prod
 from typing import assert_never
 
 from ilang.core.dtype import FLOATS
+from ilang.core.ir.extent import fixed, is_divided, part_extent
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
@@ -35,7 +36,6 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
-from ilang.core.schedule.staged import fixed, is_divided, part_extent
 
 
 @record

@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import MeaningError
+from ilang.core.ir.extent import Extent, Given
 from ilang.core.ir.schedule import (
-    Extent,
-    Given,
     Instance,
     Interval,
     Loop,

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, finite
 from ilang.core.ir.schedule import (
     Axes,
     Kept,
@@ -38,8 +38,6 @@ from ilang.core.schedule.check.refusals import interleaved, parallel, unfinished
 from ilang.core.schedule.fuse import Fusions, mapping
 from ilang.core.schedule.instances import Computations, Instances
 from ilang.core.schedule.staged import kept_dims
-
-LEAST = float("-inf")
 
 
 class Plans:
@@ -410,10 +408,3 @@ class _Planning:
 
 def _links(table: dict[int, Axes]) -> list[Link]:
     return [Link(instance, axes) for instance, axes in table.items()]
-
-
-def finite(maximum: Scalar) -> Scalar:
-    """A maximum to subtract: 0 where nothing but -inf has been seen, so that e^(x - m) is 0 and no NaN."""
-    least, zero = Constant(LEAST, maximum.dtype), Constant(0, maximum.dtype)
-    nothing = Apply("eq", (maximum, least), "bool")
-    return Apply("where", (nothing, zero, maximum), maximum.dtype)

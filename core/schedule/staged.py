@@ -11,21 +11,16 @@ its storage has the extent of one. An interval may leave the dimension at its en
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from math import prod
 
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.extent import Extent, Fixed, Given, Reach, fixed, part_extent
 from ilang.core.ir.schedule import (
-    Extent,
-    Fixed,
-    Given,
     Interval,
     Kept,
     Loop,
     Nest,
     Opened,
     Packed,
-    Parts,
-    Reach,
     Walked,
 )
 from ilang.core.ir.shaped import Assignment, Read, Size, Tensor
@@ -55,52 +50,6 @@ class Reader:
     def below(self) -> list[Loop]:
         """The loops inside the place."""
         return [loop for loop in self.nest.order if self.loops[loop] not in self.around]
-
-
-def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
-    """An extent as a number; None where it is known at run time only."""
-    match extent:
-        case Given():
-            return sizes[extent.size].fixed
-        case Fixed():
-            return extent.count
-        case Parts() | Reach():
-            return None
-
-
-def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
-    """What an extent is called that is known at run time only: after the size that it is made of."""
-    match extent:
-        case Given():
-            return sizes[extent.size].name
-        case Fixed():
-            return f"c{extent.count}"
-        case Parts():
-            return f"{extent_name(sizes, extent.whole)}_{extent.step}"
-        case Reach():
-            return f"{sizes[extent.whole].name}_window"
-
-
-def extent_text(sizes: Sequence[Size], extent: Extent) -> str:
-    """An extent as text: a number where it is known."""
-    count = fixed(sizes, extent)
-    return extent_name(sizes, extent) if count is None else str(count)
-
-
-def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], part: int) -> Extent:
-    """How often the loop over a part of an axis runs: ceil(n / product) for part 0, else its factor."""
-    if not factors:
-        return whole
-    if part:
-        return Fixed(factors[part - 1])
-    count = fixed(sizes, whole)
-    return Parts(whole, prod(factors)) if count is None else Fixed(-(-count // prod(factors)))
-
-
-def is_divided(sizes: Sequence[Size], whole: Extent, factors: Sequence[int]) -> bool:
-    """Whether the factors are known to divide an extent."""
-    count = fixed(sizes, whole)
-    return count is not None and count % prod(factors) == 0
 
 
 def kept_dims(

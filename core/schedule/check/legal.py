@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import Label, ScheduleError
+from ilang.core.ir.extent import Extent, extent_name, fixed
 from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.schedule import (
-    Extent,
     Instance,
     Loop,
     Nest,
@@ -22,7 +22,6 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.schedule.staged import extent_name, fixed
 from ilang.core.source import Span
 
 EQUALITIES = ("eq", "neq")

@@ -11,6 +11,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.schedule import verify
 from ilang.core.diagnostic import InternalError
+from ilang.core.ir.extent import fixed
 from ilang.core.ir.schedule import (
     Accumulation,
     Chunks,
@@ -34,7 +35,6 @@ from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
-from ilang.core.schedule.staged import fixed
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 ONLINE = "^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i j 0 1 >> +ij~i || i j 0"

@@ -1,0 +1,93 @@
+"""Extents of schedules: of dimensions, of parts of split dimensions, of what loops reach of one.
+
+Invariants:
+    - What is known is a number: ``Parts`` and ``Reach`` are of extents that are known at run time only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang.core.ir.shaped import Size
+from ilang.core.record import record
+
+
+@record
+class Given:
+    """The extent of a size number of the program."""
+
+    size: int
+
+
+@record
+class Fixed:
+    """An extent that is a number."""
+
+    count: int
+
+
+@record
+class Parts:
+    """How many parts of ``step`` an extent has, the last of which may be shorter."""
+
+    whole: Extent
+    step: int
+
+
+@record
+class Reach:
+    """How far loops reach that walk dimension ``whole``: one more than the sum of step times last iteration."""
+
+    steps: tuple[tuple[int, Extent], ...]
+    whole: int
+
+
+Extent = Given | Fixed | Parts | Reach
+"""How often a loop runs, or how many elements something keeps along a dimension."""
+
+
+def fixed(sizes: Sequence[Size], extent: Extent) -> int | None:
+    """An extent as a number; None where it is known at run time only."""
+    match extent:
+        case Given():
+            return sizes[extent.size].fixed
+        case Fixed():
+            return extent.count
+        case Parts() | Reach():
+            return None
+
+
+def extent_name(sizes: Sequence[Size], extent: Extent) -> str:
+    """What an extent is called that is known at run time only: after the size that it is made of."""
+    match extent:
+        case Given():
+            return sizes[extent.size].name
+        case Fixed():
+            return f"c{extent.count}"
+        case Parts():
+            return f"{extent_name(sizes, extent.whole)}_{extent.step}"
+        case Reach():
+            return f"{sizes[extent.whole].name}_window"
+
+
+def extent_text(sizes: Sequence[Size], extent: Extent) -> str:
+    """An extent as text: a number where it is known."""
+    count = fixed(sizes, extent)
+    return extent_name(sizes, extent) if count is None else str(count)
+
+
+def part_extent(sizes: Sequence[Size], whole: Extent, factors: Sequence[int], part: int) -> Extent:
+    """How often the loop over a part of an axis runs: ceil(n / product) for part 0, else its factor."""
+    if not factors:
+        return whole
+    if part:
+        return Fixed(factors[part - 1])
+    count = fixed(sizes, whole)
+    return Parts(whole, prod(factors)) if count is None else Fixed(-(-count // prod(factors)))
+
+
+def is_divided(sizes: Sequence[Size], whole: Extent, factors: Sequence[int]) -> bool:
+    """Whether the factors are known to divide an extent."""
+    count = fixed(sizes, whole)
+    return count is not None and count % prod(factors) == 0
