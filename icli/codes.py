@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from textwrap import indent
 
 from ilang.core.diagnostic import CommandError
 
@@ -35,6 +34,8 @@ def _cut(text: str) -> dict[str, str]:
 
 def _drawn(text: str) -> str:
     """A page without the marks of Markdown: what was fenced is indented, below the name of its file."""
+    from textwrap import indent
+
     return FENCED.sub(lambda m: _file(m.group(1)) + indent(m.group(2), "    ").rstrip(), text)
 
 

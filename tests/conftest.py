@@ -1,6 +1,7 @@
 """The one option of the test suite, `--update`, and what its processes share."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -26,6 +27,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     `--cache-clear` compiles everything anew.
     """
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # a job in the background, whose tests still send it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # workers and their threads share few cores
     if native.KEPT not in os.environ:  # workers take the folder of the process that starts them
         cache = getattr(config, "cache", None)  # there is none with `-p no:cacheprovider`
