@@ -3,7 +3,7 @@
 #
 #   make help            this list; so does a bare make
 #   make demo            build, test and time the digits sample
-#   make test            every test (JOBS=0 in one process)
+#   make test            every test (JOBS=0 in one process; FUZZ=3 with three times the random programs)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
 #   make matrix          every type, conversion, operator and axis, optimised for several processors
@@ -16,6 +16,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+FUZZ ?= 1
 N ?= 200
 
 BIN := .venv/bin
@@ -48,7 +49,7 @@ demo: $(READY)
 	@$(find_cc); $(BIN)/python samples/digits/demo.py
 
 test: $(READY)
-	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --fuzz $(FUZZ)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

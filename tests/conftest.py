@@ -1,4 +1,4 @@
-"""The one option of the test suite, `--update`, and what its processes share."""
+"""The options of the test suite, and what its processes share."""
 
 import os
 import signal
@@ -15,6 +15,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite golden files and transcripts with what the program does now",
     )
+    parser.addoption(
+        "--fuzz",
+        type=int,
+        default=1,
+        metavar="N",
+        help="try N times as many random programs and schedules",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test marked ``batches(n)`` its ``batch``: n of them, or as many times that as the option says."""
+    mark = metafunc.definition.get_closest_marker("batches")
+    if mark is not None:
+        (count,) = mark.args
+        metafunc.parametrize("batch", range(count * metafunc.config.getoption("--fuzz")))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Random programs, fresh ones every time the suite grows, and every program that once failed."""
+"""Random programs, more of them with `--fuzz`, and every program that once failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from tests.property import checking, fuzz, programs, spec_checking, specs, trial
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
 
-PROGRAMS, BATCH, SEED = 300, 50, 1
+BATCH, SEED = 50, 1
+OTHERS = 1_000_000
+"""The seed of programs that are none of those."""
 
 
 def _has_compiler() -> bool:
@@ -39,10 +41,10 @@ def none_failed(failures: list[Failure]) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("number", range(PROGRAMS // BATCH))
-def test_random_programs(number: int) -> None:
-    jobs = list(fuzz.jobs(SEED, PROGRAMS, BATCH, ("sanitized",)))
-    tally = fuzz.work(jobs[number])
+@pytest.mark.batches(2)
+def test_random_programs(batch: int) -> None:
+    jobs = fuzz.jobs(SEED, (batch + 1) * BATCH, BATCH, ("sanitized",))
+    tally = fuzz.work(list(jobs)[batch])
     none_failed(tally.failures)
     assert tally.programs == BATCH
     assert tally.open_elements < 0.2 * tally.elements
@@ -50,15 +52,16 @@ def test_random_programs(number: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("mode", ["fast", "threads"])
-def test_random_programs_otherwise_compiled(mode: str) -> None:
-    none_failed(fuzz.work((SEED + PROGRAMS, 20, mode, False)).failures)
+@pytest.mark.batches(1)
+def test_random_programs_otherwise_compiled(batch: int, mode: str) -> None:
+    none_failed(fuzz.work((OTHERS + 20 * batch, 20, mode, False)).failures)
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("seed", "count", "mode"), [(0, 60, "sanitized"), (60, 30, "fast"), (90, 30, "threads")]
-)
-def test_random_specifications(seed: int, count: int, mode: str) -> None:
+@pytest.mark.parametrize(("count", "mode"), [(30, "sanitized"), (15, "fast"), (15, "threads")])
+@pytest.mark.batches(1)
+def test_random_specifications(batch: int, count: int, mode: str) -> None:
+    seed = count * batch
     tally = spec_checking.check(range(seed, seed + count), mode)
     assert not tally.failures, "\n\n".join(
         f"{n} {step}: {told}" for n, step, told in tally.failures
@@ -99,7 +102,7 @@ def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
         return tuple(rng.sample(order, len(order)))
 
     monkeypatch.setattr(nests, "loop_order", shuffled)
-    none_failed(fuzz.work((SEED + 2 * PROGRAMS, 30, "sanitized", False)).failures)
+    none_failed(fuzz.work((2 * OTHERS, 30, "sanitized", False)).failures)
 
 
 @needs_compiler

@@ -16,7 +16,7 @@ from ilang.core.reference import evaluate
 from tests.property import attention, native
 from tests.property.test_fuzz import needs_compiler
 
-DRAWINGS, BATCHES = 400, 3
+DRAWINGS = 400
 ADVISED = 4
 """Of so many programs that are refused, a legal schedule is looked for to one, which takes longer than all else."""
 REFUSED = {"E0320", "E0321", "E0322", "E0323", "E0328"}
@@ -49,7 +49,7 @@ def difference(got: attention.Array, want: attention.Array) -> str:
 
 
 @needs_compiler
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.batches(1)
 def test_random_schedules(batch: int) -> None:
     rng = random.Random(batch)
     codes: Counter[str] = Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,21 +48,21 @@ def _call(
 
 
 def _are_right(
-    dtype: str, mode: str, examples: Sequence[tuple[str, Runs, Runs]], machine: Machine = CPU
+    mode: str, examples: Sequence[tuple[str, str, Runs, Runs]], machine: Machine = CPU
 ) -> None:
-    """Programs, compiled together, give on several inputs each all that is wanted."""
+    """Programs of inputs of a type, compiled together, give on several inputs each all that is wanted."""
     batch, calls, results = [], [], []
-    for number, (text, runs, wanted) in enumerate(examples):
+    for number, (text, dtype, runs, wanted) in enumerate(examples):
         dtypes: list[str | None] = [dtype] * len(runs[0])
         shaped = infer(graph_of(text_component(text), f"f{number}"), dtypes)
         batch.append(lower(shaped, machine))
         for run, want in zip(runs, wanted, strict=True):
             calls.append(_call(number, shaped, run, want))
-            results.append((text, want))
-    for answer, (text, want) in zip(native.run(batch, calls, mode), results, strict=True):
-        assert not answer.trouble, text
+            results.append((f"{text} of {dtype}", want))
+    for answer, (title, want) in zip(native.run(batch, calls, mode), results, strict=True):
+        assert not answer.trouble, title
         for output, array in zip(answer.outputs, want, strict=True):
-            np.testing.assert_array_equal(output, array, text)
+            np.testing.assert_array_equal(output, array, title)
 
 
 def _shapes(rank: int) -> list[tuple[int, ...]]:
@@ -77,16 +78,17 @@ def _shapes(rank: int) -> list[tuple[int, ...]]:
 
 @needs_compiler
 @pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline", "threads"])
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64", "bool"])
-def test_transposed(mode: str, dtype: str) -> None:
-    numbers = np.random.default_rng(0)
+def test_transposed(mode: str) -> None:
     examples = []
-    for text, (rank, meaning) in CASES.items():
-        if dtype == "bool" and "-" in text:
-            continue
-        runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in _shapes(rank)]
-        examples.append((text, runs, [[meaning(*run)] for run in runs]))
-    _are_right(dtype, mode, examples)
+    for dtype in ("f32", "f64", "i32", "i64", "bool"):
+        numbers = np.random.default_rng(0)
+        for text, (rank, meaning) in CASES.items():
+            if dtype == "bool" and "-" in text:
+                continue
+            shapes = _shapes(rank)
+            runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
+            examples.append((text, dtype, runs, [[meaning(*run)] for run in runs]))
+    _are_right(mode, examples)
 
 
 @needs_compiler
@@ -95,8 +97,8 @@ def test_beside_an_operand_that_runs_along(mode: str) -> None:
     numbers = np.random.default_rng(0)
     runs = [[numbers.normal(size=(n, n)).astype(np.float32)] * 2 for n in EXTENTS]
     sums, products = [[x + y.T] for x, y in runs], [[(x * y.T).T] for x, y in runs]
-    examples = [("ij+ji~ij", runs, sums), ("ij*ji~ij >> ij~ji", runs, products)]
-    _are_right("f32", mode, examples)
+    examples = [("ij+ji~ij", "f32", runs, sums), ("ij*ji~ij >> ij~ji", "f32", runs, products)]
+    _are_right(mode, examples)
 
 
 @needs_compiler
@@ -107,20 +109,22 @@ def test_two_results_of_one_operand() -> None:
         meanings = [CASES[part][1] for part in text.split(" & ")]
         rank = 3 if "k" in text else 2
         runs = [[numbers.integers(0, 100, shape).astype(np.float32)] for shape in _shapes(rank)]
-        examples.append((text, runs, [[of(x) for of in meanings] for (x,) in runs]))
-    _are_right("f32", "fast", examples)
+        examples.append((text, "f32", runs, [[of(x) for of in meanings] for (x,) in runs]))
+    _are_right("fast", examples)
 
 
 @needs_compiler
 @pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_past_the_caches(mode: str, dtype: str) -> None:
+def test_past_the_caches(mode: str) -> None:
     """Whole lines, wherever an array begins; where rows of the result begin elsewhere in a line, as usual."""
     small = replace(CPU, memory=replace(CPU.memory, streamed_bytes=1))
-    numbers = np.random.default_rng(0)
     shapes = [*_shapes(2), (96, 33), (160, 160), (32, 7), (48, 64)]
-    runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
-    _are_right(dtype, mode, [("ij~ji", runs, [[x.T] for (x,) in runs])], small)
+    examples = []
+    for dtype in ("f32", "f64"):
+        numbers = np.random.default_rng(0)
+        runs = [[numbers.integers(0, 100, shape).astype(TYPES[dtype])] for shape in shapes]
+        examples.append(("ij~ji", dtype, runs, [[x.T] for (x,) in runs]))
+    _are_right(mode, examples, small)
 
 
 @needs_compiler
@@ -131,16 +135,16 @@ def test_packed_across(mode: str) -> None:
     runs = []
     for n, k in zip(EXTENTS, reversed(EXTENTS), strict=True):
         runs.append([numbers.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (n, n + 3)])
-    _are_right("f32", mode, [("ik*jk~ijk >> +ijk~ij", runs, [[x @ y.T] for x, y in runs])])
+    products = [[x @ y.T] for x, y in runs]
+    _are_right(mode, [("ik*jk~ijk >> +ijk~ij", "f32", runs, products)])
 
 
 @needs_compiler
 @pytest.mark.parametrize("mode", ["sanitized", "fast", native.AVX2, "baseline"])
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_rows_known_to_be_shorter_than_a_vector(mode: str, dtype: str) -> None:
+def test_rows_known_to_be_shorter_than_a_vector(mode: str) -> None:
     numbers = np.random.default_rng(0)
     batch, calls, wanted = [], [], []
-    for number, rows in enumerate((8, 9, 12, 15)):
+    for number, (rows, dtype) in enumerate(product((8, 9, 12, 15), ("f32", "f64"))):
         shaped = infer(graph_of(text_component("ij~ji"), f"f{number}"), [dtype])
         assert isinstance(shaped.nodes[0], Input)
         size = shaped.tensors[0].dims[0]
