@@ -8,7 +8,7 @@ from tests.unit.notation.test_module import ATTENTION
 
 LAID_OUT = """\
 f(x) = {  # one
-  a = g(x);  # two
+  a = g(x, 2);  # two
 
   # three
   b,
@@ -55,7 +55,7 @@ def _tidy(text: str) -> str:
         ("a = (\nI\n)", "a = (\n    I\n    )\n"),
         ("f(x)={a=g( x,-2 );b,_=(  h)(a,x);b}", "f(x) = { a = g(x, -2); b, _ = (h)(a, x); b }\n"),
         (
-            "f(x) = {# one\na=g(x) ;# two\n\n\n# three\n    b,\n_=\nh(a,\n\nx)\nb, a,\nx\n  }#four",
+            "f(x) = {# one\na=g(x,2) ;# two\n\n\n# three\n    b,\n_=\nh(a,\n\nx)\nb, a,\nx\n  }#four",
             LAID_OUT,
         ),
         ("\ufeff\n\n# x\r\na = I\r\n", "# x\na = I\n"),
