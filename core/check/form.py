@@ -4,6 +4,7 @@
 - a binary expression is pointwise: it drops no letter
 - a unary expression may drop letters (reduce) only with a reducible operator
 - an axis of a guard stands in an input
+- an extent is that of an axis of an input
 - a lookup looks up one axis, which no place has; that of an output has its extent written
 - ``!!`` has no binary form
 """
@@ -11,7 +12,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import Label, MeaningError
-from ilang.core.ir.syntax import Axis, Expression, Group, Index, Lookup, Operand, Position
+from ilang.core.ir.syntax import Axis, Expression, Extent, Group, Index, Lookup, Operand, Position
 from ilang.core.ops import ARGUMENTS, OPS
 
 
@@ -27,6 +28,7 @@ def check_expression(e: Expression) -> None:
         raise MeaningError("E0204", message, e.span, f"its form is `{example}`")
     inputs = tuple(axis for operand in e.operands() for axis in operand.axes())
     _check_guards(e, {axis.letter for axis in inputs})
+    _check_extents(e, {axis.letter for axis in inputs})
     _check_lookups(e)
     looked = e.looked_up()
     _check_output(e, {axis.letter for axis in inputs} | looked)
@@ -86,6 +88,21 @@ def _check_output(e: Expression, known: set[str]) -> None:
                 help_line = f"the output may use {', '.join(sorted(known))}"
             message = f"axis {letter} is in the output, but {owner} axis {letter}"
             raise MeaningError("E0201", message, axis.span, help_line)
+
+
+def _check_extents(e: Expression, known: set[str]) -> None:
+    """An extent is that of an axis of an input."""
+    for leaf in e.leaves():
+        if isinstance(leaf, Extent) and leaf.axis.letter not in known:
+            letter = leaf.axis.letter
+            message = (
+                f"`:{letter}` is the extent of axis {letter}, but no input has an axis {letter}"
+            )
+            help_line = f"an extent may be that of {', '.join(sorted(known))}" if known else None
+            help_line = (
+                help_line or "an extent is written beside an input that has the axis: `ij/:j~ij`"
+            )
+            raise MeaningError("E0211", message, leaf.span, help_line)
 
 
 def _looked_axis(index: Index, looked: frozenset[str]) -> Index:

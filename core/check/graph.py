@@ -5,7 +5,7 @@ from __future__ import annotations
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, operands
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Operand, Position, walk
+from ilang.core.ir.scalar import Extent, Operand, Position, walk
 
 
 def verify(graph: Graph) -> None:
@@ -44,6 +44,8 @@ def _assignment(node: Assignment, value: int) -> None:
     _demand(kept | read <= axes, "axes holds every axis", value)
     walked = {a for p in walk(node.scalar) if isinstance(p, Position) for _, a in p.index.terms}
     _demand(walked <= axes, "a position is one along axes", value)
+    extents = {part.axis for part in walk(node.scalar) if isinstance(part, Extent)}
+    _demand(extents <= axes, "an extent is that of an axis", value)
     looked = _lookups(node, value)
     _demand(not walked & looked, "a position is one along counted axes", value)
     plain = all(guard.size is None and not guard.index.sizes for guard in guards)

@@ -27,6 +27,7 @@ from ilang.core.ir.scalar import (
     Apply,
     Constant,
     Convert,
+    Extent,
     Load,
     Local,
     Operand,
@@ -161,8 +162,8 @@ class _Verifier:
                 )
             case Constant():
                 pass
-            case Operand():
-                self.demand(False, "operands have become loads")
+            case Operand() | Extent():
+                self.demand(False, "operands have become loads, extents sizes")
             case _:
                 assert_never(scalar)
 

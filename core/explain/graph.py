@@ -15,7 +15,7 @@ from ilang.core.explain.expression import affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
 from ilang.core.ir.operation import Operation, Terminal
-from ilang.core.ir.scalar import Operand, Position, Scalar
+from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 
 
 def graph_text(graph: Graph) -> str:
@@ -66,7 +66,9 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
 
 
 def _position_text(part: Scalar, letters: Sequence[str]) -> str:
-    """``@i`` or ``@(i+1)``."""
+    """``@i`` or ``@(i+1)``; ``:i`` of an extent."""
+    if isinstance(part, Extent):
+        return f":{letters[part.axis]}"
     assert isinstance(part, Position)
     text = affine_text(part.index, lambda axis: letters[axis])
     return f"@{text}" if text.isalpha() else f"@({text})"

@@ -319,7 +319,7 @@ class _Loops:
                 return self._element(scalar.buffer, scalar.index)
             case Position():
                 text = self._affine(scalar.index)
-                return text if text.isalnum() else f"({text})"
+                return text if text.replace("_", "").isalnum() else f"({text})"
             case Select():
                 then, otherwise = self._scalar(scalar.then), self._scalar(scalar.otherwise)
                 return f"({then} if {self._conditions(scalar.within)} else {otherwise})"

@@ -132,6 +132,25 @@ class Position:
 
 
 @record
+class Extent:
+    """``:j``: how many elements there are along an axis, in place of an input."""
+
+    axis: Axis
+    span: Span
+
+    def axes(self) -> tuple[Axis, ...]:
+        """None: an extent is the same everywhere."""
+        return ()
+
+    def letters(self) -> str:
+        """None of its own."""
+        return ""
+
+
+Leaf = Pattern | Position | Extent
+
+
+@record
 class Lookup:
     """``bt@vd``: an element of ``table`` at a position that an element of ``place`` gives.
 
@@ -139,7 +158,7 @@ class Lookup:
     """
 
     place: Pattern
-    table: Pattern | Position
+    table: Leaf
     span: Span
 
     def axes(self) -> tuple[Axis, ...]:
@@ -151,7 +170,7 @@ class Lookup:
         return self.place.letters() + self.table.letters()
 
 
-Operand = Pattern | Position | Lookup
+Operand = Leaf | Lookup
 
 
 @record
@@ -230,9 +249,9 @@ class Expression:
         """What stands on the sides of the operator."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
-    def leaves(self) -> tuple[Pattern | Position, ...]:
+    def leaves(self) -> tuple[Leaf, ...]:
         """The operands in order; those of a lookup are two. A schedule counts them so."""
-        found: list[Pattern | Position] = []
+        found: list[Leaf] = []
         for operand in self.operands():
             found += [operand.place, operand.table] if isinstance(operand, Lookup) else [operand]
         return tuple(found)

@@ -65,9 +65,9 @@ REDUCTIONS = {
     "reduce_min": "<P~R",
     "any": "||P~R",
     "all": "&&P~R",
-    "mean": "(+P~R & ((I | 0) >> P^.~P >> +P~R)) >> R/R~R",
-    "average": "(+P~R & ((I | 0) >> P^.~P >> +P~R)) >> R/R~R",
-    "avg": "(+P~R & ((I | 0) >> P^.~P >> +P~R)) >> R/R~R",
+    "mean": "D+P~R",
+    "average": "D+P~R",
+    "avg": "D+P~R",
     "norm": "(I | 2) >> P^.~P >> +P~R >> (I | 0.5) >> R^.~R",
     "logsumexp": "(>P~R & ((I & >P~R) >> P-R~P >> ^P~P >> +P~R >> $R~R)) >> R+R~R",
     "count_nonzero": "(I | 0) >> P!=.~P >> +P~R",
@@ -75,7 +75,7 @@ REDUCTIONS = {
     "log_softmax": "(I & >P~R) >> P-R~P >> (I & (^P~P >> +P~R >> $R~R)) >> P-R~P",
     "normalize": "(I & +P~R) >> P/R~P",
 }
-"""Functions along axes; ``R`` stands for the indices that are left."""
+"""Functions along axes; ``R`` stands for the indices that are left, ``D`` for a division by each of the extents."""
 
 PROGRAMS = {
     "matmul": "ik*kj~ijk >> +ijk~ij",
@@ -227,8 +227,9 @@ def named(name: str, pattern: str = "ij", out: str | None = None) -> str | None:
         return f"`{name}` is {_shown(program)}"
     if key in REDUCTIONS:
         kept = _left(pattern) if out is None or sorted(out) == sorted(pattern) else out
-        program = REDUCTIONS[key].replace("P", pattern).replace("R", kept)
         dropped = [axis for axis in _distinct(pattern) if axis not in kept]
+        divided = "".join(f"P/:{axis}~P >> " for axis in dropped)
+        program = REDUCTIONS[key].replace("D", divided).replace("P", pattern).replace("R", kept)
         along = f" along {', '.join(dropped)}" if dropped else ""
         return f"`{name}`{along} is {_shown(program)}"
     if key in PROGRAMS:

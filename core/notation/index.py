@@ -4,7 +4,7 @@
     form       = op operand | operand op operand | operand
     op         = operator | ">@" | "<@"            the last two before one pattern
     operand    = leaf | pattern "@" leaf
-    leaf       = pattern | "@" letter | "@" "(" linear ")"
+    leaf       = pattern | "@" letter | "@" "(" linear ")" | ":" letter
     pattern    = ("." | index+) [ "[" guard { "," guard } "]" ]       no blanks between indices; guards on inputs
     guard      = linear ("<" | "<=" | ">" | ">=" | "==") linear
     linear     = [ "+" | "-" ] part { ("+" | "-") part }
@@ -22,10 +22,12 @@ from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import (
     Axis,
     Expression,
+    Extent,
     Fixed,
     Group,
     Guard,
     Index,
+    Leaf,
     Linear,
     Lookup,
     Operand,
@@ -122,9 +124,9 @@ def _read_operand(reader: Reader) -> Operand:
     if reader.skip() != "@":
         return leaf
     at = reader.pos
-    if isinstance(leaf, Position):
+    if not isinstance(leaf, Pattern):
         help_line = "read at a position by an index: `(i+1)j`, `0j`"
-        message = f"`{leaf.span.text()}` is a position, and what is looked up is an array's element"
+        message = f"`{leaf.span.text()}` is no input, and what is looked up is an array's element"
         raise NotationError("E0119", message, leaf.span, help_line)
     reader.take(at + 1)
     if past_leaf(reader, reader.pos) < 0:
@@ -134,9 +136,12 @@ def _read_operand(reader: Reader) -> Operand:
     return Lookup(leaf, table, reader.span(leaf.span.start, table.span.end))
 
 
-def _read_leaf(reader: Reader) -> Pattern | Position:
-    """The pattern or the position at the cursor."""
-    if reader.skip() != "@":
+def _read_leaf(reader: Reader) -> Leaf:
+    """The pattern, the position or the extent at the cursor."""
+    c = reader.skip()
+    if c == ":":
+        return _read_extent(reader)
+    if c != "@":
         return read_pattern(reader)
     start = reader.pos
     reader.take(start + 1)
@@ -158,6 +163,18 @@ def _read_leaf(reader: Reader) -> Pattern | Position:
         help_line = f"a constant is a component of its own: `(I | {offset}) >> ij*.~ij`"
         raise NotationError("E0118", message, reader.span(start), help_line)
     return Position(tuple(terms.values()), offset, reader.span(start))
+
+
+def _read_extent(reader: Reader) -> Extent:
+    """``:j``."""
+    start = reader.pos
+    reader.take(start + 1)
+    c = reader.peek()
+    if not c or c not in LETTERS:
+        raise reader.unexpected("E0124", "an axis after `:`", "the extent of axis j is `:j`")
+    axis = Axis(c, reader.take(reader.pos + 1))
+    _refuse_tail(reader, start)
+    return Extent(axis, reader.span(start))
 
 
 def _operator_after(reader: Reader, left: Operand) -> str:

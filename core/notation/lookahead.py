@@ -146,6 +146,8 @@ def past_leaf(reader: Reader, start: int) -> int:
     start = reader.past(BLANKS, start)
     if reader.text.startswith(".", start, reader.end):
         return _past_guards(reader, start + 1)
+    if reader.text.startswith(":", start, reader.end):
+        return _past_axis(reader, start + 1)
     if reader.text.startswith("@", start, reader.end):
         return _past_position(reader, start + 1)
     stop = start
@@ -171,6 +173,12 @@ def _past_position(reader: Reader, start: int) -> int:
         if not reader.text.startswith(")", stop, reader.end):
             return -1
         return reader.past(BLANKS, stop + 1)
+    return _past_axis(reader, start)
+
+
+def _past_axis(reader: Reader, start: int) -> int:
+    """Past the axis that stands there, and blanks; -1 if there is none."""
+    stop = min(start + 1, reader.end)
     return reader.past(BLANKS, stop) if reader.text[start:stop] in tuple(LETTERS) else -1
 
 

@@ -19,6 +19,7 @@ from ilang.core.ir.syntax import (
     Definition,
     Einsum,
     Expression,
+    Extent,
     Fixed,
     Group,
     Guard,
@@ -169,11 +170,13 @@ def print_expression(e: Expression) -> str:
 
 
 def _operand(operand: Operand) -> str:
-    """The indices of an input, a position, or one looked up in the other."""
+    """The indices of an input, a position, an extent, or one looked up in the other."""
     if isinstance(operand, Lookup):
         return f"{_operand(operand.place)}@{_operand(operand.table)}"
     if isinstance(operand, Pattern):
         return _pattern(operand)
+    if isinstance(operand, Extent):
+        return f":{operand.axis.letter}"
     text = _linear(Linear(operand.terms, operand.offset, operand.span))
     return f"@{text}" if text.isalpha() else f"@({text})"
 

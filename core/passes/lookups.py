@@ -3,6 +3,8 @@
 Example:
     in:   n2 = n1[v,d] for b d, v = n0[b]
     out:  n2[b,d] = n1[n0[b],d] for b d
+
+An extent as a scalar becomes a position without axes: its size.
 """
 
 from __future__ import annotations
@@ -11,18 +13,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Looked, Within
 from ilang.core.ir.graph import Assignment, Axis
-from ilang.core.ir.scalar import Apply, Convert, Position, Scalar
+from ilang.core.ir.scalar import Apply, Convert, Extent, Position, Scalar
 from ilang.core.record import record, replace
 
 
 @record
 class Counted:
-    """The axes that loops count, with their sizes; the new number of each, and what the others are looked up from."""
+    """The axes that loops count, with their sizes; the new number of each, and what the others are looked up from.
+
+    ``extents`` has the size of every axis.
+    """
 
     axes: tuple[Axis, ...]
     sizes: tuple[int, ...]
     names: Mapping[int, int]
     looked: Mapping[int, Looked]
+    extents: tuple[int, ...]
 
     def index(self, part: Affine) -> Affine:
         """An index over all axes as one over those that are counted."""
@@ -41,8 +47,10 @@ class Counted:
         return tuple(replace(guard, index=self.index(guard.index)) for guard in guards)
 
     def scalar(self, scalar: Scalar) -> Scalar:
-        """A scalar whose positions are along those axes."""
+        """A scalar whose positions are along those axes, and whose extents are sizes."""
         match scalar:
+            case Extent():
+                return Position(Affine((), sizes=((1, self.extents[scalar.axis]),)))
             case Position():
                 return replace(scalar, index=self.index(scalar.index))
             case Convert():
@@ -69,6 +77,7 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
         tuple(sizes[axis] for axis in kept),
         {axis: n for n, axis in enumerate(kept)},
         looked,
+        tuple(sizes),
     )
     for lookup, source in zip(node.lookups, sources, strict=True):
         index = node.reads[lookup.read].index

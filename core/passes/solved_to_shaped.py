@@ -187,8 +187,8 @@ class _Shaping(Assembly):
             held = () if read.skips else found.guards(leaving)
             reads.append(shaped.Read(source, found.indices(read.index), held))
             operands.append(node.operand(number))
-        scalar, dtype = reduced_scalar(node.scalar, node.acc, delivered, node.span)
-        scalar = found.scalar(scalar)
+        written = found.scalar(node.scalar)
+        scalar, dtype = reduced_scalar(written, node.acc, delivered, node.span)
         self.reaches += self._reaches(scalar, found.sizes, node.span)
         result = shaped.Assignment(
             found.axes,
@@ -270,8 +270,9 @@ class _Shaping(Assembly):
                 index = part.index
             if index is None or dtype not in LARGEST_WHOLE:
                 continue
-            terms = tuple((c, sizes[axis]) for c, axis in index.terms)
-            reach = shaped.Reach(terms, index.offset, LARGEST_WHOLE[dtype], dtype, span)
+            terms = tuple((c, sizes[axis]) for c, axis in index.terms) + index.sizes
+            offset = index.offset + sum(c for c, _ in index.sizes)
+            reach = shaped.Reach(terms, offset, LARGEST_WHOLE[dtype], dtype, span)
             known = {size: self.solved.fixed(size) for _, size in terms}
             if None in known.values():
                 yield reach

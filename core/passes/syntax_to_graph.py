@@ -34,7 +34,7 @@ from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Extent, Operand, Position, Scalar
 from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS, OPS
@@ -466,6 +466,8 @@ def _leaves(
             leaf, number = operand.table, number + 1
         if isinstance(leaf, syntax.Position):
             leaves.append(Position(_summed(leaf, position)))
+        elif isinstance(leaf, syntax.Extent):
+            leaves.append(Extent(position[leaf.axis.letter]))
         else:
             leaves.append(Operand(len(read)))
             read.append(number)
@@ -514,7 +516,7 @@ def _summed(part: syntax.Position | syntax.Linear, position: Mapping[str, int]) 
     return Affine(terms, part.offset, window=True)
 
 
-def _axes(patterns: list[syntax.Pattern | syntax.Position]) -> dict[str, graph.Axis]:
+def _axes(patterns: list[syntax.Leaf]) -> dict[str, graph.Axis]:
     """The axes of an expression by letter, in order of appearance; a written extent is kept.
 
     Raises:
@@ -524,7 +526,7 @@ def _axes(patterns: list[syntax.Pattern | syntax.Position]) -> dict[str, graph.A
     for pattern in patterns:
         for axis in pattern.axes():
             axes.setdefault(axis.letter, graph.Axis(axis.letter, None, axis.span))
-        written = [pattern] if isinstance(pattern, syntax.Position) else pattern.indices
+        written = pattern.indices if isinstance(pattern, syntax.Pattern) else [pattern]
         for index in written:
             for term in index.terms if isinstance(index, syntax.Group | syntax.Position) else ():
                 known = axes[term.axis.letter]

@@ -104,7 +104,9 @@ def _expression(
         if None in operands and node.reduces():
             continue
         operands = [0 if x is None else x for x in operands]
-        if node.at:
+        if node.at.startswith(":"):
+            operands.append(extents[node.at[1:]])
+        elif node.at:
             index = index_of(node.at)
             operands.append(sum(c * where[x] for c, x, _ in index.terms) + index.offset)
         at = tuple(where[letter] for letter in node.output)

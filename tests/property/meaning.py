@@ -272,7 +272,9 @@ def guarded(known: Known, guards: str, extents: dict[str, int], outside: float) 
 
 
 def positions(text: str, extents: dict[str, int]) -> Known:
-    """The value of a sum of axes, along all of them."""
+    """The value of a sum of axes, along all of them, or the extent of one."""
+    if text.startswith(":"):
+        return Known(np.full(tuple(extents.values()), extents[text[1:]], np.int64))
     grid = np.meshgrid(*map(np.arange, extents.values()), indexing="ij")
     along = dict(zip(extents, grid, strict=True))
     index = index_of(text)

@@ -64,7 +64,7 @@ class Expression:
 
     ``left`` is there where the first read has affine or fixed indices: an index per dimension, as written. Its pattern
     then holds their letters in order. ``guards`` has the guards of each operand as written, "" for none. ``at`` is the
-    sum of axes whose value is the right operand, if that is a position.
+    sum of axes whose value is the right operand, if that is a position, or ``:i`` if it is an extent.
     """
 
     op: str
@@ -746,6 +746,8 @@ class _Maker:
         chosen = rng.sample(sorted(set(pattern)), min(len(set(pattern)), rng.choice((1, 1, 2))))
         at = "+".join(rng.choice(("", "", "2", "3")) + letter for letter in chosen)
         at = rng.choice(("", "", "-")) + at + rng.choice(("", "", "+1", "-2"))
+        if rng.random() < 0.3:
+            at = f":{chosen[0]}"
         node = Expression(rng.choice(ops), (pattern,), self.arranged(pattern), (value,), at=at)
         if rng.random() < self.taste.schedules:
             node = replace(node, schedule=draw_schedule(node, rng))

@@ -11,6 +11,7 @@ from ilang.core.ir.syntax import (
     Combine,
     Conversion,
     Expression,
+    Extent,
     Fixed,
     Group,
     Guard,
@@ -88,7 +89,9 @@ def random_expression(random: Random) -> Expression:
         ]
         place = Position(tuple(terms[: random.randint(1, 2)]), random.choice((0, 0, 1)), NOWHERE)
         op, output = random.choice(BINARY), random.sample(letters, len(letters))
-        sides: list[Operand] = [_read(random, letters), place]
+        extent = Extent(Axis(random.choice(letters), NOWHERE), NOWHERE)
+        leaf = place if random.random() < 0.7 else extent
+        sides: list[Operand] = [_read(random, letters), leaf]
         random.shuffle(sides)
         e = Expression(op, sides[0], sides[1], _pattern(output), None, NOWHERE)
     elif random.random() < 0.5:

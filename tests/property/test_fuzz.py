@@ -135,6 +135,7 @@ def test_programs_use_the_whole_language() -> None:
     }
     assert {len(e.reads) for e in expressions} == {1, 2}
     assert {e.op for e in expressions if e.at} >= {"+", "*", "<<", "&&"}
+    assert {e.at.startswith(":") for e in expressions if e.at} == {True, False}
     looked = [node for node in nodes if isinstance(node, programs.Lookup)]
     assert {bool(node.extent) for node in looked} == {True, False}
     assert {bool(node.schedule) for node in looked} == {True, False}

@@ -64,8 +64,9 @@ def spelled(node: Expression | Lookup, rng: random.Random, plain: bool) -> str:
     if len(words) == 2:
         form = f"{words[0]}{blank}{node.op}{blank}{words[1]}"
     if node.at:
-        place = node.at if node.at.isalpha() and len(node.at) == 1 else f"({node.at})"
-        form = f"{words[0]}{blank}{node.op}{blank}@{place}"
+        place = f"@{node.at}" if node.at.isalpha() and len(node.at) == 1 else f"@({node.at})"
+        place = node.at if node.at.startswith(":") else place
+        form = f"{words[0]}{blank}{node.op}{blank}{place}"
     text = f"{form}{blank}~{blank}{node.output or '.'}"
     if node.schedule:
         return f"{text} {node.schedule}"

@@ -45,7 +45,7 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
         if isinstance(s, Change) and not _accumulates(s):
             return ()
         for part in parts_of(s):
-            if isinstance(part, Select | Position):
+            if isinstance(part, Select) or (isinstance(part, Position) and part.index.axes()):
                 return ()
             if isinstance(part, Load) and (
                 part.buffer in stored or step_in_row(part.index, loop.variable) not in (0, 1)

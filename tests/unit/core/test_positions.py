@@ -96,6 +96,8 @@ def test_the_c_checks_what_is_reached() -> None:
         ("ij*@(3)~ij", "E0118"),
         ("ij*@~ij", "E0118"),
         ("ij*@(j~ij", "E0118"),
+        ("ij/:2~ij", "E0124"),
+        ("+ij~i >> i/:j~i", "E0211"),
         ("@(i:3)+@(i:4)~i", "E0207"),
         (">@ij~ij", "E0209"),
         (">@ijk~i", "E0209"),
@@ -109,3 +111,24 @@ def test_refusals(text: str, code: str) -> None:
         infer(graph_of(text_component(text), "p"))
     assert caught.value.code == code
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+@pytest.mark.parametrize(
+    ("text", "arrays", "wanted"),
+    [
+        ("ij/:j~ij >> +ij~i", [X], X.mean(1)),
+        ("ij*:i~ij", [X], X * 5),
+        ("ij-:j~ij", [X.astype(np.int64)], X.astype(np.int64) - 7),
+        ("(i+k:3)*:i~ik", [X[0]], 5 * np.lib.stride_tricks.sliding_window_view(X[0], 3)),
+        ("i==:i~i", [LABELS], LABELS == 3),
+    ],
+)
+def test_extents(target: str, text: str, arrays: list[Array], wanted: Array) -> None:
+    result = i(text)(*arrays, target=target)
+    assert result.dtype == wanted.dtype
+    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_sums_of_terms_with_an_extent_have_lanes() -> None:
+    assert "in 16 lanes" in i("ij/:j~ij >> +ij~i").loops()

@@ -32,7 +32,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("prod(ij)~i", "E0401", "`*ij~i`"),
     ("any(ij)~i", "E0401", "`||ij~i`"),
     ("all(ij)~i", "E0401", "`&&ij~i`"),
-    ("mean", "E0401", "`(+ij~i & ((I | 0) >> ij^.~ij >> +ij~i)) >> i/i~i`"),
+    ("mean", "E0401", "`ij/:j~ij >> +ij~i`"),
     ("mean ij~j", "E0105", "along i"),
     ("sqrt(i)~i", "E0401", "`(I | 0.5) >> i^.~i`"),
     ("square(ij)", "E0401", "`(I | 2) >> ij^.~ij`"),
