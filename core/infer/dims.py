@@ -241,6 +241,7 @@ class Dims(Cells):
         if isinstance(rest, Known):
             if rest.size:
                 raise conflicts.contains_itself(self.says(one), origin)
+            self._share(c.one, c.other)
             return
         terms, offset = (
             (((1, rest.number),), 0) if isinstance(rest, Var) else (rest.terms, rest.offset)
@@ -257,13 +258,21 @@ class Dims(Cells):
         if not offset and [t[0] for t in terms] in ([1, -1], [-1, 1]):
             self.equal(self.vars[terms[0][1]], self.vars[terms[1][1]], origin)
             return
-        for side, sum_ in ((one, other), (other, one)):
-            if not isinstance(side, Var) or not isinstance(sum_, Sum):
+        for side, total, written in ((one, other, c.other), (other, one, c.one)):
+            if not isinstance(side, Var) or not isinstance(total, Sum):
                 continue
-            if all(variable != side.number for _, variable in sum_.terms):
-                self.bind(side.number, sum_, origin)
+            if all(variable != side.number for _, variable in total.terms):
+                whole = self.vars[self._end(written.number)] if isinstance(written, Var) else total
+                self.bind(side.number, whole, origin)
                 return
         self.wait(c, terms)
+
+    def _share(self, one: Dim, other: Dim) -> None:
+        """Two variables that are bound to equal sums are one axis, whose size is computed once."""
+        if isinstance(one, Var) and isinstance(other, Var):
+            first, second = self._end(one.number), self._end(other.number)
+            if first != second:
+                self.value[first] = self.vars[second]
 
     def _at_run_time(
         self, terms: tuple[tuple[int, int], ...], offset: int, opened: Sequence[int], c: DimEqual

@@ -173,3 +173,14 @@ def test_a_window_along_itself_waits_for_its_extent() -> None:
     ((windows, _),) = checked(graph, (x, x, weights))
     both = weights @ x
     np.testing.assert_allclose(windows, np.convolve(np.pad(both, 1), both[::-1], "valid"))
+
+
+def test_a_computed_extent_is_one_axis_however_often_it_is_read() -> None:
+    m = Mixing()
+    one, weights = m.leaf((), (), (3,)), m.leaf((), None, (3,), kind="parameter")
+    joined = m.einsum("a; b => a^b", one, m.operation(Compose(), weights, one))
+    graph = m.graph(m.index("(i+u-1)*u~iu >> +iu~i", joined, joined))
+    x, matrix = arange(3), arange(3, 3)
+    ((found,),) = checked(graph, (x, matrix))
+    both = np.concatenate([x, matrix @ x])
+    np.testing.assert_allclose(found, np.convolve(np.pad(both, 1), both[::-1], "valid"), rtol=1e-5)
