@@ -13,8 +13,6 @@ from ilang.core.ir.operation import Operation
 
 def verify(solved: Solved) -> None:
     """Raise an InternalError (E9907) naming the first invariant that does not hold."""
-    names = [size.name for size in solved.sizes()]
-    _demand(len(set(names)) == len(names), "size names are distinct", 0)
     for value, node in enumerate(solved.graph.nodes):
         if value not in solved.needed:
             continue
@@ -51,15 +49,17 @@ def _walked(
     """An index has a part a dimension; an axis that walks a whole dimension has its size."""
     dims = solved.dims(walked)
     _demand(len(index) == len(dims), "an index has a part a dimension", value)
-    whole = zip([part.axis() for part in index], dims, strict=True)
-    fits = all(axis is None or axes[axis] == size for axis, size in whole)
-    _demand(fits, "an axis has the size of the dimension that it walks", value)
+    for part, size in zip(index, dims, strict=True):
+        axis = part.axis()
+        fits = axis is None or axes[axis] == size
+        _demand(fits, "an axis has the size of the dimension that it walks", value)
 
 
 def _derived(solved: Solved) -> None:
     """Every extent is a number, given, or computed from such as are known before."""
-    sizes = solved.sizes()
-    known = {n for n, size in enumerate(sizes) if size.fixed is not None or size.places}
+    count = len(solved.numbers.entries)
+    known = {size for size in range(count) if solved.fixed(size) is not None}
+    known.update(size for value in solved.inputs for size in solved.dims(value))
     for each in solved.derived:
         ready = known.issuperset(size for _, size in each.terms)
         _demand(ready, "extents follow from those before them", 0)

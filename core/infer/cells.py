@@ -22,8 +22,7 @@ class Cells:
         """Constraints that come up are added to ``queue``; those in ``waiting`` wait for a variable."""
         self.queue = queue
         self.waiting = waiting
-        self._cell_of: dict[int, int] = {}
-        self._kept: list[Known] = []  # an id stays one object's as long as the object lives
+        self._cell_of: dict[Known, int] = {}
         self._cells: list[int] = []
         self._speaks: list[Known] = []  # the axis of each cell whose size all of them have
         self._kin: list[int] = []
@@ -35,11 +34,10 @@ class Cells:
         self.has_units = False
 
     def _cell(self, known: Known) -> int:
-        number = self._cell_of.get(id(known))
+        number = self._cell_of.get(known)
         if number is None:
             number = len(self._cells)
-            self._cell_of[id(known)] = number
-            self._kept.append(known)
+            self._cell_of[known] = number
             self._cells.append(number)
             self._speaks.append(known)
             self._kin.append(number)
@@ -110,6 +108,8 @@ class Cells:
 
     def harden(self) -> bool:
         """Make computed axes of size 1 rigid; whether that made any."""
+        if not self._computed:
+            return False
         cells = [cell for c in self._computed if not self._rigid[cell := _top(self._cells, c)]]
         self._computed = []
         found = [cell for cell in cells if not self._free[cell]]

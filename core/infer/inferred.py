@@ -48,6 +48,13 @@ class Inferred:
         self.arrays = found.arrays
         self._labels = found.labels
         self.shapes: list[Shape] = list(map(self._solved, found.shapes))
+        self._axes = [
+            [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
+            for shape in self.shapes
+        ]
+        self._walked = {
+            value: list(map(self._solution.known, axes)) for value, axes in found.walked.items()
+        }
         self._check_positions()
         self._views = {key: self._solved(shape) for key, shape in found.views.items()}
 
@@ -58,13 +65,12 @@ class Inferred:
             ShapeError: E0575.
         """
         guessed = {self._solution.cell(known) for known in self.run_time.guessed}
-        for value, axes in self._found.walked.items() if guessed else ():
+        for value, axes in self._walked.items() if guessed else ():
             node = self.graph.nodes[value]
             assert isinstance(node, Assignment)
             read = {a for r in node.reads for index in r.index for _, a in index.terms}
             for number, axis in enumerate(node.axes):
-                known = self._solution.known(axes[number])
-                if number not in read and self._solution.cell(known) in guessed:
+                if number not in read and self._solution.cell(axes[number]) in guessed:
                     message = f"nothing fixes the extent of axis {axis.name}"
                     help_line = f"write it where the position is: `@({axis.name}:10)`"
                     raise ShapeError("E0575", message, axis.span, help_line)
@@ -75,12 +81,11 @@ class Inferred:
 
     def axes(self, value: int) -> list[Known]:
         """The axes of a value in memory order."""
-        shape = self.shapes[value]
-        return [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
+        return self._axes[value]
 
     def walked(self, value: int) -> list[Known]:
         """The axes of an assignment."""
-        return list(map(self._solution.known, self._found.walked[value]))
+        return self._walked[value]
 
     def stays(self, value: int, read: Read) -> bool:
         """Whether a read of an assignment with affine indices never leaves its dimensions."""

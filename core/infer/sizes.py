@@ -39,16 +39,16 @@ class Sizes:
 
     def of(self, known: Known) -> int:
         """The size number of an axis."""
-        cell = self.cell(known)
-        if cell not in self._numbers:
-            self.add(known, self.unique.fresh("n"))
-        return self._numbers[cell]
+        number = self._numbers.get(self.cell(known))
+        return self.add(known, self.unique.fresh("n")) if number is None else number
 
-    def add(self, known: Known, name: str) -> None:
+    def add(self, known: Known, name: str) -> int:
         """Give an axis the next number, and a name that nothing else has."""
         size = self.known(known).size
         self.entries.append(_Entry(name, size if isinstance(size, int) else None))
-        self._numbers[self.cell(known)] = len(self.entries) - 1
+        number = len(self.entries) - 1
+        self._numbers[self.cell(known)] = number
+        return number
 
     def once(self) -> int:
         """The size of a loop that runs once."""

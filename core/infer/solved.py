@@ -3,7 +3,7 @@
 Produced from a graph by the solver, consumed by ``passes/solved_to_shaped.py``.
 
 Invariants:
-    - Values and nodes are those of the graph; sizes are numbered from 0, each with a name that no other has.
+    - Values and nodes are those of the graph; sizes are numbered from 0.
     - An index that walks a whole dimension belongs to an axis of that size: of an assignment, or of a projection.
     - A projection indexes its result, and each operand that it reads, once per dimension.
     - ``derived`` is in the order in which extents can be computed.
@@ -68,7 +68,8 @@ class Solved:
         self.inputs = tuple(value for value in self.graph.inputs if value in self.needed)
         self.numbers = inferred.numbered()
         self.letters = Letters(self.graph, inferred.counted)
-        self._dims: dict[int, tuple[int, ...]] = {}
+        self._dims: list[tuple[int, ...]] = []
+        self._axes: dict[int, tuple[int, ...]] = {}
         self._name()
         self.projections = {
             value: project(inferred, value, self.numbers)
@@ -91,17 +92,31 @@ class Solved:
             for known, word in zip(self.inferred.axes(claim.value), claim.dims, strict=True):
                 if isinstance(word, str):
                     named.setdefault(self.numbers.cell(known), (known, word))
-        found: dict[int, tuple[Known, str]] = {}
-        for value, node in enumerate(self.graph.nodes):
-            for known, letter in self._words(value, node):
-                cell = self.numbers.cell(known)
-                if not found.get(cell, (known, ""))[1]:
-                    found[cell] = (known, letter)
+        letters: dict[int, tuple[Known, str]] = {}
+        cells = [
+            [self._met(letters, known, letter) for known, letter in self._words(value, node)]
+            for value, node in enumerate(self.graph.nodes)
+        ]
         chosen = {
-            cell: self.numbers.unique.fresh(named[cell][1]) for cell in found if cell in named
+            cell: self.numbers.unique.fresh(named[cell][1]) for cell in letters if cell in named
         }
-        for cell, (known, letter) in found.items():
-            self.numbers.add(known, chosen.get(cell) or self.numbers.unique.fresh(letter or "n"))
+        size = {
+            cell: self.numbers.add(
+                known, chosen.get(cell) or self.numbers.unique.fresh(letter or "n")
+            )
+            for cell, (known, letter) in letters.items()
+        }
+        for value, met in enumerate(cells):
+            rank = len(self.inferred.axes(value))
+            self._dims.append(tuple([size[cell] for cell in met[:rank]]))
+            self._axes[value] = tuple([size[cell] for cell in met[rank:]])
+
+    def _met(self, letters: dict[int, tuple[Known, str]], known: Known, letter: str) -> int:
+        """The cell of an axis, which is called by the first letter that it has."""
+        cell = self.numbers.cell(known)
+        if not letters.get(cell, (known, ""))[1]:
+            letters[cell] = (known, letter)
+        return cell
 
     def _words(self, value: int, node: Node) -> Iterator[tuple[Known, str]]:
         """The axes of a value, then those of its node, and what the text calls them."""
@@ -110,6 +125,8 @@ class Solved:
         if isinstance(node, Assignment):
             for known, axis in zip(self.inferred.walked(value), node.axes, strict=True):
                 yield known, axis.name
+        if not isinstance(node, Operation):
+            return
         rows = self.inferred.counted(value)
         labels = [name for name, _ in self.inferred.labels_of(value)]
         for key in labels if rows is None else named_axes(rows):
@@ -117,14 +134,11 @@ class Solved:
 
     def dims(self, value: int) -> tuple[int, ...]:
         """The size numbers of the dimensions of a value."""
-        found = self._dims.get(value)
-        if found is None:
-            found = self._dims[value] = tuple(map(self.numbers.of, self.inferred.axes(value)))
-        return found
+        return self._dims[value]
 
     def axes(self, value: int) -> tuple[int, ...]:
         """The size numbers of the axes of an assignment."""
-        return tuple(map(self.numbers.of, self.inferred.walked(value)))
+        return self._axes[value]
 
     def guards(self, value: int, read: Read) -> tuple[Within, ...]:
         """What must hold for a read of an assignment to stay in its dimensions, where that is not known."""

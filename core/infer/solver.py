@@ -126,10 +126,10 @@ class Solution:
 
     def row(self, row: Row) -> Row:
         """A closed row of known axes, split where its row variable was."""
+        if row is EMPTY:
+            return row
         found = self._rows.resolve(row)
         assert found.variable is None
-        if found is EMPTY:
-            return found
         return Row(
             tuple([self.known(axis) for axis in found.leading]),
             None,

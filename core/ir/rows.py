@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ilang.core.record import record
+from ilang.core.record import entity, record
 from ilang.core.source import Span
 
 KINDS = ("batch", "input", "output")
@@ -50,11 +50,12 @@ class Symbol:
     number: int
 
 
-@record
+@entity
 class Known:
     """An axis whose size is decided: a number, or one that comes at run time, which never stretches.
 
-    ``label`` is its unit, if it has one. ``origin`` says who gave the size.
+    ``label`` is its unit, if it has one. ``origin`` says who gave the size. Each is an axis of its own: two are one
+    only where constraints say so.
     """
 
     size: int | Symbol

@@ -101,7 +101,10 @@ class _Shaping(Assembly):
         result = shaped.Shaped(
             self.program.name,
             tuple(self.nodes),
-            tuple(replace(t, name=name) for t, name in zip(self.tensors, names, strict=True)),
+            tuple(
+                shaped.Tensor(name, tensor.dtype, tensor.dims)
+                for name, tensor in zip(names, self.tensors, strict=True)
+            ),
             self.solved.sizes(),
             self.solved.derived,
             self.solved.bounds,
@@ -201,8 +204,9 @@ class _Shaping(Assembly):
             node.schedule,
             node.text,
             node.span,
-            operands=() if operands == list(range(len(node.reads))) else tuple(operands),
-            guards=tuple(dict.fromkeys(guards)),
+            None,
+            () if operands == list(range(len(node.reads))) else tuple(operands),
+            tuple(dict.fromkeys(guards)),
         )
         if result.scatters():
             base = None if node.base is None else self.number[node.base]
