@@ -75,7 +75,11 @@ def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str
                 index(read.value, read.index, bool(solved.guards(value, read)))
                 for read in node.reads
             ]
-            yield _loops(axes, reads)
+            looked = [f", {axes[each.axis]} = {reads[each.read]}" for each in node.lookups]
+            loops = [name for axis, name in enumerate(axes) if axis not in node.looked_up()]
+            rest = [read for number, read in enumerate(reads) if number not in node.places()]
+            onto = "" if node.base is None else f" onto n{node.base}"
+            yield _loops(loops, rest, "".join(looked)) + onto
         case Operation():
             for each in solved.projections[value]:
                 axes = [loop.name for loop in each.loops]
@@ -88,6 +92,6 @@ def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str
                 yield _loops(axes, reads) + ("" if plain else f" into {into}")
 
 
-def _loops(axes: Sequence[str], reads: Sequence[str]) -> str:
-    """Loops, and what is read in them."""
-    return f"for {' '.join(axes) or '.'}" + (f": {', '.join(reads)}" if reads else "")
+def _loops(axes: Sequence[str], reads: Sequence[str], looked_up: str = "") -> str:
+    """Loops, the axes that are looked up in them, and what is read: ``for b t d, v = n0[b,t]: n1[v,d]``."""
+    return f"for {' '.join(axes) or '.'}{looked_up}" + (f": {', '.join(reads)}" if reads else "")

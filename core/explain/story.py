@@ -56,7 +56,7 @@ from ilang.core.ir.rows import (
 from ilang.core.ir.shaped import Counted, Rows, Shaped, Tensor
 from ilang.core.names import Names
 from ilang.core.ops import OPS
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 
@@ -106,7 +106,7 @@ class Computation:
     """How a tensor, or a part of it, is computed: loops, indices, and how the result is written.
 
     ``rows`` are the operands that are read, then the result; ``start`` is the neutral element that elements start
-    from, or None where each is written once and all of them are.
+    from, or None where each is written once and all of them are, or where another value is written onto.
     """
 
     tensor: str
@@ -172,9 +172,9 @@ def _table(computed: Computation) -> list[str]:
 
 
 def remark(computed: Computation) -> str:
-    """How the result of an operation is written."""
+    """How a result is written."""
     if computed.start is None:
-        return WRITTEN_ONCE
+        return WRITTEN_ONCE if computed.surjective else "what is not written stays as it is"
     return written(computed.reduced, computed.injective, computed.surjective, computed.start)
 
 
@@ -346,7 +346,13 @@ class _Telling:
             case Assignment():
                 reads = [(read.value, read.index) for read in node.reads]
                 names = [axis.name for axis in node.axes]
-                yield self._assigned(value, names, self.solved.axes(value), reads, node.target)
+                whole = self._assigned(value, names, self.solved.axes(value), reads, node.target)
+                looked = {axis for part in node.target for _, axis in part.terms} & node.looked_up()
+                once = not looked and node.base is None
+                start = whole.start if node.base is None else None
+                yield replace(
+                    whole, injective=whole.injective and once, surjective=once, start=start
+                )
             case Elementwise():
                 dims = self.solved.dims(value)
                 names = [self.solved.numbers.name(size) for size in dims]
