@@ -29,6 +29,7 @@ from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import For, Tile, statements_within
 from ilang.core.ir.shaped import Shaped, Size
+from ilang.core.machine import MACHINES
 from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
 
@@ -45,8 +46,12 @@ SIGNATURES = (
         "_test.c",
         rf" \* Prints a line for each test; the exit status is 1 if one fails\. {MARK.capitalize()}\.",
     ),
-    (".h", rf"/\* \w+\.h: how to call what is in \w+\.c\. {MARK.capitalize()}\."),
+    (".h", rf"/\* \w+\.h: how to call what is in \w+\.cu?\. {MARK.capitalize()}\."),
+    ("_example.c", rf"/\* \w+_example\.c: .*{MARK.capitalize()}\. \*/"),
+    ("_bench.cu", rf" \* small\. {MARK.capitalize()}\."),
     (".c", rf"/\* \w+\.c: {MARK} from this program:"),
+    (".cu", rf"/\* \w+\.cu: {MARK} from this program:"),
+    ("README.md", rf"A library of CUDA functions on arrays, {MARK}\."),
     (".pc", rf"Description: Functions on arrays, {MARK}"),
 )
 """How the name of a file ends, and the whole line in its head by which a file of `i build`, of any version, is known.
@@ -74,8 +79,9 @@ def write_project(
     source_text: str,
     stem: str,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    target: str = "c",
 ) -> list[Path]:
-    """Write the C project of some components; the files, in the order in which to read them.
+    """Write the C or CUDA project of some components; the files, in the order in which to read them.
 
     Args:
         graphs: the components; each is built under its name.
@@ -83,6 +89,7 @@ def write_project(
         source_text: the text of the program, repeated at the top of the C file.
         stem: what the files are called; made a C identifier first.
         shapes: shapes of inputs, by name, that fix their extents.
+        target: c or cuda.
 
     Raises:
         CommandError: E0814 (a shape for an input that no component has).
@@ -95,21 +102,26 @@ def write_project(
     functions = []
     for graph in chosen:
         shaped = fixed(graph, shapes or {})
-        functions.append(Function(shaped, lower(shaped)))
-    return write_functions(functions, out, source_text, stem)
+        functions.append(Function(shaped, lower(shaped, MACHINES[target])))
+    return write_functions(functions, out, source_text, stem, target)
 
 
 def write_functions(
-    functions: Sequence[Function], out: Path, source_text: str, stem: str
+    functions: Sequence[Function], out: Path, source_text: str, stem: str, target: str = "c"
 ) -> list[Path]:
-    """Write the C project of some lowered programs; see ``write_project``.
+    """Write the project of some lowered programs; see ``write_project``.
 
     Raises:
         DataError: E0718. ToolError: E0911, E0912, E0913.
     """
     stem = file_stem(stem)
     _refuse_clashes(functions, stem)
-    files = render(functions, source_text, stem)
+    if target == "cuda":
+        from ilang.codegen.project.cuda import render_cuda
+
+        files = render_cuda(functions, source_text, stem)
+    else:
+        files = render(functions, source_text, stem)
     _write(out, files)
     return [out / name for name in files]
 
@@ -211,7 +223,7 @@ def render(functions: Sequence[Function], source_text: str, stem: str) -> dict[s
         f"{stem}.h": "\n".join(_header_comment(functions, stem))
         + "\n"
         + emit_header(programs, stem),
-        f"{stem}.c": "\n".join(_source_comment(source_text, stem))
+        f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
         + "\n"
         + emit_source(programs, stem),
         "Makefile": MAKEFILE.replace("STEM", stem),
@@ -226,13 +238,15 @@ def _header_comment(functions: Sequence[Function], stem: str) -> Iterator[str]:
     yield from (f" * {line}".rstrip() for line in HOW_TO_CALL.split("\n"))
     if functions:
         yield " *"
-        yield from (f" *     {line}" for line in _example_call(functions[0]))
+        yield from (f" *     {line}" for line in example_call(functions[0], _call))
     yield " */"
     yield ""
 
 
-def _example_call(function: Function) -> Iterator[str]:
-    """How to call a function, in C."""
+def example_call(
+    function: Function, call: Callable[[str, Sequence[str]], Iterator[str]]
+) -> Iterator[str]:
+    """How to call a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
     name, program = function.name(), function.program
     fields = [
         f".{identifier(function.shaped.sizes[n].name)} = {8 * (k + 1)}"
@@ -240,15 +254,19 @@ def _example_call(function: Function) -> Iterator[str]:
     ]
     arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
     yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"
+    yield from call(name, arrays if len(arrays) <= 12 else [*arrays[:11], "..."])
+
+
+def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
+    """The lines of a call: the workspace, and the call itself."""
     yield f"void *work = malloc({name}_work(&sizes));"
-    shown = arrays if len(arrays) <= 12 else [*arrays[:11], "..."]
-    yield f"int status = {name}({', '.join(['&sizes', *shown, 'work'])});"
+    yield f"int status = {name}({', '.join(['&sizes', *arrays, 'work'])});"
 
 
-def _source_comment(text: str, stem: str) -> Iterator[str]:
+def source_comment(text: str, file: str) -> Iterator[str]:
     """The text of the program, harmless in a comment."""
     lines = [line.expandtabs(4).rstrip() for line in text.strip("\r\n").split("\n")]
-    yield f"/* {stem}.c: {MARK} from this program:"
+    yield f"/* {file}: {MARK} from this program:"
     yield " *"
     yield from (comment(f" *     {line}") for line in lines[:LONGEST_COMMENT])
     if LONGEST_COMMENT < len(lines):
@@ -286,7 +304,7 @@ def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
 
 def _parts(function: Function) -> list[str]:
     """The names that the files derive from the name of a function."""
-    derived = ["sizes", "work", "plan", "layout", *TEST_PARTS]
+    derived = ["sizes", "work", "plan", "layout", "host", "status", *TEST_PARTS]
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
         loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))

@@ -251,13 +251,13 @@ def own_names() -> set[str]:
     return tables | set(re.findall(r"\b(?:test|TEST)_\w+", _driver()))
 
 
-def selftest(functions: Sequence[Function], stem: str) -> str:
-    """The test program of a project."""
+def selftest(functions: Sequence[Function], stem: str, on_device: bool = False) -> str:
+    """The test program of a project; ``on_device`` for functions that take arrays of the host and run elsewhere."""
     body: list[str] = []
     names: list[str] = []
     tables: dict[str, list[str]] = {}
     for function in functions:
-        body += _entry(function)
+        body += _entry(function, on_device)
         positive = _is_positive(function.shaped)
         runs, refused = extents_of(function)
         for value in function.shaped.inputs if runs else ():
@@ -279,19 +279,24 @@ def _driver() -> str:
     return Path(__file__).with_name("selftest.h").read_text("ascii")
 
 
-def _entry(function: Function) -> Iterator[str]:
-    """A function behind the one face that the driver calls."""
+def _entry(function: Function, on_device: bool) -> Iterator[str]:
+    """A function behind the one face that the driver calls; on a device it takes no workspace of the host."""
     name, program = function.name(), function.program
     count = len(program.inputs) + len(program.outputs)
-    words = ["sizes", *(f"arrays[{n}]" for n in range(count)), "work"]
+    words = ["sizes", *(f"arrays[{n}]" for n in range(count))]
     yield f"static int {name}_call(const void *sizes, void **arrays, void *work)"
     yield "{"
-    yield from _listed(f"{INDENT}return {name}(", words, ");")
+    if on_device:
+        yield f"{INDENT}(void)work;"
+        yield from _listed(f"{INDENT}return {name}_host(", words, ");")
+    else:
+        yield from _listed(f"{INDENT}return {name}(", [*words, "work"], ");")
     yield "}"
     yield ""
     yield f"static size_t {name}_space(const void *sizes)"
     yield "{"
-    yield f"{INDENT}return {name}_work(sizes);"
+    bytes_ = f"{name}_work(sizes)"
+    yield f"{INDENT}return {f'{bytes_} == SIZE_MAX ? SIZE_MAX : 0' if on_device else bytes_};"
     yield "}"
     yield ""
     yield f"static const struct test_function {name}_entry = {{"

@@ -24,6 +24,8 @@ RESERVED = frozenset(
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive
+    stream own workers memory done blocks_of TRY Memory
+    threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
     jmp_buf sigjmp_buf sigsetjmp siglongjmp PART_STOP
     isfinite isinf isnan isnormal fpclassify isgreater isgreaterequal isless islessequal islessgreater isunordered
@@ -51,9 +53,11 @@ MATHEMATICS = frozenset(
     rint round scalb scalbln scalbn signbit significand sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
     cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp cimag clog clog10 conj cpow cproj creal csin csinh
     csqrt ctan ctanh
+    cospi cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv fdivide norm norm3d norm4d normcdf normcdfinv rcbrt rhypot
+    rnorm rnorm3d rnorm4d rsqrt sincospi sinpi
     """.split()  # noqa: SIM905 - as above
 )
-"""Functions of the C library that compilers know by themselves, each also with ``f`` or ``l`` appended."""
+"""Functions of the C library and of CUDA's that compilers know, each also with ``f`` or ``l`` appended."""
 
 
 LIBRARY = """
@@ -205,11 +209,19 @@ def _library() -> frozenset[str]:
     return frozenset(LIBRARY.split())
 
 
+MARKS = (
+    *("n_", "_", "start_", "stop_", "end_", "stored_", "late_"),
+    *("cuda", "make_", "tex", "surf", "u", "atomic"),
+)
+"""How some of the names of ``_patterns`` begin."""
+
+
 def _is_marked(name: str) -> bool:
     """Whether a name may be one of ``_patterns``: it has what each of them has one of."""
     return (
         not name.islower()
-        or name.startswith(("n_", "_", "start_", "stop_", "end_", "stored_", "late_"))
+        or name.startswith(MARKS)
+        or name[-1:] in "1234"
         or name.endswith(("_block", "_chunk", "_stop"))
         or any(width in name for width in ("16", "32", "64", "128"))
     )
@@ -227,6 +239,8 @@ def _patterns() -> re.Pattern[str]:
         r"|\w+_(block|chunk|stop)|(start|stop|end|stored|late)_\w+"  # variables of our own, beside those of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
+        r"|cuda\w*|CU\w+|atomic[A-Z]\w*|(tex|surf)(1D|2D|3D|Cubemap)\w*"  # CUDA's
+        r"|(make_)?u?(char|short|int|long|longlong|float|double)[1-4](_16a|_32a)?|(ll|ull|u)(min|max)"
         r"|f(32|64)x?(add|sub|mul|div|fma|sqrt)(f(32|64|128)x?|l)"
     )
 

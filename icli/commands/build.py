@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError, nearest
 from ilang.core.ir.graph import Graph
+from ilang.core.machine import MACHINES
 from ilang.icli.options import Command, Operand, Option, Request
-from ilang.icli.programs import all_of, is_file, refuse_cuda, subjects
+from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
 
@@ -19,7 +20,7 @@ def run(request: Request, screen: Screen) -> int:
         raise CommandError(
             "E0816", "i build takes a file", help="write `name = program` to a file such as model.i"
         )
-    refuse_cuda(request.one("--target"))
+    target = request.one("--target") or "c"
     folder = request.one("-o") or ("out" if not request.has("-o") else "")
     if not folder:
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
@@ -37,10 +38,10 @@ def run(request: Request, screen: Screen) -> int:
 
     stem = Path(path).stem
     try:
-        written = write_project(graphs, Path(folder), module.source.text, stem, shapes)
+        written = write_project(graphs, Path(folder), module.source.text, stem, shapes, target)
     except (ShapeError, ElementTypeError, ScheduleError):
         all_of(
-            graphs, lambda graph: lower(fixed(graph, shapes))
+            graphs, lambda graph: lower(fixed(graph, shapes), MACHINES[target])
         )  # tells of the other definitions too
         raise
     for graph in graphs:
@@ -77,12 +78,12 @@ def fixed_shapes(options: Sequence[str], graphs: Sequence[Graph]) -> dict[str, t
 
 COMMAND = Command(
     "build",
-    "Write a C project for the definitions of a file that nothing else in it uses.",
+    "Write a C or CUDA project for the definitions of a file that nothing else in it uses.",
     "FILE",
     1,
     1,
     (
-        Option(("--target",), "TARGET", "What to write", ("c", "cuda")),
+        Option(("--target",), "TARGET", "What to write", tuple(MACHINES)),
         Option(("-o",), "DIR", "The folder to write to (out)", names_a="folder"),
         Option(
             ("--def",),

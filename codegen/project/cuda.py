@@ -1,0 +1,342 @@
+"""The CUDA project that ``i build --target cuda`` writes: a library with its self-test, a benchmark and an example.
+
+STEM.h, STEM.cu, Makefile, STEM_test.c, STEM_bench.cu, STEM_example.c, STEM.pc and README.md. The header is plain C; the
+self-test calls every function on arrays of the host, and is the one of a C project.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
+from ilang.codegen.project.selftest import Function, selftest
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT
+from ilang.codegen.targets.cuda import emit_source
+from ilang.codegen.targets.cuda_header import emit_header
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.dtype import BYTES
+from ilang.core.ir.shaped import Assignment
+
+LIMITS = {"large": (1 << 26, 1 << 36), "small": (1 << 10, 1 << 13)}
+"""Elements of all arrays of a case of the benchmark, and iterations of one assignment of it, at most."""
+LARGEST_EXTENT, SMALLEST_EXTENT = 1 << 24, 2
+"""Extents that are tried for it, from large to small."""
+
+
+def render_cuda(functions: Sequence[Function], source_text: str, stem: str) -> dict[str, str]:
+    """The text of every file, by its name."""
+    programs = [function.program for function in functions]
+    return {
+        f"{stem}.h": "\n".join(_header_comment(functions, stem))
+        + "\n"
+        + emit_header(programs, stem),
+        f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
+        + "\n"
+        + emit_source(programs, stem),
+        "Makefile": MAKEFILE.replace("STEM", stem),
+        f"{stem}_test.c": selftest(functions, stem, on_device=True),
+        f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
+        f"{stem}_example.c": "\n".join(_example(functions, stem)) + "\n",
+        f"{stem}.pc": PKG_CONFIG.replace("STEM", stem),
+        "README.md": _readme(functions, stem),
+    }
+
+
+def _header_comment(functions: Sequence[Function], stem: str) -> Iterator[str]:
+    yield f"/* {stem}.h: how to call what is in {stem}.cu. {MARK.capitalize()}."
+    yield " *"
+    yield from (f" * {line}".rstrip() for line in (*HOW_TO_CALL.split("\n"), *ON_DEVICE))
+    if functions:
+        yield " *"
+        yield from (f" *     {line}" for line in example_call(functions[0], _call))
+    yield " */"
+    yield ""
+
+
+ON_DEVICE = (
+    "It enqueues work on a stream and returns; what fails later shows where the stream is waited for.",
+    "What ends in _host takes arrays of the host instead, and waits.",
+)
+
+
+def _call(name: str, arrays: Sequence[str]) -> Iterator[str]:
+    """The lines of a call: the workspace, and the call itself."""
+    yield "void *work;"
+    yield f"cudaMalloc(&work, {name}_work(&sizes));"
+    yield f"int status = {name}({', '.join(['&sizes', *arrays, 'work', 'stream'])});"
+
+
+def _bench(functions: Sequence[Function], stem: str) -> Iterator[str]:
+    """The benchmark: each function at extents that fill a device."""
+    yield from BENCH_HEAD.replace("STEM", stem).split("\n")
+    yield from Path(__file__).with_name("bench.cuh").read_text("ascii").split("\n")
+    cases = [
+        (size, function, extents)
+        for function in functions
+        for size in LIMITS
+        if (extents := _extents(function, *LIMITS[size]))
+    ]
+    for size, function, extents in cases:
+        yield from _bench_call(size, function, extents)
+    yield "int main(int argc, char **argv)"
+    yield "{"
+    yield f'{INDENT}const bool small = argc > 1 && strcmp(argv[1], "small") == 0;'
+    yield f"{INDENT}int failed = 0;"
+    for size, function, extents in cases:
+        name = function.name()
+        said = " ".join(f"{function.shaped.sizes[n].name}={extents[n]}" for n in function.free())
+        values = (*function.shaped.inputs, *function.shaped.outputs)
+        sizes = [_bytes(function, value, extents) for value in values]
+        yield f"{INDENT}if ({'small' if size == 'small' else '!small'}) {{"
+        yield f"{INDENT}{INDENT}static const size_t bytes[] = {{{', '.join(map(str, sizes or [0]))}}};"
+        called = f"bench_{size}_{name}, {name}_work(&bench_{size}_{name}_sizes)"
+        words = f'"{name}", "{said}", {called}, {len(values)}, bytes'
+        yield f"{INDENT}{INDENT}const struct bench_case one = {{{words}}};"
+        yield f"{INDENT}{INDENT}failed |= bench_run(&one);"
+        yield f"{INDENT}}}"
+    yield f"{INDENT}return failed;"
+    yield "}"
+
+
+def _bench_call(size: str, function: Function, extents: Sequence[int]) -> Iterator[str]:
+    """A function behind the one face that the benchmark calls."""
+    name, program, shaped = function.name(), function.program, function.shaped
+    fields = ", ".join(str(extents[n]) for n in function.free()) or "0"
+    yield f"static const {name}_sizes bench_{size}_{name}_sizes = {{{fields}}};"
+    yield ""
+    yield f"static int bench_{size}_{name}(void **arrays, void *work, cudaStream_t stream)"
+    yield "{"
+    words = [f"&bench_{size}_{name}_sizes"]
+    for number, buffer in enumerate((*program.inputs, *program.outputs)):
+        const = "const " if number < len(shaped.inputs) else ""
+        words.append(f"({const}{C_TYPES[program.buffers[buffer].dtype]} *)arrays[{number}]")
+    yield f"{INDENT}return {name}({', '.join([*words, 'work', 'stream'])});"
+    yield "}"
+    yield ""
+
+
+def _extents(function: Function, elements: int, points: int) -> tuple[int, ...] | None:
+    """The largest extents of a function with so many elements and iterations at most; None where none fit."""
+    shaped, extent = function.shaped, LARGEST_EXTENT
+    while extent >= SMALLEST_EXTENT:
+        chosen = tuple(extent if s.is_argument() else s.fixed or 0 for s in shaped.sizes)
+        extents = function.settled(chosen)
+        if extents is not None and _fits(function, extents, elements, points):
+            return extents
+        extent //= 2
+    return None
+
+
+def _fits(function: Function, extents: Sequence[int], elements: int, points: int) -> bool:
+    """Whether a function has so many elements and iterations at most at some extents, and any."""
+    shaped = function.shaped
+    domains = [
+        math.prod(extents[n] for n in node.sizes)
+        for node in shaped.nodes
+        if isinstance(node, Assignment)
+    ]
+    stored = [b.dims for b in function.program.buffers if not b.private]
+    arrays = sum(
+        math.prod(extents[n] for n in dims) for dims in stored if all(n < len(extents) for n in dims)
+    )
+    return 0 < arrays <= elements and max(domains, default=0) <= points
+
+
+def _bytes(function: Function, value: int, extents: Sequence[int]) -> int:
+    tensor = function.shaped.tensors[value]
+    return BYTES[tensor.dtype] * math.prod(extents[size] for size in tensor.dims)
+
+
+def _example(functions: Sequence[Function], stem: str) -> Iterator[str]:
+    """A program that calls the first function on a few numbers."""
+    yield from EXAMPLE_HEAD.replace("STEM", stem).split("\n")
+    yield "int main(void)"
+    yield "{"
+    found = ((f, e) for f in functions if (e := f.settled(_few(f))) is not None)
+    function, extents = next(found, (None, ()))
+    if function is None:
+        yield f"{INDENT}return 0;"
+        yield "}"
+        return
+    name, program, shaped = function.name(), function.program, function.shaped
+    fields = ", ".join(str(extents[n]) for n in function.free()) or "0"
+    yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
+    words = ["&sizes"]
+    values = zip(
+        (*shaped.inputs, *shaped.outputs), (*program.inputs, *program.outputs), strict=True
+    )
+    for number, (value, buffer) in enumerate(values):
+        c_type = C_TYPES[program.buffers[buffer].dtype]
+        count = max(1, math.prod(extents[n] for n in shaped.tensors[value].dims))
+        array = f"{identifier(program.buffers[buffer].name)}_elements"
+        if number < len(shaped.inputs):
+            listed = ", ".join(str(1 + n % 2) for n in range(count))
+            yield f"{INDENT}const {c_type} {array}[] = {{{listed}}};"
+        else:
+            yield f"{INDENT}{c_type} {array}[{count}];"
+        words.append(array)
+    yield f"{INDENT}const int status = {name}_host({', '.join(words)});"
+    yield f'{INDENT}printf("{name}: %s\\n", {name}_status(status));'
+    if shaped.outputs:
+        count = max(1, math.prod(extents[n] for n in shaped.tensors[shaped.outputs[0]].dims))
+        array = words[1 + len(shaped.inputs)]
+        yield f"{INDENT}for (int n = 0; n < {count} && status == 0; ++n) {{"
+        yield f'{INDENT}{INDENT}printf("%g\\n", (double){array}[n]);'
+        yield f"{INDENT}}}"
+    yield f"{INDENT}return status != 0;"
+    yield "}"
+
+
+def _few(function: Function) -> tuple[int, ...]:
+    """Small extents for every size that is an argument."""
+    return tuple(2 if size.is_argument() else size.fixed or 0 for size in function.shaped.sizes)
+
+
+def _readme(functions: Sequence[Function], stem: str) -> str:
+    rows = "\n".join(f"- `{function.name()}`" for function in functions)
+    return README.replace("STEM", stem).replace("FUNCTIONS", rows)
+
+
+MAKEFILE = """\
+# Makefile of libSTEM, written by `i build`.
+#
+#     make            libSTEM.a and libSTEM.so
+#     make test       run every function on stored inputs, compare with stored results: needs a GPU
+#     make bench      time every function: needs a GPU
+#     make example    call the first function
+#     make compile    compile for each of ARCHS, which needs no GPU; what registers cannot hold is told
+#     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
+#     make clean      remove what was made
+#
+# NVCC, ARCH, ARCHS, NVCCFLAGS, CC, CFLAGS, AR, PREFIX and DESTDIR may come from the command line or the environment:
+# make ARCH=sm_90, say, where the machine that compiles has no GPU.
+
+NVCC ?= nvcc
+ARCH ?= native
+ARCHS ?= sm_75 sm_80 sm_90
+NVCCFLAGS ?= -O3
+CFLAGS ?= -O2
+PREFIX ?= /usr/local
+
+# A product and a sum are rounded one after the other (--fmad=false), but where the text itself says otherwise: results
+# are then those of C. NVCCFLAGS comes later and wins.
+FLAGS = -std=c++17 --fmad=false $(NVCCFLAGS)
+DEVICE = -arch=$(ARCH) -Xcompiler -fPIC
+TOLD = -Xptxas -warn-spills
+
+.PHONY: all test bench example compile install clean
+
+all: libSTEM.a libSTEM.so
+
+STEM.o: STEM.cu STEM.h
+	$(NVCC) $(FLAGS) $(DEVICE) -c STEM.cu -o $@
+
+libSTEM.a: STEM.o
+	rm -f $@
+	$(AR) rcs $@ STEM.o
+
+libSTEM.so: STEM.o
+	$(NVCC) $(FLAGS) $(DEVICE) --shared STEM.o -o $@
+
+STEM_test.o: STEM_test.c STEM.h
+	$(CC) -std=gnu11 $(CFLAGS) -c STEM_test.c -o $@
+
+STEM_test: STEM_test.o libSTEM.a
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_test.o libSTEM.a -o $@
+
+STEM_bench: STEM_bench.cu STEM.h libSTEM.a
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_bench.cu libSTEM.a -o $@
+
+STEM_example.o: STEM_example.c STEM.h
+	$(CC) -std=gnu11 $(CFLAGS) -c STEM_example.c -o $@
+
+STEM_example: STEM_example.o libSTEM.a
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.o libSTEM.a -o $@
+
+test: STEM_test
+	./STEM_test
+
+bench: STEM_bench
+	./STEM_bench
+
+example: STEM_example
+	./STEM_example
+
+compile:
+	set -e; for arch in $(ARCHS); do $(NVCC) $(FLAGS) -arch=$$arch $(TOLD) -c STEM.cu -o STEM.$$arch.o; done
+
+install: all
+	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
+	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
+	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
+	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	sed -e 1d STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+
+clean:
+	rm -f STEM.o STEM.sm_*.o libSTEM.a libSTEM.so STEM_test.o STEM_test STEM_bench STEM_example.o STEM_example
+"""
+
+PKG_CONFIG = """\
+prefix=/usr/local
+includedir=${prefix}/include
+libdir=${prefix}/lib
+
+Name: STEM
+Description: Functions on arrays, written by `i build`
+Version: 1
+Cflags: -I${includedir}
+Libs: -L${libdir} -lSTEM
+Libs.private: -lcudart -lstdc++
+"""
+
+BENCH_HEAD = """\
+/* STEM_bench.cu: how long every function of STEM.h takes, at extents that fill a device.
+ *
+ * Prints a JSON object for each: the median of 20 calls, after 3; at small extents where the argument is
+ * small. Written by `i build`.
+ */
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <algorithm>
+
+#include "STEM.h"
+"""
+
+EXAMPLE_HEAD = """\
+/* STEM_example.c: a call of a function of STEM.h on a few numbers, from C. Written by `i build`. */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "STEM.h"
+"""
+
+README = """\
+# STEM
+
+A library of CUDA functions on arrays, written by `i build`.
+
+FUNCTIONS
+
+`STEM.h` says what each takes and gives; it is plain C.
+CUDA 12 or newer compiles `STEM.cu`, for devices from sm_75 on:
+
+```sh
+make ARCH=sm_90       # libSTEM.a and libSTEM.so
+make test             # compares every function with stored results; needs a GPU
+make compile          # for several devices, without one
+make install PREFIX=/usr/local
+```
+
+Arrays are row-major and contiguous.
+A function enqueues its work on the stream that it is given and returns: it takes no memory and waits for nothing.
+Its workspace is the caller's; `NAME_work` says how many bytes.
+`NAME_host` does the same for arrays of the host, and waits.
+A status of 0 is success; `NAME_status` says what others mean.
+"""
