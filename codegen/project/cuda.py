@@ -139,7 +139,9 @@ def _fits(function: Function, extents: Sequence[int], elements: int, points: int
     ]
     stored = [b.dims for b in function.program.buffers if not b.private]
     arrays = sum(
-        math.prod(extents[n] for n in dims) for dims in stored if all(n < len(extents) for n in dims)
+        math.prod(extents[n] for n in dims)
+        for dims in stored
+        if all(n < len(extents) for n in dims)
     )
     return 0 < arrays <= elements and max(domains, default=0) <= points
 

@@ -52,8 +52,13 @@ INCLUDES = (
 
 def emit(program: Program) -> str:
     """A program as one self-contained CUDA text."""
-    declared = cuda_header.declarations(program)
-    lines = [*INCLUDES, "", 'extern "C" {', "", *declared, "", "}", "", *_implementation([program])]
+    return emit_together([program])
+
+
+def emit_together(programs: Sequence[Program]) -> str:
+    """Several programs as one self-contained CUDA text."""
+    declared = [line for program in programs for line in (*cuda_header.declarations(program), "")]
+    lines = [*INCLUDES, "", 'extern "C" {', "", *declared, "}", "", *_implementation(programs)]
     return "\n".join(lines) + "\n"
 
 

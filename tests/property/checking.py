@@ -20,6 +20,7 @@ from ilang.core.ir import kernel
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import same
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.combinator import parse_program
 from ilang.core.notation.layout import format_module
 from ilang.core.notation.module import parse_module
@@ -27,7 +28,7 @@ from ilang.core.notation.printer import print_definition, print_tree
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.core.source import Source
-from tests.property import loops, meaning, native, programs
+from tests.property import emulated, loops, meaning, native, programs
 from tests.property.meaning import Known
 from tests.property.trial import Trial, sizes_of
 
@@ -87,13 +88,14 @@ class Wrong(Exception):
 
 
 def check(trials: Sequence[Trial], mode: str, with_loops: bool = True) -> Tally:
-    """Check a batch of trials in one C program."""
+    """Check a batch of trials in one C program, or one CUDA program on the emulator."""
+    machine = GPU if mode in emulated.MODES else CPU
     tally = Tally()
     lowered: list[Lowered] = []
     for trial in trials:
         tally.programs += 1
         try:
-            lowered.append(_lowered(trial, f"p{len(lowered)}", tally))
+            lowered.append(_lowered(trial, f"p{len(lowered)}", tally, machine))
         except Wrong as wrong:
             tally.failures.append(Failure(trial, wrong.step, wrong.message, mode))
     _check_native(lowered, mode, with_loops, tally)
@@ -121,14 +123,14 @@ def graph_of(trial: Trial, name: str) -> Graph:
     return pipeline.module_graph(module, "main")
 
 
-def _lowered(trial: Trial, name: str, tally: Tally) -> Lowered:
+def _lowered(trial: Trial, name: str, tally: Tally, machine: Machine) -> Lowered:
     try:
         graph = graph_of(trial, name)
         shapes = [array.shape for array in trial.runs[0]] if trial.fixed else None
         shaped = pipeline.infer(graph, trial.dtypes(), trial.ranks(), shapes)
         shaped = replace(shaped, name=name)  # the graph of a module's definition is called ``main``
         _compare_inference(trial, shaped)
-        program = _kernels(shaped, tally)
+        program = _kernels(shaped, tally, machine)
     except Wrong:
         raise
     except Error as error:
@@ -138,14 +140,14 @@ def _lowered(trial: Trial, name: str, tally: Tally) -> Lowered:
     return Lowered(trial, shaped, program)
 
 
-def _kernels(shaped: Shaped, tally: Tally) -> kernel.Program:
+def _kernels(shaped: Shaped, tally: Tally, machine: Machine) -> kernel.Program:
     """The kernels of a program; a schedule that is well formed may still be illegal, then it goes without any."""
     try:
-        return pipeline.lower(shaped)
+        return pipeline.lower(shaped, machine)
     except ScheduleError:
         tally.refused_schedules += 1
     bare = [replace(n, schedule=None) if isinstance(n, Assignment) else n for n in shaped.nodes]
-    return pipeline.lower(replace(shaped, nodes=tuple(bare)))
+    return pipeline.lower(replace(shaped, nodes=tuple(bare)), machine)
 
 
 def _compare_inference(trial: Trial, shaped: Shaped) -> None:
@@ -183,7 +185,8 @@ def _check_native(lowered: list[Lowered], mode: str, with_loops: bool, tally: Ta
     if not calls:
         return
     try:
-        answers = native.run([entry.program for entry in lowered], calls, mode)
+        runner = emulated if mode in emulated.MODES else native
+        answers = runner.run([entry.program for entry in lowered], calls, mode)
     except Exception as error:
         if len(lowered) == 1:
             tally.failures.append(Failure(lowered[0].trial, "compiler", _said(error), mode))

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import mixed_checking, native, spec_checking, trial  # noqa: E402 - found through the line above
+from tests.property import emulated, mixed_checking, native, spec_checking, trial  # noqa: E402 - found through the line above
 from tests.property.checking import Failure, Tally, check  # noqa: E402
 from tests.property.shrinking import shrink  # noqa: E402
 
@@ -126,7 +126,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=50, help="programs in one C file")
-    parser.add_argument("--mode", choices=sorted(native.MODES), help="compile every batch this way")
+    parser.add_argument(
+        "--mode",
+        choices=sorted((*native.MODES, *emulated.MODES)),
+        help="compile every batch this way",
+    )
     parser.add_argument("--keep", type=Path, default=CASES, help="where failures are kept")
     options = parser.parse_args()
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed

@@ -12,7 +12,7 @@ import pytest
 from ilang.codegen.runtime import toolchain
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
-from ilang.core.machine import Machine
+from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.choose import nests
 from ilang.core.schedule.choose.accesses import Accesses, loop_order
 from tests.property import checking, fuzz, programs, spec_checking, specs, trial, writer
@@ -176,7 +176,7 @@ def test_plain_text_means_the_same() -> None:
         assert set(plain.program.outputs) == set(one.program.outputs)
         assert sorted(plain.program.inputs) == sorted(one.program.inputs)
         other = trial.Trial(seed, plain, False, ())
-        checking._lowered(other, "p", Tally())
+        checking._lowered(other, "p", Tally(), CPU)
 
 
 def test_shrinking_keeps_what_fails() -> None:

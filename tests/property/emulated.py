@@ -1,0 +1,69 @@
+"""Batches of programs as one CUDA text, run on the emulator: threads in several orders, each load and store checked.
+
+Every call is done in three orders of threads, which must give the same bits. In the mode ``cuda-checked`` whatever the
+emulator finds, such as a race or a read of what nobody wrote, fails the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ilang.codegen.emulator import program as emulator
+from ilang.codegen.emulator.runtime import emulated_device
+from ilang.codegen.targets import cuda
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.ir.kernel import Program
+from tests.property.meaning import TYPES
+from tests.property.native import Answer, Call
+
+MODES = ("cuda", "cuda-checked")
+ORDERS = (0, 1, 7)
+"""Threads in order, in reverse, and in the random order of a seed."""
+UNWRITTEN = 0xFF
+
+
+def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
+    """The answers of all calls, in order."""
+    loaded = emulator.load(cuda.emit_together(batch), "batch.cu", checked=mode == "cuda-checked")
+    return [_answer(loaded, batch[call.program], call) for call in calls]
+
+
+def _answer(loaded: emulator.Program, program: Program, call: Call) -> Answer:
+    """What a call gives, and what was wrong with it in words."""
+    device, found, outputs = emulated_device(), [], list[Any]()
+    inputs = [_raw(array) for array in call.inputs]
+    before = [array.tobytes() for array in inputs]
+    for order in ORDERS:
+        outputs = [
+            _empty(program.buffers[buffer].dtype, shape)
+            for buffer, shape in zip(program.outputs, call.outputs, strict=True)
+        ]
+        sizes = np.array([*call.extents, 0], dtype=np.int64)
+        with device.settings(order=order):
+            status = loaded.call(f"{identifier(program.name)}_host", sizes, *inputs, *outputs)
+        findings = "; ".join(finding.says() for finding in device.take_findings())
+        if status or findings:
+            return Answer(tuple(outputs), f"order {order}: status {status}: {findings}")
+        found.append([array.tobytes() for array in outputs])
+    if [array.tobytes() for array in inputs] != before:
+        return Answer(tuple(outputs), "an input was written")
+    if any(each != found[0] for each in found):
+        return Answer(tuple(outputs), "the order of threads changes the result")
+    return Answer(tuple(outputs))
+
+
+def _raw(array: Any) -> Any:
+    """An input as the program sees it: any byte but 0 is a true bool."""
+    kind = np.uint8 if array.dtype == np.bool_ else array.dtype
+    return np.ascontiguousarray(array).view(kind).reshape(array.shape)
+
+
+def _empty(dtype: str, shape: tuple[int, ...]) -> Any:
+    """An output that nobody has written."""
+    kind = np.dtype(np.uint8) if dtype == "bool" else np.dtype(TYPES[dtype])
+    return (
+        np.full(int(np.prod(shape)) * kind.itemsize, UNWRITTEN, np.uint8).view(kind).reshape(shape)
+    )

@@ -1,0 +1,104 @@
+"""Programs on a GPU that the emulator plays: threads in any order, each load and store checked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang.codegen.project.render import write_project
+from ilang.codegen.runtime.files import read_module
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import GPU
+from ilang.core.notation.module import exports
+from ilang.core.pipeline import fit, infer, lower, module_graph
+from ilang.core.record import replace
+from ilang.core.reference import evaluate
+from ilang.icli.arrays import array_of
+from tests.property import emulated
+from tests.property.checking import check
+from tests.property.meaning import TYPES
+from tests.property.native import Call
+from tests.property.test_fuzz import none_failed
+from tests.property.trial import draw
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
+GIVEN = re.compile(r"^# in \w+ = (.+)$", re.MULTILINE)
+TOLERANCE = 1e-5
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
+
+
+@pytest.mark.parametrize(("seed", "mode"), [(5000, "cuda"), (5025, "cuda-checked")])
+def test_random_programs(seed: int, mode: str) -> None:
+    tally = check([draw(seed + n) for n in range(25)], mode, with_loops=False)
+    none_failed(tally.failures)
+    assert tally.programs == 25
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_samples(mode: str) -> None:
+    programs: list[Program] = []
+    calls: list[Call] = []
+    wanted = []
+    for path in SAMPLES:
+        shaped, arrays = sample(path)
+        extents = fit(shaped, [array.shape for array in arrays])
+        wanted.append(evaluate(shaped, arrays, extents))
+        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+        shapes = tuple(array.shape for array in wanted[-1])
+        calls.append(Call(len(programs), tuple(free), tuple(arrays), shapes))
+        programs.append(lower(replace(shaped, name=f"s{len(programs)}"), GPU))
+    for path, answer, results in zip(
+        SAMPLES, emulated.run(programs, calls, mode), wanted, strict=True
+    ):
+        assert not answer.trouble, f"{path.name}: {answer.trouble}"
+        for got, want in zip(answer.outputs, results, strict=True):
+            np.testing.assert_allclose(got, want, rtol=TOLERANCE, err_msg=path.name)
+
+
+def sample(path: Path) -> tuple[Shaped, list[Any]]:
+    """The program of a lesson, and the inputs that it names."""
+    module = read_module(str(path))
+    (definition,) = exports(module)
+    words = GIVEN.findall(path.read_text("utf-8"))
+    arrays = [array_of(word, None, n) for n, word in enumerate(words)]
+    graph = module_graph(module, definition.name)
+    dtypes = [next(name for name, kind in TYPES.items() if kind == a.dtype) for a in arrays]
+    return infer(graph, dtypes, [a.ndim for a in arrays]), arrays
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("checked", ["0", "1"])
+def test_a_project_passes_its_own_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checked: str
+) -> None:
+    path = ROOT / "samples/13_attention.i"
+    module = read_module(str(path))
+    graphs = [module_graph(module, definition.name) for definition in exports(module)]
+    write_project(graphs, tmp_path, module.source.text, "attention", target="cuda")
+    monkeypatch.setenv("I_EMULATOR_CHECK", checked)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    nvcc = f"NVCC={sys.executable} -m ilang.codegen.emulator.nvcc"
+    done = subprocess.run(
+        ["make", nvcc, "test", "example", "attention_bench"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "attention: all " in done.stdout
+    timed = subprocess.run(
+        [tmp_path / "attention_bench", "small"], capture_output=True, text=True, check=False
+    )
+    assert timed.returncode == 0, timed.stderr
+    assert '"name": "attention"' in timed.stdout
