@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ilang.codegen.project.extents import Function
 from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
-from ilang.codegen.project.selftest import Function, selftest
+from ilang.codegen.project.selftest import selftest
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header

@@ -10,6 +10,7 @@ import pytest
 
 from ilang.codegen.runtime.files import read_module
 from ilang.codegen.targets import cuda, cuda_header
+from ilang.codegen.targets.cuda_entry import TRY
 from ilang.codegen.targets.cuda_helpers import definitions
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
@@ -61,7 +62,7 @@ def test_samples_compile_without_a_warning(tmp_path: Path, architecture: str) ->
 
 @needs_nvcc
 def test_every_helper_compiles(tmp_path: Path) -> None:
-    (tmp_path / "all.cu").write_text("\n".join((*cuda.INCLUDES, HELPERS)), "ascii")
+    (tmp_path / "all.cu").write_text("\n".join((*cuda.INCLUDES, TRY, HELPERS)), "ascii")
     compile_for(tmp_path, "sm_75")
 
 
