@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
@@ -239,6 +240,14 @@ def _tile(
     _demand(all(x.axis in reduced for x in tile.blocks), "blocks of a tile are reduced", value)
     _demand(not (tile.blocks and tile.outer), "blocks are all that is outside a tile", value)
     _demand(not (tile.kept and tile.outer), "a tile that is kept has its final values", value)
+    divides = tile.extents[-1] % tile.vector == 0
+    _demand(divides, "vectors divide a row of a tile", value)
+    fits = all(
+        tile.extents[-1] % part.lanes == 0 and max(part.rows) <= prod(tile.extents[:-1])
+        for part in tile.micro_tiles
+    )
+    _demand(fits, "what is computed at a time is a part of a tile", value)
+    _demand(bool(tile.micro_tiles) == (1 < tile.vector), "vectors take a part at a time", value)
     runs = tile.runs
     inside = runs is None or (runs.depth < len(tile.core) and 0 < runs.step)
     _demand(inside, "runs are of loops of the core", value)

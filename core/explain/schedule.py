@@ -141,13 +141,15 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             )
         case RegisterTile():
             shape = " x ".join(map(str, held.extents))
-            words = [f"{name} in a register tile {spelled(held.elements)} of {shape}"]
+            words = [f"{name} in a register tile {spelled(held.elements)} of {shape} {held.dtype}"]
             words += [f"over {spelled(held.core)}"]
             words += [f"blocks of {spelled(held.blocks)}"] if held.blocks else []
             words += [f"inside {spelled(held.outer)}"] if held.outer else []
             words += [f"runs of {held.runs.step} at depth {held.runs.depth}"] if held.runs else []
             words += ["kept there"] if held.kept else []
-            return ", ".join([*words, f"in {held.dtype}"])
+            parts = ", ".join(f"{part.rows[0]} x {part.lanes}" for part in held.micro_tiles)
+            words += [f"vectors of {held.vector}: {parts} at a time"] if parts else []
+            return ", ".join(words)
         case PartialSums():
             return f"{name} in partial sums over {spelled(held.core)}, in {held.dtype}"
         case _:

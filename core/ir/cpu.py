@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Load, Local
+from ilang.core.ir.schedule import MicroTile
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
@@ -54,19 +55,6 @@ class Transpose:
     dtype: str
     short: bool
     stream_from: int
-
-
-@record
-class MicroTile:
-    """How much of a tile is computed at a time where registers hold ``held`` bytes of it.
-
-    ``lanes`` of each row, and ``rows`` of them: most often the first number; of what is left at the end of a dimension
-    one of the others, which are smaller.
-    """
-
-    held: int
-    lanes: int
-    rows: tuple[int, int, int]
 
 
 @record

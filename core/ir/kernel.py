@@ -23,7 +23,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.scalar import Apply, Scalar
-from ilang.core.ir.schedule import Role, Runs
+from ilang.core.ir.schedule import MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
@@ -165,8 +165,9 @@ class Tile:
     first and without bodies, stand around both: each iteration starts anew, and the elements are the sums, in f64, of
     what the iterations give. With ``fill``, a copy that the tile reads may be empty at the iteration in which the
     variables ``first`` are 0: each element is then stored there before it is read. ``registers`` say how vectors hold
-    the elements, where they can; ``runs`` how many terms are added one after the other; ``into`` where the tile goes at
-    once, so that the statement after it, which copies it there, is left out.
+    the elements, where they can: one of the ``micro_tiles`` at a time, in vectors of ``vector`` lanes; ``runs`` how
+    many terms are added one after the other; ``into`` where the tile goes at once, so that the statement after it, which
+    copies it there, is left out.
     """
 
     buffer: int
@@ -178,6 +179,8 @@ class Tile:
     first: tuple[int, ...] = ()
     registers: Registers | None = None
     runs: Runs | None = None
+    vector: int = 1
+    micro_tiles: tuple[MicroTile, ...] = ()
     into: Into | None = None
 
 

@@ -169,13 +169,27 @@ class Runs:
 
 
 @record
+class MicroTile:
+    """How much of a tile is computed at a time where registers hold ``held`` bytes of it.
+
+    ``lanes`` of each row, and ``rows`` of them: most often the first number; of what is left at the end of a dimension
+    one of the others, which are smaller.
+    """
+
+    held: int
+    lanes: int
+    rows: tuple[int, int, int]
+
+
+@record
 class RegisterTile:
     """A reduction whose accumulators are a tile in registers: its own loops from the outermost reduced one on.
 
     ``outer`` are those outside the tile, ``core`` the reduced ones in it, ``elements`` the innermost ones, one per
     accumulator, of these ``extents``. Where all outside are reduced, and nothing is computed between them, they are
     ``blocks`` instead: what each sums is added in the wider type. A tile is ``kept`` where the storage of the value is
-    the tile itself.
+    the tile itself. Vectors hold ``vector`` elements of a row, or a divisor of that, where the program does nothing but
+    what vectors can: then one of the ``micro_tiles`` is computed at a time.
     """
 
     outer: tuple[Loop, ...]
@@ -186,6 +200,8 @@ class RegisterTile:
     dtype: str
     kept: bool
     runs: Runs | None
+    vector: int
+    micro_tiles: tuple[MicroTile, ...]
 
 
 @record

@@ -188,7 +188,16 @@ class Reductions(Loops, ABC):
             assert not frame.home.pop(loop).block, "blocks of a tile have no room for statements"
         blocks = tuple(kernel.For(variable, size, (), rest=rest) for variable, size, rest in trips)
         scope.block.append(
-            kernel.Tile(buffer, start, bodies[0], bodies[-1], blocks, runs=tile.runs)
+            kernel.Tile(
+                buffer,
+                start,
+                bodies[0],
+                bodies[-1],
+                blocks,
+                runs=tile.runs,
+                vector=tile.vector,
+                micro_tiles=tile.micro_tiles,
+            )
         )
         if use is not None:
             order = tile.elements if tile.outer else self._as_stored(frame, tile)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import assert_never
 
-from ilang.core.dtype import FLOATS
+from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.extent import fixed, is_divided, part_extent
 from ilang.core.ir.schedule import (
     Accumulation,
@@ -36,6 +36,7 @@ from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
+from ilang.core.schedule.registers import micro_tiles, vector_lanes
 
 
 @record
@@ -185,9 +186,11 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
     added = reduction.node.acc == "+" and not exact and _is_bare(reduction, outer)
     extents = tuple(count or 0 for count in counts[last + 1 :])
     runs = _runs(reduction, core, counts[first : last + 1], dtype)
-    tile = RegisterTile(
-        () if added else outer, outer if added else (), core, elements, extents, dtype, False, runs
-    )
+    machine = reduction.program.machine
+    vector = vector_lanes(machine, dtype, extents[-1])
+    parts = tuple(micro_tiles(machine, extents, vector, BYTES[dtype])) if 1 < vector else ()
+    head, blocks = ((), outer) if added else (outer, ())
+    tile = RegisterTile(head, blocks, core, elements, extents, dtype, False, runs, vector, parts)
     return replace(tile, kept=not tile.outer and _is_kept(reduction, tile))
 
 

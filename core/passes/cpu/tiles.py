@@ -10,12 +10,10 @@ A tile whose iterations do what vectors cannot do has no registers: it is comput
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import prod
+from collections.abc import Sequence
 
-from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.cpu import Captured, Left, MicroTile, Registers
+from ilang.core.ir.cpu import Captured, Left, Registers
 from ilang.core.ir.kernel import (
     Block,
     Define,
@@ -29,7 +27,6 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
-from ilang.core.machine import Machine
 from ilang.core.passes.rewriting import strides, with_bodies
 from ilang.core.record import replace
 
@@ -68,8 +65,7 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
     extents = tuple(program.sizes[n].fixed or 0 for n in buffer.dims)
     count = len(extents)
     chain, body = chain_of(tile.body)
-    lanes = _lanes(program.machine, buffer.dtype, extents[-1])
-    if lanes < 2 or len(chain) < count or any(x.lanes > 1 or x.parallel for x in chain):
+    if tile.vector < 2 or len(chain) < count or any(x.lanes > 1 or x.parallel for x in chain):
         return None
     reading = _Reading(tile.buffer, buffer.dtype, chain[-1].variable)
     inner = tuple(s for s in body if isinstance(s, (Define, Store)) and reading.takes(s))
@@ -80,7 +76,7 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
     registers = Registers(
         number,
         extents,
-        lanes,
+        tile.vector,
         tuple(replace(loop, body=()) for loop in chain[:-count]),
         tuple(replace(loop, body=()) for loop in chain[-count:]),
         inner,
@@ -89,7 +85,7 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
         tuple(loop.rest for loop in edge[-count:]),
         (),
         False,
-        tuple(_micro_tiles(program.machine, extents, lanes, BYTES[buffer.dtype])),
+        tile.micro_tiles,
         _contracts(inner),
         nothing,
         nothing,
@@ -104,14 +100,6 @@ def chain_of(body: Sequence[Statement]) -> tuple[list[For], Sequence[Statement]]
         chain.append(body[0])
         body = body[0].body
     return chain, body
-
-
-def _lanes(machine: Machine, dtype: str, extent: int) -> int:
-    """The lanes of the vectors that a loop of this extent divides into; 1 where it does not."""
-    lanes = machine.vector_lanes(dtype) if dtype in FLOATS else 1
-    while lanes > 1 and extent % lanes:
-        lanes //= 2
-    return lanes
 
 
 class _Reading:
@@ -194,50 +182,6 @@ def guarded(program: Program, registers: Registers) -> Registers:
             guards.append(Left(rest, 1))
     past = padded and registers.rests[-1] is not None
     return replace(registers, guards=tuple(guards), past=past)
-
-
-# -- how much at a time ------------------------------------------------------------------------------------------------
-
-
-def _micro_tiles(
-    machine: Machine, extents: tuple[int, ...], lanes: int, size: int
-) -> Iterator[MicroTile]:
-    """How many rows and lanes are computed at a time: as many as registers hold, and divisors of all.
-
-    Few rows that are left at the end of a dimension are computed by themselves.
-    """
-    vectors: dict[int, int] = {}
-    for variant in machine.variants:
-        widest = max(variant.vector_bytes, vectors.get(variant.held_bytes, 0))
-        vectors[variant.held_bytes] = widest
-    for held, vector in vectors.items():
-        rows, wide = _fitting(extents, min(vector // size, lanes), held // size)
-        matrix = len(extents) == 2
-        heights = (rows, -(-2 * rows // 3), -(-rows // 3)) if matrix else (rows,) * 3
-        yield MicroTile(held, wide, heights)
-
-
-def _fitting(extents: tuple[int, ...], unit: int, held: int) -> tuple[int, int]:
-    """The rows and the lanes of which some elements are held: the most products per element read.
-
-    One vector of ``unit`` lanes of each row at least; a tile of more than two dimensions has all of its rows.
-    """
-    rows, lanes = prod(extents[:-1]), extents[-1]
-    matrix = len(extents) == 2
-    heights = [n for n in range(1, rows + 1) if rows % n == 0] if matrix else [rows]
-    fits = [
-        (height, n)
-        for height in heights
-        for n in range(unit, lanes + 1, unit)
-        if lanes % n == 0 and height * n <= held
-    ]
-    best = max(fits, key=lambda fit: (_products(fit[0], fit[1] // unit), fit), default=None)
-    return best or (1 if matrix else rows, unit)
-
-
-def _products(rows: int, vectors: int) -> float:
-    """Products of a part of a tile per read: what the lanes read comes from farther away than what the rows do."""
-    return rows * vectors / (rows + 2 * vectors)
 
 
 # -- what it is given --------------------------------------------------------------------------------------------------

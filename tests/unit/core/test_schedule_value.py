@@ -103,7 +103,8 @@ def test_printed_whole() -> None:
     graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
     assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
         "kernel k0: out",
-        "  out in a register tile i' j' of 6 x 64, over k', blocks of k, runs of 128 at depth 0, in f32",
+        "  out in a register tile i' j' of 6 x 64 f32, over k', blocks of k, runs of 128 at depth 0, "
+        "vectors of 16: 6 x 64, 6 x 16, 6 x 8 at a time",
         "  t1 in out, inside j i k k' i' j', shares j i k k' i' j'",
         "  in1 copied in t1, inside j, as [k, 64]",
     ]
@@ -240,6 +241,8 @@ def with_tile(**change: object) -> Callable[[Scheduled], Scheduled]:
         (with_tile(extents=(6, 32)), "a tile has the extents of its loops"),
         (with_tile(blocks=(), outer=(Loop(2),), kept=True), "has its final values"),
         (with_tile(runs=Runs(1, 128)), "runs are of loops of the core"),
+        (with_tile(vector=24), "vectors divide a row of a tile"),
+        (with_tile(micro_tiles=()), "vectors take a part at a time"),
         (
             with_instances(lambda x: replace(x, accumulation=Chunks(Loop(2), 1, 1, 1))),
             "reduces loops of its own|chunks are of the outermost loop of all",
