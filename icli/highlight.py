@@ -13,6 +13,24 @@ TOKEN = re.compile(
 SIGNS = "+-*/<>^$=!&|~"
 
 
+NAME = r"[A-Za-z_]\w*"
+HEAD = re.compile(rf"\s*{NAME}\s*\(([^()~]*)\)\s*=(?!=)", re.ASCII)
+INPUTS = re.compile(rf"(?:^|,)\s*({NAME})", re.ASCII)
+STATEMENT = re.compile(
+    rf"(?:^|[;{{])\s*((?:{NAME}\s*,\s*)*{NAME})\s*=(?!=)", re.ASCII | re.MULTILINE
+)
+
+
+def values(text: str) -> list[str]:
+    """The inputs, and the names that statements bind, of a definition that is being typed; its own name is none."""
+    head = HEAD.match(text)
+    if head is None:
+        return []
+    inputs = INPUTS.findall(re.sub(r"\[[^\]]*\]?", "", head.group(1)))
+    bound = [name for names in STATEMENT.findall(text, head.end()) for name in names.split(",")]
+    return list(dict.fromkeys([*inputs, *(name.strip() for name in bound)]))
+
+
 def pieces(line: str, known: Container[str]) -> list[tuple[str, str]]:
     """Kind and text of every piece, in order: comment command text number known name axis wire sign other.
 

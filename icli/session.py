@@ -5,7 +5,8 @@ A line is one of:
     - ``name = program``, ``name(x[m,d], ...) = program``: defines a component, or defines it again; answers what it
       takes and gives;
     - ``program``: shows its shapes, projections and loops, with the shapes of the arrays at hand where they fit;
-    - ``program x y``, ``name(x, y)``: applies it; the result is bound to ``_``, or with ``z = ...`` to z;
+    - ``program x y``, ``name(x, f(y))``: applies it; the result is bound to ``_``, or with ``z = ...`` to z, and
+      several with ``y, z = ...``;
     - ``:help`` and the like (``colon.py``), also as ``help``, ``?``, ``exit``, ``quit``.
 
 Comments are as in files. A line that fails is looked at once more for what was meant (``advice.py``).
@@ -17,12 +18,19 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, Error, ModuleError, NotationError, ShapeError
+from ilang.core.diagnostic import (
+    CommandError,
+    Error,
+    ModuleError,
+    NotationError,
+    ShapeError,
+    counted,
+)
 from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Module, Name, postorder
 from ilang.core.notation.module import without_comments
-from ilang.core.notation.reader import BLANKS, COMBINATORS, KNOWN, RESERVED
+from ilang.core.notation.reader import BLANKS, COMBINATORS, DISCARD, KNOWN, RESERVED, TYPES
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
 from ilang.icli.failure import as_error
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
 
 WHERE = "<repl>"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-BINDS = re.compile(rf"\s*({NAME})\s*=(?![=>~])(.*)", re.DOTALL)
+BINDS = re.compile(rf"\s*({NAME}(?:\s*,\s*{NAME})*)\s*=(?![=>~])(.*)", re.DOTALL)
 DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
@@ -46,7 +54,7 @@ LAST = "_"
 LONGEST_GLIMPSE = 400
 """Code points of a program that is inferred while it is typed."""
 
-POSSIBLE = KNOWN | frozenset("[]")
+POSSIBLE = KNOWN | frozenset("[]{};")
 """Every character that a program or an array may hold."""
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -107,7 +115,8 @@ class Session:
         """Answer a line; ``code`` is the same line with its comments blanked."""
         binds, defines = BINDS.match(code), DEFINES.match(code)
         if binds is not None:
-            return self._bind(binds.group(1), binds.group(2).strip(), line)
+            names = [name.strip() for name in binds.group(1).split(",")]
+            return self._bind(names, binds.group(2).strip(), line)
         if defines is not None:
             return self.define({defines.group(1): line})
         words = split_words(code)
@@ -120,20 +129,29 @@ class Session:
         self.arrays[LAST] = results[0][1]
         return Reply(tuple(self._shown(name, array) for name, array in results))
 
-    def _bind(self, name: str, value: str, line: str) -> Reply:
+    def _bind(self, names: Sequence[str], value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
-        if self.is_array(value):
-            return self._keep(name, self.value(value))
+        (first, *others) = names
+        if self.is_array(value) and not others:
+            return self._keep(first, self.value(value))
         try:
             subject, arguments = self.read(value)
         except Error:
-            return self.define({name: line})  # the same trouble, told with the whole line
-        if arguments is None:
-            return self.define({name: line})
-        results = self.apply(subject, arguments)
-        if len(results) != 1:
-            raise CommandError("E0815", f"{len(results)} outputs cannot be bound to one name")
-        return self._keep(name, results[0][1])
+            if others:
+                raise
+            return self.define({first: line})  # the same trouble, told with the whole line
+        if arguments is None and not others:
+            return self.define({first: line})
+        results = self.apply(subject, arguments or [])
+        if len(results) != len(names):
+            outputs, bound = counted(len(results), "output"), counted(len(names), "name")
+            raise CommandError("E0815", f"{outputs} cannot be bound to {bound}")
+        replies = [
+            self._keep(name, array)
+            for name, (_, array) in zip(names, results, strict=True)
+            if name != DISCARD or not others
+        ]
+        return Reply(tuple(part for reply in replies for part in reply.parts))
 
     def _keep(self, name: str, array: Array) -> Reply:
         """Bind an array to a name and say what it is."""
@@ -180,9 +198,12 @@ class Session:
 
     def read(self, line: str) -> tuple[Subject, list[str] | None]:
         """A line as a program (None), or as a program and the arrays it is applied to."""
-        call = CALLS.fullmatch(line)
-        if call is not None and call.group(1) in self.texts and "~" not in call.group(2):
-            return defined(self.module, call.group(1)), split_words(call.group(2), ",")
+        from ilang.icli.applied import applied
+
+        source = Source(WHERE, line)
+        application = applied(source, self.module, self.arrays, self.is_array)
+        if application is not None:
+            return application
         try:
             return self.program(line), None
         except Error as first:
@@ -234,13 +255,12 @@ class Session:
 
     def apply(self, subject: Subject, words: Sequence[str]) -> list[tuple[str, Array]]:
         """Run a component on arrays; its outputs by name."""
-        from ilang.icli.values import output_names
-
         arrays = self.values(subject.written_dtypes(), words)
         answer = subject.component()(*arrays)
         answers = answer if isinstance(answer, tuple) else (answer,)
         self.last = (subject.graph, tuple(array.shape for array in arrays))
-        return list(zip(output_names(len(answers)), answers, strict=True))
+        names = subject.graph.output_names(subject.graph.outputs)
+        return list(zip(names, answers, strict=True))
 
     def explained(self, graph: Graph) -> Reply:
         """The page of a component, at the shapes of the arrays at hand where they fit."""
@@ -286,11 +306,15 @@ class Session:
         """Everything that has a name."""
         return frozenset((*self.arrays, *self.texts))
 
-    def completions(self, word: str) -> list[str]:
-        """What a word may become."""
+    def completions(self, word: str, before: str = "") -> list[str]:
+        """What a word may become, in a text that may have bound names ``before`` it."""
         from ilang.icli.colon import COMMANDS
+        from ilang.icli.highlight import values
 
-        words = [f":{name}" for name in COMMANDS] if word.startswith(":") else sorted(self.names())
+        if word.startswith(":"):
+            words = [f":{name}" for name in COMMANDS]
+        else:
+            words = [*sorted({*self.names(), *values(before)}), *TYPES, "einsum"]
         return [known for known in (*words, "rand:") if known.startswith(word)]
 
     def glimpse(self, text: str) -> str:
@@ -362,9 +386,9 @@ def open_bracket(code: str) -> int:
             quote = "" if c == quote else quote
         elif c == '"' or (c == "'" and last == "("):
             quote = c
-        elif c in "([":
+        elif c in "([{":
             waiting.append(at)
-        elif c in ")]" and (not waiting or code[waiting.pop()] + c not in ("()", "[]")):
+        elif c in ")]}" and (not waiting or code[waiting.pop()] + c not in ("()", "[]", "{}")):
             return -1
         last = c if c not in BLANKS else last
     return waiting[-1] if waiting else -1

@@ -23,7 +23,7 @@ from prompt_toolkit.styles import Style
 
 from ilang.icli.commands.repl import show
 from ilang.icli.fold import fold
-from ilang.icli.highlight import pieces
+from ilang.icli.highlight import pieces, values
 from ilang.icli.palette import AXIS_COLORS, axis_color
 from ilang.icli.screen import Screen
 from ilang.icli.session import Session, goes_on
@@ -126,7 +126,7 @@ class _Names(Completer):
             return
         start = WORD.search(before)
         word = start.group() if start is not None else ""
-        for candidate in self.session.completions(word):
+        for candidate in self.session.completions(word, before[: len(before) - len(word)]):
             yield Completion(candidate, start_position=-len(word))
 
 
@@ -137,7 +137,7 @@ class _Colors(Lexer):
         self.session = session
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        known = self.session.names()
+        known = self.session.names().union(values(document.text))
         lines = document.lines
 
         def line(number: int) -> StyleAndTextTuples:

@@ -32,8 +32,3 @@ def head_text(name: str, array: np.ndarray[Any, np.dtype[Any]]) -> str:
     """Name, shape and element type of an array in one line."""
     dtype = DTYPES.get(array.dtype.name, array.dtype.name)
     return f"{name}  {shape_text(array.shape)}  {dtype}"
-
-
-def output_names(count: int) -> list[str]:
-    """What the outputs are called: ``out``, or ``out0``, ``out1``, ..."""
-    return ["out"] if count == 1 else [f"out{number}" for number in range(count)]

@@ -19,10 +19,11 @@ from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 
 
 def graph_text(graph: Graph) -> str:
-    """One line per node: ``n2 = n0[i,k] * n1[k,j]   over i j k``."""
-    lines = []
+    """One line per node: ``n2 = n0[i,k] * n1[k,j]   for i j k   called products``."""
+    lines, names = [], graph.value_names()
     for value, node in enumerate(graph.nodes):
-        lines.append(f"n{value} = {_graph_node(graph, value, node)}")
+        called = f"   called {names[value]}" if value in names else ""
+        lines.append(f"n{value} = {_graph_node(graph, value, node)}{called}")
     lines.append("outputs " + " ".join(f"n{value}" for value in graph.outputs))
     return "\n".join(lines)
 

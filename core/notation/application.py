@@ -86,10 +86,15 @@ def read_body(
     if reader.peek() == "{":
         body = _statement(reader, scope, refused, lambda r, names: _block(r, names, refused))
     else:
-        body = _statement(reader, scope, refused, read_application)
+        body = read_whole(reader, scope, refused)
     if scope.told:
         refused += scope.unused(end)
     return body
+
+
+def read_whole(reader: Reader, scope: Scope, refused: list[Error]) -> Application | None:
+    """The application that fills a reader; what is wrong goes to ``refused``."""
+    return _statement(reader, scope, refused, read_application)
 
 
 def place(error: Error) -> int:

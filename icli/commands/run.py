@@ -21,12 +21,13 @@ def run(request: Request, screen: Screen) -> int:
         _check_place(place, len(subject.graph.outputs))
 
     from ilang.icli.arrays import arrays_of, save
-    from ilang.icli.values import array_text, output_names
+    from ilang.icli.values import array_text
 
     arrays = arrays_of(subject.written_dtypes(), operands)
     answer = subject.component()(*arrays, target=target)
     answers = answer if isinstance(answer, tuple) else (answer,)
-    named = list(zip(output_names(len(answers)), answers, strict=True))
+    names = subject.graph.output_names(subject.graph.outputs)
+    named = list(zip(names, answers, strict=True))
     if place is not None:
         save(place, named)
         return 0

@@ -362,3 +362,76 @@ def test_an_open_bracket_is_named(line: str, bracket: str, number: int) -> None:
 def test_words() -> None:
     assert split_words("f x [[1, 2], [3, 4]]  y") == ["f", "x", "[[1, 2], [3, 4]]", "y"]
     assert split_words("x, [1, 2]", ",") == ["x", "[1, 2]"]
+
+
+SOFTMAX = "softmax = (I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+BLOCK = """block(x[n,d], g[d]) = {
+  s = softmax(x)  # rows
+  big, small = (>ij~i & <ij~i)(s)
+  (ij*j~ij)(s, g), big, small
+}"""
+
+
+@pytest.fixture
+def named(session: Session) -> Session:
+    """A session with definitions that take x."""
+    assert not session.feed(SOFTMAX).failed
+    assert not session.feed(BLOCK).failed
+    return session
+
+
+def test_an_application_takes_arrays_by_name(named: Session) -> None:
+    rows = named.arrays["x"]
+    wanted = np.exp(rows) / np.exp(rows).sum(1, keepdims=True)
+    assert text(named.feed("y = softmax(x)")) == "y  2×3  f32"
+    np.testing.assert_allclose(named.arrays["y"], wanted, rtol=1e-6)
+    named.feed("softmax( softmax( x ) )")
+    named.feed("z = softmax(y)")
+    np.testing.assert_array_equal(named.arrays["_"], named.arrays["z"])
+    assert not named.feed("(ik*kj~ijk >> +ijk~ij)(y, w)").failed
+    assert not named.feed("(ij*.~ij)(x, -0.5)").failed
+    assert text(named.feed("softmax([[1,1],[2,2]])")).startswith("out  2×2  f32")
+    assert text(named.feed("(ij+ij~ij)([[1]], [[1]])")).endswith("[[2.]]\n")
+
+
+def test_values_have_names(named: Session) -> None:
+    shown = text(named.feed("block(x, [1,2,3])"))
+    assert [line.split()[0] for line in shown.splitlines() if "f32" in line] == [
+        *("out0", "big", "small")
+    ]
+    assert text(named.feed("a, b, _ = block(x, [1,2,3])")) == "a  2×3  f32\nb  2  f32"
+    assert "_" in named.arrays
+    assert code(named.feed("a, b = block(x, [1,2,3])")) == "E0815"
+
+
+@pytest.mark.parametrize(
+    ("line", "code_", "words"),
+    [
+        ("softmx(x)", "E0401", "did you mean `softmax`?"),
+        ("softmax(zz)", "E0820", "there are x, w"),
+        ("softmax(x, w)", "E0420", "every input"),
+        ("softmax(block)", "E0426", "`block(x, y)`"),
+        ("softmax(x", "E0110", "a line goes on"),
+        ("b = softmax(+ij~i)", "E0130", "(+ij~i)(x)"),
+        ("a, b = softmx(x)", "E0401", "did you mean `softmax`?"),
+    ],
+)
+def test_applications_that_are_refused(named: Session, line: str, code_: str, words: str) -> None:
+    reply = named.feed(line)
+    assert code(reply) == code_
+    assert words in str(reply.parts[0])
+
+
+def test_a_block_is_typed_line_by_line() -> None:
+    lines = BLOCK.splitlines()
+    for count in range(1, len(lines)):
+        assert goes_on("\n".join(lines[:count]))
+    assert not goes_on(BLOCK)
+
+
+def test_names_that_are_being_typed_are_completed(named: Session) -> None:
+    before = "f(first[m,n], second) = {\n  third, _ = block(first, second); "
+    assert named.completions("th", before) == ["third"]
+    assert named.completions("fi", before) == ["first"]
+    assert named.completions("m", before) == []
+    assert named.completions("ei", before) == ["einsum"]
