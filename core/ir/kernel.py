@@ -166,8 +166,8 @@ class Tile:
     what the iterations give. With ``fill``, a copy that the tile reads may be empty at the iteration in which the
     variables ``first`` are 0: each element is then stored there before it is read. ``registers`` say how vectors hold
     the elements, where they can: one of the ``micro_tiles`` at a time, in vectors of ``vector`` lanes; ``runs`` how
-    many terms are added one after the other; ``into`` where the tile goes at once, so that the statement after it, which
-    copies it there, is left out.
+    many terms are added one after the other; ``into`` where the tile goes at once, so that the statement after it,
+    which copies it there, is left out.
     """
 
     buffer: int

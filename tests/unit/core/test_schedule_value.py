@@ -101,10 +101,12 @@ def test_an_online_reduction_is_in_the_value() -> None:
 
 def test_printed_whole() -> None:
     graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
+    tile = (
+        "out in a register tile i' j' of 6 x 64 f32, over k', blocks of k, runs of 128 at depth 0"
+    )
     assert pipeline.stage_text(graph, "schedule").split("\n\n")[1].split("\n") == [
         "kernel k0: out",
-        "  out in a register tile i' j' of 6 x 64 f32, over k', blocks of k, runs of 128 at depth 0, "
-        "vectors of 16: 6 x 64, 6 x 16, 6 x 8 at a time",
+        f"  {tile}, vectors of 16: 6 x 64, 6 x 16, 6 x 8 at a time",
         "  t1 in out, inside j i k k' i' j', shares j i k k' i' j'",
         "  in1 copied in t1, inside j, as [k, 64]",
     ]
