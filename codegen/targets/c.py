@@ -17,34 +17,27 @@ from typing import assert_never
 from ilang.codegen.targets import (
     c_cut,
     c_fetch,
+    c_library,
     c_quotient,
     c_scalar,
     c_stop,
     c_terms,
     c_transpose,
-    cmath,
 )
-from ilang.codegen.targets.c_called import called, helper_lines
 from ilang.codegen.targets.c_ends import Ends
-from ilang.codegen.targets.c_entry import (
-    Entry,
-    entry_helpers,
-)
+from ilang.codegen.targets.c_entry import Entry
 from ilang.codegen.targets.c_header import declarations, signature
 from ilang.codegen.targets.c_parallel import Functions, outlined
-from ilang.codegen.targets.c_registers import registers
 from ilang.codegen.targets.c_tile import TileText, late_name, stored_name
-from ilang.codegen.targets.c_vector import extremum, helpers_of
 from ilang.codegen.targets.cfamily import (
     C_TYPES,
-    HELPERS,
     INDENT,
     LEFT_SMALL,
     Spelling,
     comment,
 )
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.dtype import FLOATS, INTEGERS
+from ilang.codegen.targets.library import linked
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
@@ -60,7 +53,6 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Convert, walk
 from ilang.core.pipeline import host_of
 
 INCLUDES = (
@@ -78,8 +70,7 @@ def emit(program: Program, stoppable: bool = False) -> str:
     """A program as one self-contained C text; ``stoppable`` for one that ``codegen/stopping.py`` can stop."""
     body = _implementation([program], stoppable)
     includes = (*INCLUDES, *c_stop.INCLUDES) if stoppable else INCLUDES
-    hooks = c_stop.hooks(identifier(program.name)) if stoppable else ()
-    return "\n".join([*includes, "", *declarations(program), "", *hooks, *body]) + "\n"
+    return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
 
 
 def emit_source(programs: Sequence[Program], stem: str) -> str:
@@ -89,30 +80,9 @@ def emit_source(programs: Sequence[Program], stem: str) -> str:
 
 
 def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Iterator[str]:
-    emissions = [_Emission(program, stoppable) for program in programs]
-    body = [line for emission in emissions for line in emission.lines()]
-    yield from entry_helpers(body)
-    helpers = {name for emission in emissions for name in emission.helpers()}
-    yield from cmath.definitions(helpers & cmath.NAMES)
-    for helper in sorted(helpers - cmath.NAMES):
-        yield from helper_lines(helper)
-    copied = [copy for emission in emissions for copy in emission.transposed()]
-    moved = sorted({copy.dtype for copy in copied})
-    short = {copy.dtype for copy in copied if copy.short}
-    vectors = sorted(
-        {name for emission in emissions for name in emission.vectors()}
-        | {(dtype, c_transpose.lanes_in(dtype), "") for dtype in moved}
-    )
-    if vectors:
-        yield "#ifdef __GNUC__"
-        yield from registers(programs[0].machine)
-        for dtype, lanes, primitive in vectors:
-            yield from extremum(dtype, lanes, primitive) if primitive else helpers_of(dtype, lanes)
-        yield from c_transpose.SHUFFLED if moved else ()
-        yield "#endif"
-        yield ""
-    for dtype in moved:
-        yield from c_transpose.helper(dtype, dtype in short)
+    """The parts of the library that programs use, and the programs, which are for one machine."""
+    body = [line for program in programs for line in _Emission(program, stoppable).lines()]
+    yield from linked("\n".join(body), c_library.parts(programs[0].machine))
     yield from body
 
 
@@ -121,6 +91,7 @@ class _Emission:
 
     def __init__(self, program: Program, stoppable: bool) -> None:
         self.program = program
+        self.stoppable = stoppable
         self.name = identifier(program.name)
         self.functions = [
             Functions(program, kernel, f"{self.name}_{kernel.name}", stoppable)
@@ -133,49 +104,9 @@ class _Emission:
             if isinstance(s, Tile) and s.registers is not None
         ]
 
-    def vectors(self) -> set[tuple[str, int, str]]:
-        """The vector types that tiles use, and the functions on them."""
-        return {helper for text in self.tiles for helper in text.helpers()}
-
-    def transposed(self) -> list[Transpose]:
-        """The copies that transpose."""
-        inside = (s for kernel in self.program.kernels for s in statements_within(kernel.body))
-        return [s for s in inside if isinstance(s, Transpose)]
-
-    def helpers(self) -> set[str]:
-        """The helper functions that the kernels call."""
-        copies = self.transposed()
-        found = {"min_i64", "past"} if copies else set()
-        for kernel in self.program.kernels:
-            for s in statements_within(kernel.body):
-                if isinstance(s, (Define, Change, Store)):
-                    for part in walk(s.value):
-                        if isinstance(part, Apply):
-                            found |= called(part)
-                        if (
-                            isinstance(part, Convert)
-                            and part.dtype in INTEGERS
-                            and part.argument.dtype in FLOATS
-                        ):
-                            found.add(f"{part.dtype}_of_{part.argument.dtype}")
-                if isinstance(s, Fold) and s.primitive in HELPERS:
-                    found.add(f"{s.primitive}_{s.dtype}")
-                if isinstance(s, For):
-                    found |= self._of_loop(s)
-        return found
-
-    def _of_loop(self, loop: For) -> set[str]:
-        """The helper functions that a loop itself calls."""
-        found = {"min_i64"} if loop.rest is not None else set()
-        found |= {"fetch", "min_i64"} if loop.fetch is not None else set()
-        if loop.quotient is not None:
-            found |= set(c_quotient.HELPERS)
-        parts = loop.cut
-        found |= c_cut.helpers_of(parts) if parts is not None else set()
-        tests = loop.tests if parts is None else parts.inside_tests or parts.outside_tests
-        return found | ({"scalar"} if tests else set())
-
     def lines(self) -> Iterator[str]:
+        """Its functions."""
+        yield from c_stop.hooks(self.name) if self.stoppable else ()
         if self.tiles:
             yield "#ifdef __GNUC__"
             for text in self.tiles:

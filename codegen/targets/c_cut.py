@@ -18,34 +18,8 @@ from ilang.codegen.targets.cfamily import Spelling
 from ilang.core.ir.cpu import Bound, Cut
 from ilang.core.ir.kernel import Statement
 
-SCALAR = (
-    "/* stands in a loop that tests where it reads: GCC 12 makes masked vectors of such loops,",
-    " * and some of these read what is masked (with AVX-512, its bug 110309) */",
-    "#if defined(__GNUC__) && !defined(__clang__)",
-    '#define SCALAR __asm__ volatile ("")',
-    "#else",
-    "#define SCALAR ((void)0)",
-    "#endif",
-    "",
-)
-CEILING = (
-    "/* a / b rounded up; b is positive */",
-    "static inline int64_t ceil_i64(int64_t a, int64_t b)",
-    "{",
-    "    return a / b + (a % b > 0);",
-    "}",
-    "",
-)
-
 Piece = tuple[str, Sequence[Statement], bool]
 """The line that opens a loop, what its iterations do, and whether they test where they read."""
-
-
-def helpers_of(parts: Cut) -> set[str]:
-    """The functions that the ends of a loop's parts call."""
-    steps = {bound.step for bound in (*parts.least, *parts.most)}
-    found = {"min_i64", "max_i64"} if steps else set()
-    return found | {"ceil_i64"} if steps - {1} else found
 
 
 def ends(parts: Cut, name: str, end: str, spelling: Spelling) -> Iterator[str]:

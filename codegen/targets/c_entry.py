@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
@@ -23,7 +22,6 @@ from ilang.core.ir.host import (
 )
 from ilang.core.ir.kernel import Blocks, Part, Window
 from ilang.core.ir.shaped import Derivation, Reach
-from ilang.core.machine import CPU
 
 STATUS = {
     0: "done",
@@ -34,8 +32,6 @@ STATUS = {
 }
 """What a generated function returns."""
 
-MOST_THREADS, ENOUGH = CPU.threads.most, CPU.threads.enough_work
-MOST_BLOCKS, BLOCK_WORK = CPU.threads.most_blocks, CPU.threads.block_work
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
 
@@ -233,7 +229,7 @@ class Entry:
         for step in host.sizes:
             yield from self._step(step)
         if not host.layout.is_empty():
-            yield f"{INDENT}char *const base = aligned(work);"
+            yield f"{INDENT}char *const base = start_in(work);"
         for number in host.layout.temporaries:
             c_type, name = C_TYPES[self.program.buffers[number].dtype], self._array(number)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
@@ -272,176 +268,3 @@ class Entry:
         words += ["plan.scratch_bytes"] if launch.divided else []
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         return wrapped(f"{INDENT}{kernel}(", words, ");")
-
-
-ENTRY_HELPERS = tuple(
-    f"""/* each thread of a parallel loop has scratch storage of its own in the workspace */
-#ifdef _OPENMP
-#define MOST_THREADS {MOST_THREADS}
-#else
-#define MOST_THREADS 1
-#endif
-#define MOST_SCRATCH ((size_t){CPU.threads.scratch_bytes >> 20} << 20)
-
-/* how many threads have so many bytes of scratch storage each */
-static inline int scratches(size_t scratch_bytes)
-{{
-    if (scratch_bytes <= MOST_SCRATCH / MOST_THREADS) return MOST_THREADS;
-    return scratch_bytes <= MOST_SCRATCH ? (int)(MOST_SCRATCH / scratch_bytes) : 1;
-}}
-
-/* the threads that there are: what OpenMP would take, as far as there is scratch storage */
-static inline int threads(size_t scratch_bytes)
-{{
-#ifdef _OPENMP
-    const int most = omp_get_max_threads();
-#else
-    const int most = 1;
-#endif
-    return most < scratches(scratch_bytes) ? most : scratches(scratch_bytes);
-}}
-
-/* the number of the calling thread among those that share a loop */
-static inline int thread(void)
-{{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}}
-
-/* how many of a team share a loop: one, where there is little work or a loop inside has more iterations to share */
-static inline int shares(int team, int64_t iterations, double work, int inside)
-{{
-    if (team < 2 || iterations < 2 || work < {ENOUGH}) return 1;
-    if (inside && iterations < 4 * (int64_t)team && iterations % team != 0) return 1;
-    return iterations < team ? (int)iterations : team;
-}}
-
-/* the first iteration of a thread's part; of many iterations, parts are multiples of 16 */
-static inline int64_t share(int64_t iterations, int number)
-{{
-#ifdef _OPENMP
-    const int64_t count = omp_get_num_threads();
-#else
-    const int64_t count = 1;
-#endif
-    const int64_t more = iterations % count, at = iterations / count * number + (number < more ? number : more);
-    return iterations < 1024 * count || number == count ? at : at / 16 * 16;
-}}
-
-/* a number of bytes rounded up to whole cache lines */
-static inline size_t padded(size_t bytes)
-{{
-    return (bytes + 63) / 64 * 64;
-}}
-
-/* add a padded number of bytes to a total; 0 if that is more than memory can be */
-static inline int add(size_t *total, size_t bytes)
-{{
-    if (bytes > SIZE_MAX / 4 || padded(bytes) > SIZE_MAX / 4 - *total) return 0;
-    *total += padded(bytes);
-    return 1;
-}}
-
-/* the bytes of an array; 0 if an extent is negative or the bytes are more than memory can be */
-static int measure(size_t *bytes, size_t element, int rank, const int64_t *extents)
-{{
-    size_t most = element;
-    *bytes = element;
-    for (int d = 0; d < rank; ++d) {{
-        if (extents[d] < 0) return 0;
-        if (extents[d] > 0 && (uint64_t)extents[d] > (SIZE_MAX / 4) / most) return 0;
-        most *= extents[d] > 0 ? (size_t)extents[d] : 1;
-        *bytes *= (size_t)extents[d];
-    }}
-    return 1;
-}}
-
-/* an extent that follows from others: (sum of factor * extent + offset) / divisor, rounded down; 0 if there is none */
-static int derive(
-    int64_t *size, int count, const int64_t *terms, int64_t offset, int64_t divisor, int exact, int64_t least)
-{{
-    int64_t total = offset;
-    for (int n = 0; n < count; ++n) {{
-        const int64_t factor = terms[2 * n], extent = terms[2 * n + 1], times = factor < 0 ? -factor : factor;
-        if (extent > INT64_MAX / 8 / times) return 0;
-        if (total > INT64_MAX / 2 || total < -(INT64_MAX / 2)) return 0;
-        total += factor * extent;
-    }}
-    *size = total / divisor - (total % divisor < 0);
-    if (*size < least || *size > INT64_MAX / 8) return 0;
-    return !exact || total % divisor == 0;
-}}
-
-/* how many blocks a reduction is computed in, from the number of its terms */
-static inline int64_t blocks(double terms)
-{{
-    return terms < {MOST_BLOCKS * BLOCK_WORK} ? (int64_t)(terms / {BLOCK_WORK}) + 1 : {MOST_BLOCKS};
-}}
-
-/* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
-static inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
-{{
-    const int64_t length = (iterations + count * multiple - 1) / (count * multiple) * multiple;
-    if (length == 0) return 0;
-    return block <= iterations / length ? block * length : iterations;
-}}
-
-/* whether all of so many indices are at least 0 and below an extent */
-static int are_below_i32(const int32_t *indices, int64_t count, int64_t extent)
-{{
-    int outside = 0;
-    for (int64_t n = 0; n < count; ++n) outside |= (indices[n] < 0) | (extent <= indices[n]);
-    return !outside;
-}}
-
-/* whether all of so many indices are at least 0 and below an extent */
-static int are_below_i64(const int64_t *indices, int64_t count, int64_t extent)
-{{
-    int outside = 0;
-    for (int64_t n = 0; n < count; ++n) outside |= (indices[n] < 0) | (extent <= indices[n]);
-    return !outside;
-}}
-
-/* the first cache line that starts at or after an address */
-static inline char *aligned(void *address)
-{{
-    return (char *)address + (64 - (uintptr_t)address % 64) % 64;
-}}
-
-/* whether two stretches of memory share a byte */
-static inline int overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{{
-    const uintptr_t p = (uintptr_t)a, q = (uintptr_t)b;
-    return a_bytes > 0 && b_bytes > 0 && p < q + b_bytes && q < p + a_bytes;
-}}
-
-/* status 1 if a pointer to something is NULL, 2 if what is written overlaps anything else */
-static int check(const void **arrays, const size_t *bytes, int count, int inputs, const void *work, size_t work_bytes)
-{{
-    if (work == NULL && work_bytes > 0) return 1;
-    for (int a = 0; a < count; ++a) {{
-        if (arrays[a] == NULL && bytes[a] > 0) return 1;
-        if (overlap(arrays[a], bytes[a], work, work_bytes)) return 2;
-        for (int b = 0; b < a; ++b) {{
-            if (a >= inputs && overlap(arrays[a], bytes[a], arrays[b], bytes[b])) return 2;
-        }}
-    }}
-    return 0;
-}}
-""".split("\n")
-)
-
-
-def entry_helpers(body: Sequence[str]) -> Iterator[str]:
-    """The helpers that a text calls, and those that they call (compilers warn of a function that nobody calls)."""
-    text, kept = "\n".join(body), []
-    for helper in reversed("\n".join(ENTRY_HELPERS).strip("\n").split("\n\n")):
-        name = re.search(r"^static [\w *]*?(\w+)\(", helper, re.MULTILINE)
-        if name is None or f"{name.group(1)}(" in text:
-            kept.append(helper)
-            text += helper
-    for helper in reversed(kept):
-        yield from (*helper.split("\n"), "")

@@ -16,16 +16,6 @@ from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.core.ir.cpu import Fetch, Lines
 from ilang.core.ir.kernel import For
 
-FETCH = (
-    "/* move a cache line nearer, to be written or read; any address will do */",
-    "#ifdef __GNUC__",
-    "#define FETCH(address, write) __builtin_prefetch(address, write)",
-    "#else",
-    "#define FETCH(address, write) ((void)0)",
-    "#endif",
-    "",
-)
-
 
 def opened(loop: For, fetch: Fetch, ends: Ends, spelling: Spelling, indent: str) -> Iterator[str]:
     """The lines that open the chunks of a loop between two ends, and fetch the lines of one."""

@@ -17,8 +17,6 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, LEFT_SMALL, Spelling
 from ilang.core.ir.kernel import Define, For, Statement, Store
 from ilang.core.ir.scalar import Apply, Scalar
 
-HELPERS = ("quotient_f32", "bits_of_f32", "divides_f32")
-
 
 def lines(loop: For, division: Apply, head: str, spelling: Spelling, indent: str) -> Iterator[str]:
     """The first loop; what follows it is the second. ``head`` opens the loop, ``{`` included."""

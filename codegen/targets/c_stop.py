@@ -15,41 +15,10 @@ from collections.abc import Iterator, Sequence
 
 INCLUDES = ("#ifdef _OPENMP", "#include <setjmp.h>", "#endif")
 
-HOOKS = """\
-#ifdef _OPENMP
-/* how the threads of a call can be stopped; NULL for a call that nobody stops */
-typedef struct call_stop {
-    void *(*place)(struct call_stop *, int);
-    int (*enter)(struct call_stop *, int);
-    void (*leave)(struct call_stop *, int);
-    void (*landed)(struct call_stop *, int);
-    void (*pause)(struct call_stop *);
-    void (*resume)(struct call_stop *);
-} call_stop;
-static _Thread_local call_stop *running_stop;
-
-/* part of a loop, by a function that is not compiled into what calls setjmp: that would be slower */
-#define PART_STOP(here_stop, function, ...) \\
-    do { \\
-        __typeof__(&function) part_stop = &function; \\
-        __asm__("" : "+r"(part_stop)); \\
-        if (here_stop == NULL) { \\
-            part_stop(__VA_ARGS__); \\
-        } else if (_setjmp(*(jmp_buf *)here_stop->place(here_stop, thread())) != 0) { \\
-            here_stop->landed(here_stop, thread()); \\
-        } else if (here_stop->enter(here_stop, thread())) { \\
-            part_stop(__VA_ARGS__); \\
-            here_stop->leave(here_stop, thread()); \\
-        } \\
-    } while (0)
-#endif
-"""
-
 
 def hooks(name: str) -> Iterator[str]:
-    """What parallel loops of a program use, and ``NAME_stop``, which says how calls of this thread are stopped."""
-    yield from HOOKS.rstrip("\n").split("\n")[:-1]
-    yield ""
+    """``NAME_stop``, which says how calls of this thread are stopped."""
+    yield "#ifdef _OPENMP"
     yield f"void {name}_stop(void *call);"
     yield f"void {name}_stop(void *call)"
     yield from ("{", "    running_stop = call;", "}", "#endif", "")

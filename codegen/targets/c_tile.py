@@ -21,7 +21,6 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Into
 from ilang.core.ir.kernel import For, Kernel, Program, Rest, Store, Tile
-from ilang.core.ir.scalar import Apply, walk
 
 TILE_PARTS = ("", "_part", "_whole", "_filling", "_any", "_lanes", "_most", "_some", "_few")
 """What the names of a tile's functions and constants end in."""
@@ -61,16 +60,6 @@ class TileText:
             f"{self.plain.rest(guard.rest)} {'> 0' if guard.least == 1 else f'>= {guard.least}'}"
             for guard in self.registers.guards
         )
-
-    def helpers(self) -> set[tuple[str, int, str]]:
-        """The vector type that the function uses, and its extrema."""
-        extrema = {
-            (self.dtype, self.lanes, part.primitive)
-            for s in self.registers.body
-            for part in walk(s.value)
-            if isinstance(part, Apply) and part.primitive in ("max", "min")
-        }
-        return {(self.dtype, self.lanes, "")} | extrema
 
     def _parameters(self, some: bool = False) -> tuple[list[str], list[str]]:
         """The parameters of the function, or of the one of ``some`` of it, and the arguments it is called with."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
-from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Registers
 from ilang.core.ir.kernel import Define, Store, Tile
@@ -15,31 +14,6 @@ from ilang.core.ir.scalar import Apply, Load, Local, Scalar, walk
 def vector_type(dtype: str, lanes: int) -> str:
     """The name of a vector type; with ``u`` appended, the same in memory at any address."""
     return f"{dtype}x{lanes}"
-
-
-def helpers_of(dtype: str, lanes: int) -> Iterator[str]:
-    """The vector type of some lanes, fewer where the machine's vectors are shorter."""
-    name, bytes_ = vector_type(dtype, lanes), BYTES[dtype]
-    c_type, integer = C_TYPES[dtype], f"int{8 * bytes_}_t"
-    most = lanes * bytes_
-    wide = f"(VECTOR < {most} ? VECTOR : {most})"
-    yield f"/* {lanes} lanes of {dtype}, or as many as a vector has; {name}u is the same in memory, at any address */"
-    yield f"enum {{ lanes_{name} = {wide} / {bytes_} }};"
-    yield f"typedef {c_type} {name} __attribute__((vector_size({wide})));"
-    yield f"typedef {c_type} {name}u __attribute__((vector_size({wide}), aligned({bytes_}), may_alias));"
-    yield f"typedef {integer} {name}m __attribute__((vector_size({wide})));"
-    yield ""
-
-
-def extremum(dtype: str, lanes: int, primitive: str) -> Iterator[str]:
-    """The larger or smaller of two vectors lane by lane, as a macro: a vector argument has no stable ABI."""
-    name = vector_type(dtype, lanes)
-    sign = ">" if primitive == "max" else "<"
-    yield f"/* the {'larger' if primitive == 'max' else 'smaller'} of two, lane by lane; NaN if one is */"
-    yield f"#define {primitive}_{name}(a, b) \\"
-    yield f"    (({name})(((((a) {sign} (b)) | ((a) != (a))) & ({name}m)(a)) | \\"
-    yield f"     (~(((a) {sign} (b)) | ((a) != (a))) & ({name}m)(b))))"
-    yield ""
 
 
 ACC = "in_registers"
@@ -129,7 +103,8 @@ class VectorSpelling(Spelling):
             words = [self._splat(argument) for argument in scalar.arguments]
             if scalar.primitive == "square":
                 return f"{words[0]} * {words[0]}"
-            return f"{scalar.primitive}_{vector_type(scalar.dtype or '', self.lanes)}({', '.join(words)})"
+            kind = vector_type(scalar.dtype or "", self.lanes)
+            return f"{scalar.primitive.upper()}_LANES({kind}, {', '.join(words)})"
         return super().expression(scalar)
 
     def _splat(self, scalar: Scalar) -> str:

@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ilang.codegen.targets import c_scalar, cuda_header
-from ilang.codegen.targets.c_called import called
+from ilang.codegen.targets import c_scalar, cuda_header, cuda_library
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
-from ilang.codegen.targets.cuda_helpers import definitions
 from ilang.codegen.targets.identifiers import identifier
-from ilang.core.dtype import FLOATS, INTEGERS
+from ilang.codegen.targets.library import linked
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.host import Host, Launch
@@ -38,7 +36,6 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Convert, walk
 from ilang.core.pipeline import host_of
 
 INCLUDES = (
@@ -69,38 +66,18 @@ def emit_source(programs: Sequence[Program], stem: str) -> str:
 
 
 def _implementation(programs: Sequence[Program]) -> Iterator[str]:
-    hosts = [host_of(program) for program in programs]
-    names = {name for host in hosts for name in _helpers(host)}
+    body = [line for program in programs for line in _program(host_of(program))]
     yield TRY
     yield ""
-    yield from definitions(names)
-    for host in hosts:
-        for launch in host.launches:
-            yield from _Kernel(host, launch).lines()
-        yield from Entry(host).lines()
+    yield from linked("\n".join(body), cuda_library.parts())
+    yield from body
 
 
-def _helpers(host: Host) -> set[str]:
-    """The functions that a program calls."""
-    found = Entry(host).helpers()
-    for kernel in host.program.kernels:
-        for s in statements_within(kernel.body):
-            if isinstance(s, (Define, Change, Store)):
-                found |= {name for part in walk(s.value) for name in _called(part)}
-            if isinstance(s, For) and s.rest is not None:
-                found.add("min_i64")
-            if isinstance(s, For) and s.stretch is not None:
-                found.add("start_of")
-    return found | ({"padded"} if host.layout.scratch else set())
-
-
-def _called(part: object) -> set[str]:
-    """The function that a scalar is a call of, if its definition is ours to write."""
-    if isinstance(part, Apply):
-        return called(part)
-    if isinstance(part, Convert) and part.dtype in INTEGERS and part.argument.dtype in FLOATS:
-        return {f"{part.dtype}_of_{part.argument.dtype}"}
-    return set()
+def _program(host: Host) -> Iterator[str]:
+    """The kernels of a program, and what is around them."""
+    for launch in host.launches:
+        yield from _Kernel(host, launch).lines()
+    yield from Entry(host).lines()
 
 
 class _Kernel:

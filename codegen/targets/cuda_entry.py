@@ -8,7 +8,7 @@ from ilang.codegen.targets import c_entry
 from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda_header import host_signature, signature
-from ilang.core.ir.host import Count, Derive, Host, Launch, Ranges
+from ilang.core.ir.host import Host, Launch, Ranges
 from ilang.core.ir.kernel import Blocks, Part, Window
 
 TRY = "#define TRY(call) do { const int error_ = (int)(call); if (error_ != 0) return -error_; } while (0)"
@@ -22,22 +22,6 @@ class Entry(c_entry.Entry):
         """For a host program."""
         super().__init__(host, signature(host.program))
         self.threads = host.program.machine.threads
-
-    def helpers(self) -> set[str]:
-        """The functions that it calls."""
-        called = {"measure", "check", "blocks_of", "Memory"}
-        steps = (*self.host.checks, *self.host.sizes)
-        called |= {"derive"} if any(isinstance(step, Derive) for step in steps) else set()
-        counts = [step.part for step in steps if isinstance(step, Count)]
-        called |= {"blocks"} if any(isinstance(part, Blocks) for part in counts) else set()
-        for each in self.host.ranges:
-            dtype = self.program.buffers[each.buffer].dtype
-            called |= {f"outside_{dtype}", f"check_below_{dtype}"}
-        if not self.host.layout.is_empty():
-            called |= {"add", "aligned"}
-        if self.host.layout.scratch:
-            called |= {"scratches"}
-        return called
 
     def lines(self) -> Iterator[str]:
         """All of them."""

@@ -17,6 +17,7 @@ RESERVED = frozenset(
     typeof using virtual wchar_t xor xor_eq linux unix main
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t intptr_t uintptr_t ptrdiff_t
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
+    MOST_BLOCKS BLOCK_WORK LINE MAX_LANES MIN_LANES call_stop running_stop start_in are_below_i32 are_below_i64
     FETCH SCALAR FUSED MOST_DIVIDED largest reciprocal size
     lane half block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
@@ -235,7 +236,7 @@ def _patterns() -> re.Pattern[str]:
         r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)|ceil_i64"  # our own helpers
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
-        r"|transpose(_square|_half)?_[fi](32|64)|[fi](32|64)x\d+(u|m|_\w+)?"
+        r"|(transpose(_square|_half|_short)?|line)_[fi](32|64)|(lanes_)?[fi](32|64)x\d+(u|m|_\w+)?"
         r"|\w+_(block|chunk|stop)|(start|stop|end|stored|late)_\w+"  # variables of our own, beside those of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers

@@ -171,6 +171,7 @@ def fetch(program: Program, loop: For, demand: Demand) -> None:
         for load in lines.loads:
             steps = [step_of(part, loop.variable) for part in load.index]
             along = steps == [0] * (len(steps) - 1) + [1]
+            along = along and all(loop.variable not in part.rests_on() for part in load.index)
             demand(along, "a loop fetches what it walks element by element")
             shared = not program.buffers[load.buffer].private
             demand(shared, "a loop fetches no scratch")

@@ -22,7 +22,6 @@ if str(ROOT) not in sys.path:
 
 from ilang.codegen.runtime import toolchain  # noqa: E402 - found through the line above
 from ilang.codegen.targets import cmath  # noqa: E402
-from ilang.codegen.targets.cmath_text import FUNCTIONS  # noqa: E402
 
 LIBRARY = {"ln": "log"}
 """What the C library calls a function that has another name here."""
@@ -49,12 +48,12 @@ class Measured:
 
 def functions() -> list[str]:
     """Those that stand for a primitive: their comment promises an error."""
-    return [name for name in FUNCTIONS if promised(name) is not None]
+    return [name for name in cmath.FUNCTIONS if promised(name) is not None]
 
 
 def promised(name: str) -> float | None:
     """The error that a function's comment promises."""
-    found = re.search(r"within ([\d.]+) ulp", FUNCTIONS[name])
+    found = re.search(r"within ([\d.]+) ulp", cmath.FUNCTIONS[name])
     return float(found.group(1)) if found else None
 
 

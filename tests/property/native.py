@@ -27,9 +27,10 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import cache, toolchain
-from ilang.codegen.targets import c, c_entry, c_header
+from ilang.codegen.targets import c, c_header
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
+from ilang.core.machine import CPU
 from tests.property.meaning import TYPES
 
 Array = npt.NDArray[Any]
@@ -119,7 +120,7 @@ def source(batch: Sequence[Program], mode: str) -> str:
     """Every program of a batch and a main function, as one C text."""
     text = c.emit_source(batch, "batch")
     if mode in ("threads", "races"):
-        text = text.replace(f"work < {c_entry.ENOUGH}", "work < 2")
+        text = text.replace(f"#define ENOUGH {CPU.threads.enough_work}\n", "#define ENOUGH 2\n")
     return text + DRIVER.replace("ENTRIES", "\n".join(_entries(batch)))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import cmath
+from ilang.codegen.targets.library import header, linked
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy
 
@@ -85,8 +86,8 @@ def _has_compiler() -> bool:
 @pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
 @pytest.mark.parametrize("flags", [accuracy.FAST, (*accuracy.STANDARD, "-O1")])
 def test_quotients_are_quotients(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    names = ("quotient_f32", "divides_f32", "bits_of_f32", "f32_of_bits")
-    text = CHECK.replace("DEFINITIONS", "\n".join(cmath.definitions(names))).replace("STEP", "1009")
+    definitions = "\n".join(linked(CHECK, header(cmath.HEADER)))
+    text = CHECK.replace("DEFINITIONS", definitions).replace("STEP", "1009")
     (tmp_path / "check.c").write_text(text, "utf-8")
     compiler = toolchain.find_compiler().command
     subprocess.run([*compiler, *flags, "check.c", "-o", "check", "-lm"], cwd=tmp_path, check=True)

@@ -49,7 +49,13 @@ UNFINISHED = re.compile("|".join((r"\bTO" + "DO\\b", r"\bFIX" + "ME\\b", r"\bX{3
 MACHINE = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/[\w.]")
 OUTSIDE_CHECKOUT = re.compile(r"\.\./(?:\.\./)*shared\b")
 # Where a word that gave way (docs/glossary.md) has another sense: what a stopped call jumps to.
-MAY_SAY = {"landing": ("codegen/runtime/stopping.py", "codegen/targets/c_stop.py")}
+MAY_SAY = {
+    "landing": (
+        "codegen/runtime/stopping.py",
+        "codegen/targets/c_stop.py",
+        "codegen/targets/headers/stop.h",
+    )
+}
 MAY_NAME_OUTSIDE = ("tests/conformance/", ".ci/")
 FENCED = re.compile(r"^([ \t]*)(`{3,}|~{3,}).*?^\1\2", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+).+?\1", re.DOTALL)

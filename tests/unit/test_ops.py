@@ -14,12 +14,13 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import toolchain
-from ilang.codegen.targets import cfamily, cmath
-from ilang.codegen.targets.c_called import helper_lines
+from ilang.codegen.targets import c_library, cfamily, cmath
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
+from ilang.codegen.targets.library import linked
 from ilang.core.dtype import DTYPES, FLOATS, INTEGERS
 from ilang.core.ir.kernel import Buffer, Program
 from ilang.core.ir.scalar import Apply, Load
+from ilang.core.machine import CPU
 from ilang.core.ops import OPS, PRIMITIVES, SYMBOLS, Primitive
 from ilang.core.reference import MEANING, NUMPY_TYPES
 
@@ -133,25 +134,27 @@ def test_every_primitive_has_a_spelling(name: str, dtype: str) -> None:
     assert all(f"x{n}[0]" in text for n in range(len(scalar.arguments)))
     known = {"INT64_C", *(f"{helper}_{dtype}" for helper in cfamily.HELPERS)}
     known |= {spelling for row in cfamily.LIBM.values() for spelling in row.values()}
-    known |= cmath.NAMES
+    known |= cmath.FUNCTIONS.keys()
     assert set(re.findall(r"\b(\w+)\(", text)) <= known
 
 
 def c_functions() -> Iterator[str]:
     """A C function per primitive and type that applies it to arrays."""
-    helpers = {f"{n}_{t}" for n, t in CASES if n in cfamily.HELPERS}
     yield "#include <math.h>\n#include <stdint.h>\n"
-    yield from cmath.definitions(cmath.NAMES)
-    for helper in sorted(helpers):
-        yield from helper_lines(helper)
-    for name, dtype in CASES:
-        scalar, program = scalar_of(name, dtype)
-        assert scalar.dtype is not None
-        value = Spelling(program, None).value(scalar).replace("[0]", "[n]")
-        given = C_TYPES[dtype]
-        inputs = ", ".join(f"const {given} *x{number}" for number in range(3))
-        yield f"void {name}_of_{dtype}(int count, {inputs}, {C_TYPES[scalar.dtype]} *out)"
-        yield f"{{ (void)x1; (void)x2; for (int n = 0; n < count; ++n) out[n] = {value}; }}\n"
+    functions = "\n".join(_c_function(name, dtype) for name, dtype in CASES)
+    yield from linked(functions, c_library.parts(CPU))
+    yield functions
+
+
+def _c_function(name: str, dtype: str) -> str:
+    scalar, program = scalar_of(name, dtype)
+    assert scalar.dtype is not None
+    value = Spelling(program, None).value(scalar).replace("[0]", "[n]")
+    given = C_TYPES[dtype]
+    inputs = ", ".join(f"const {given} *x{number}" for number in range(3))
+    head = f"void {name}_of_{dtype}(int count, {inputs}, {C_TYPES[scalar.dtype]} *out)"
+    loop = f"for (int n = 0; n < count; ++n) out[n] = {value};"
+    return f"{head}\n{{ (void)x1; (void)x2; {loop} }}\n"
 
 
 @pytest.fixture(scope="module")

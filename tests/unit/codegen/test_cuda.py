@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ilang.codegen.runtime.files import read_module
-from ilang.codegen.targets import cuda, cuda_header
+from ilang.codegen.targets import cuda, cuda_header, cuda_library
 from ilang.codegen.targets.cuda_entry import TRY
-from ilang.codegen.targets.cuda_helpers import definitions
+from ilang.codegen.targets.library import linked
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.notation.module import exports
@@ -21,7 +21,7 @@ from ilang.core.record import replace
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
-HELPERS = (ROOT / "codegen/targets/cuda.cuh").read_text("ascii")
+HELPERS = (ROOT / "codegen/targets/headers/cuda.cuh").read_text("ascii")
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
@@ -73,7 +73,7 @@ def test_a_text_has_the_helpers_that_it_calls_and_no_others() -> None:
     assert "max_f32(float a, float b)" in text
     assert "tanh" not in text
     assert "start_of" not in text
-    assert list(definitions(())) == []
+    assert list(linked("", cuda_library.parts())) == []
 
 
 def test_a_call_takes_no_memory_and_does_not_wait() -> None:

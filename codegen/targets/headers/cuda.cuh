@@ -43,7 +43,7 @@ static bool derive(int64_t *size, std::initializer_list<int64_t> terms, int64_t 
 }
 
 /* the first address at or after another one that cudaMalloc could have given */
-static char *aligned(void *address)
+static char *start_in(void *address)
 {
     return (char *)address + (256 - (uintptr_t)address % 256) % 256;
 }

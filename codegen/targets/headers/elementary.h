@@ -1,15 +1,18 @@
-"""The C text of the elementary functions of ``cmath.py``, each after those that it calls.
+/*
+ * Elementary functions.
+ *
+ * Methods are those of W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980), and of fdlibm where
+ * it is named; polynomials are minimax ones, found with Remez' algorithm and rounded, but for those of fdlibm and Cephes.
+ *
+ * muladd may round once or twice. Where that must not matter, the product is exact either way: n times the high part of
+ * ln(2). Where something is rounded to a whole number, one rounding finds the nearest one at least as often.
+ */
+#ifndef ELEMENTARY_H
+#define ELEMENTARY_H
 
-Methods are those of W. J. Cody and W. Waite, Software Manual for the Elementary Functions (1980), and of fdlibm where
-it is named; polynomials are minimax ones, found with Remez' algorithm and rounded, but for those of fdlibm and Cephes.
+#include <math.h>
+#include <stdint.h>
 
-``muladd`` may round once or twice. Where that must not matter, the product is exact either way: n times the high part
-of ln(2). Where something is rounded to a whole number, one rounding finds the nearest one at least as often.
-"""
-
-from __future__ import annotations
-
-HEAD = """
 /*
  * Elementary functions without a branch: a loop over them becomes vector code, whatever calls they take.
  * Subnormal numbers, infinities and NaN are what C says; an ulp is a unit in the last place of the result.
@@ -25,9 +28,7 @@ HEAD = """
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define FUSED /* fma is an instruction */
 #endif
-"""
 
-MULADD_F32 = """
 /* a b + c, with one rounding where that is an instruction; what calls it is right with one and with two */
 INLINED float muladd_f32(float a, float b, float c)
 {
@@ -37,9 +38,7 @@ INLINED float muladd_f32(float a, float b, float c)
     return a * b + c;
 #endif
 }
-"""
 
-MULADD_F64 = """
 /* a b + c, with one rounding where that is an instruction; what calls it is right with one and with two */
 INLINED double muladd_f64(double a, double b, double c)
 {
@@ -49,41 +48,31 @@ INLINED double muladd_f64(double a, double b, double c)
     return a * b + c;
 #endif
 }
-"""
 
-BITS_OF_F32 = """
 INLINED uint32_t bits_of_f32(float x)
 {
     const union { float x; uint32_t bits; } both = {x};
     return both.bits;
 }
-"""
 
-F32_OF_BITS = """
 INLINED float f32_of_bits(uint32_t bits)
 {
     const union { uint32_t bits; float x; } both = {bits};
     return both.x;
 }
-"""
 
-BITS_OF_F64 = """
 INLINED uint64_t bits_of_f64(double x)
 {
     const union { double x; uint64_t bits; } both = {x};
     return both.bits;
 }
-"""
 
-F64_OF_BITS = """
 INLINED double f64_of_bits(uint64_t bits)
 {
     const union { uint64_t bits; double x; } both = {bits};
     return both.x;
 }
-"""
 
-POWER_F32 = """
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED float power_f32(float r)
 {
@@ -92,9 +81,7 @@ INLINED float power_f32(float r)
     const float p1 = muladd_f32(r, 0.16666521f, 0.49999994f);
     return muladd_f32(muladd_f32(p2, r2, p1), r2, r) + 1.0f;
 }
-"""
 
-EXP_F32 = """
 /* e to the power x = n ln(2) + r: 2^n times a polynomial in r (Cody and Waite); within 1.1 ulp */
 INLINED float exp_f32(float x)
 {
@@ -108,9 +95,7 @@ INLINED float exp_f32(float x)
     const float p = power_f32(r);
     return p * f32_of_bits(half << 23) * f32_of_bits((bits - half) << 23); /* 2^n alone may be no float */
 }
-"""
 
-LN_F32 = """
 /* natural logarithm of x = 2^n (1 + f), |f| <= 1/3: n ln(2) and a polynomial in f; within 1 ulp */
 INLINED float ln_f32(float x)
 {
@@ -130,9 +115,7 @@ INLINED float ln_f32(float x)
     const float above = x < INFINITY ? 0.0f : x;
     return muladd_f32(n, 0.693359375f, muladd_f32(n, -2.12194440e-4f, p) + f) + (x <= 0.0f ? below : above);
 }
-"""
 
-TANH_F32 = """
 /* hyperbolic tangent: an odd polynomial below 0.55, from there 1 - 2 / (e^2x + 1); within 1.5 ulp */
 INLINED float tanh_f32(float x)
 {
@@ -152,9 +135,7 @@ INLINED float tanh_f32(float x)
     const float large = 1.0f - 2.0f / (e + 1.0f);
     return f32_of_bits(bits_of_f32(a < 0.55f ? small : large) | sign);
 }
-"""
 
-POW_F32 = """
 /*
  * x to the power y, as 2 to the power y log2(x): the logarithm and the product in double, the rest in float;
  * within 1.5 ulp. A negative x has a power where y is whole, with the sign of x where y is odd.
@@ -198,9 +179,7 @@ INLINED float pow_f32(float x, float y)
     const float e = power_f32((float)(rest * 0.6931471805599453)) * f32_of_bits(half << 23);
     return f32_of_bits(bits_of_f32(e * f32_of_bits((rounded - half) << 23)) ^ flip);
 }
-"""
 
-QUARTERS_F32 = """
 /*
  * The quarters of a turn in |x|, modulo 2^32, and what is left of it, |r| <= 0.51 pi / 2 (Payne and Hanek).
  * High bits of 2 / pi that only add whole turns are left out, so that three parts of it serve any x.
@@ -224,9 +203,7 @@ INLINED uint32_t quarters_f32(float x, float *r)
     *r = (float)(muladd_f64(a, c3, high - (shifted - 0x1.8p52) + low) * 1.5707963267948966);
     return (uint32_t)bits_of_f64(shifted);
 }
-"""
 
-WAVE_F32 = """
 /* the sine of so many quarters of a turn and r: a polynomial for the sine of r, one for the cosine */
 INLINED float wave_f32(uint32_t quarters, float r)
 {
@@ -239,9 +216,7 @@ INLINED float wave_f32(uint32_t quarters, float r)
     const float cosine = muladd_f32(q, z * z, z * -0.5f) + 1.0f;
     return f32_of_bits(bits_of_f32((quarters & 1u) == 0 ? sine : cosine) ^ ((quarters & 2u) << 30));
 }
-"""
 
-SIN_F32 = """
 /* sine of any number; within 1.6 ulp */
 INLINED float sin_f32(float x)
 {
@@ -249,9 +224,7 @@ INLINED float sin_f32(float x)
     const uint32_t quarters = quarters_f32(x, &r);
     return f32_of_bits(bits_of_f32(wave_f32(quarters, r)) ^ (bits_of_f32(x) & 0x80000000u));
 }
-"""
 
-COS_F32 = """
 /* cosine of any number; within 1.6 ulp */
 INLINED float cos_f32(float x)
 {
@@ -259,9 +232,7 @@ INLINED float cos_f32(float x)
     const uint32_t quarters = quarters_f32(x, &r);
     return wave_f32(quarters + 1u, r);
 }
-"""
 
-DIVIDES_F32 = """
 #define MOST_DIVIDED 0xb1000000u /* the bits of 2^50, without their sign */
 
 /* whether quotient_f32 divides by a number */
@@ -269,9 +240,7 @@ INLINED int divides_f32(float b)
 {
     return b >= 0x1p-24f && b <= 0x1p64f;
 }
-"""
 
-QUOTIENT_F32 = """
 /*
  * a / b to the last bit for r = 1 / b, 2^-24 <= b <= 2^64 and |a| <= 2^50: a * r, and what that leaves of a divided too
  * (Markstein). It is scaled so that nothing underflows; a quotient below 2^-126 is rounded twice. The sign of r is
@@ -282,9 +251,7 @@ INLINED float quotient_f32(float a, float b, float r)
     const float scaled = a * 0x1p50f, q = scaled * r;
     return fmaf(fmaf(q, b, -scaled), -r, q) * 0x1p-50f;
 }
-"""
 
-POWER_F64 = """
 /* e to the power r, |r| <= ln(2) / 2 */
 INLINED double power_f64(double r)
 {
@@ -296,9 +263,7 @@ INLINED double power_f64(double r)
     p = muladd_f64(p, r2, muladd_f64(r, 0.16666666666666413, 0.5000000000000011));
     return muladd_f64(p, r2, r) + 1.0;
 }
-"""
 
-EXP_F64 = """
 /* e to the power x = n ln(2) + r: 2^n times a polynomial in r (Cody and Waite); within 1.1 ulp */
 INLINED double exp_f64(double x)
 {
@@ -312,9 +277,7 @@ INLINED double exp_f64(double x)
     const uint64_t bits = bits_of_f64(shifted), half = bits >> 1; /* 2^n may be no double: two factors */
     return p * f64_of_bits(half << 52) * f64_of_bits((bits - half) << 52);
 }
-"""
 
-LN_F64 = """
 /* natural logarithm of x = 2^n (1 + f), 1 + f from sqrt(1/2) to sqrt(2): that of fdlibm; within 1 ulp */
 INLINED double ln_f64(double x)
 {
@@ -338,9 +301,7 @@ INLINED double ln_f64(double x)
     const double above = x < INFINITY ? 0.0 : x;
     return muladd_f64(n, 6.93147180369123816490e-1, f - (h - p)) + (x <= 0.0 ? below : above);
 }
-"""
 
-TANH_F64 = """
 /* hyperbolic tangent: x + x^3 P / Q below 0.625 (Cephes), from there 1 - 2 / (e^2x + 1); within 1.4 ulp */
 INLINED double tanh_f64(double x)
 {
@@ -361,28 +322,5 @@ INLINED double tanh_f64(double x)
     const double start = a < 0.625 ? a : 1.0;
     return f64_of_bits(bits_of_f64(p / q + start) | sign);
 }
-"""
 
-FUNCTIONS: dict[str, str] = {
-    "muladd_f32": MULADD_F32,
-    "muladd_f64": MULADD_F64,
-    "bits_of_f32": BITS_OF_F32,
-    "f32_of_bits": F32_OF_BITS,
-    "bits_of_f64": BITS_OF_F64,
-    "f64_of_bits": F64_OF_BITS,
-    "power_f32": POWER_F32,
-    "exp_f32": EXP_F32,
-    "ln_f32": LN_F32,
-    "tanh_f32": TANH_F32,
-    "pow_f32": POW_F32,
-    "quarters_f32": QUARTERS_F32,
-    "wave_f32": WAVE_F32,
-    "sin_f32": SIN_F32,
-    "cos_f32": COS_F32,
-    "divides_f32": DIVIDES_F32,
-    "quotient_f32": QUOTIENT_F32,
-    "power_f64": POWER_F64,
-    "exp_f64": EXP_F64,
-    "ln_f64": LN_F64,
-    "tanh_f64": TANH_F64,
-}
+#endif

@@ -1,0 +1,1 @@
+"""The C headers whose parts emitted programs hold (``codegen/targets/library.py``)."""

@@ -1,0 +1,49 @@
+/* What compilers and processors have beside C. */
+#ifndef COMPILERS_H
+#define COMPILERS_H
+
+#include <string.h>
+
+/* move a cache line nearer, to be written or read; any address will do */
+#ifdef __GNUC__
+#define FETCH(address, write) __builtin_prefetch(address, write)
+#else
+#define FETCH(address, write) ((void)0)
+#endif
+
+/*
+ * Stands in a loop that tests where it reads: GCC 12 makes masked vectors of such loops, and some of these read what is
+ * masked (with AVX-512, its bug 110309).
+ */
+#if defined(__GNUC__) && !defined(__clang__)
+#define SCALAR __asm__ volatile ("")
+#else
+#define SCALAR ((void)0)
+#endif
+
+#if defined(__SSE2__) && defined(__GNUC__)
+typedef float quad __attribute__((vector_size(16), may_alias));
+typedef float quad_anywhere __attribute__((vector_size(16), aligned(4), may_alias));
+#endif
+
+/* copy 16 bytes to where 16 divides the address, past the caches */
+static inline void quad_past(void *to, const void *from)
+{
+#if !defined(__SSE2__) || !defined(__GNUC__)
+    memcpy(to, from, 16);
+#elif defined(__clang__)
+    __builtin_nontemporal_store(*(const quad_anywhere *)from, (quad *)to);
+#else
+    __builtin_ia32_movntps((float *)to, *(const quad_anywhere *)from);
+#endif
+}
+
+/* what was stored past the caches comes before what is stored next */
+static inline void past_end(void)
+{
+#if defined(__SSE2__) && defined(__GNUC__)
+    __builtin_ia32_sfence();
+#endif
+}
+
+#endif

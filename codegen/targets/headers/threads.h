@@ -1,0 +1,74 @@
+/* Parallel loops: how many threads share one, and which part each of them does. */
+#ifndef THREADS_H
+#define THREADS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#include "machine.h"
+
+/* how many threads have so many bytes of scratch storage each */
+static inline int scratches(size_t scratch_bytes)
+{
+    if (scratch_bytes <= MOST_SCRATCH / MOST_THREADS) return MOST_THREADS;
+    return scratch_bytes <= MOST_SCRATCH ? (int)(MOST_SCRATCH / scratch_bytes) : 1;
+}
+
+/* the threads that there are: what OpenMP would take, as far as there is scratch storage */
+static inline int threads(size_t scratch_bytes)
+{
+#ifdef _OPENMP
+    const int most = omp_get_max_threads();
+#else
+    const int most = 1;
+#endif
+    return most < scratches(scratch_bytes) ? most : scratches(scratch_bytes);
+}
+
+/* the number of the calling thread among those that share a loop */
+static inline int thread(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+/* how many of a team share a loop: one, where there is little work or a loop inside has more iterations to share */
+static inline int shares(int team, int64_t iterations, double work, int inside)
+{
+    if (team < 2 || iterations < 2 || work < ENOUGH) return 1;
+    if (inside && iterations < 4 * (int64_t)team && iterations % team != 0) return 1;
+    return iterations < team ? (int)iterations : team;
+}
+
+/* the first iteration of a thread's part; of many iterations, parts are multiples of 16 */
+static inline int64_t share(int64_t iterations, int number)
+{
+#ifdef _OPENMP
+    const int64_t count = omp_get_num_threads();
+#else
+    const int64_t count = 1;
+#endif
+    const int64_t more = iterations % count, at = iterations / count * number + (number < more ? number : more);
+    return iterations < 1024 * count || number == count ? at : at / 16 * 16;
+}
+
+/* how many blocks a reduction is computed in, from the number of its terms */
+static inline int64_t blocks(double terms)
+{
+    return terms < (double)MOST_BLOCKS * BLOCK_WORK ? (int64_t)(terms / BLOCK_WORK) + 1 : MOST_BLOCKS;
+}
+
+/* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
+static inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
+{
+    const int64_t length = (iterations + count * multiple - 1) / (count * multiple) * multiple;
+    if (length == 0) return 0;
+    return block <= iterations / length ? block * length : iterations;
+}
+
+#endif

@@ -1,0 +1,96 @@
+"""Libraries of emitted programs: headers, of which a text holds the parts that it names.
+
+A header of ``headers/`` is C that compiles alone. Its parts stand between empty lines: a function, a macro or a type,
+or some that belong together, with their comment. As a linker takes members of an archive, ``linked`` takes the parts
+that a text names, and those that these name; so nothing can be called that is not there, and nothing is there that
+nobody calls. No name of a part is one that a program may give (``identifiers.py``).
+
+Example, of a text that calls ``exp_f32``:
+    exp_f32 names muladd_f32, bits_of_f32, f32_of_bits and power_f32, and all of them INLINED; muladd_f32 names FUSED
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from ilang.core.record import record
+
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+WORD = re.compile(r"[A-Za-z_]\w*(?:\(|<<<)?")
+DEFINED = re.compile(
+    r"^#define (\w+)"
+    r"|^typedef struct (\w+)"
+    r"|^struct (\w+)"
+    r"|^typedef [\w ]+? (\w+) __attribute__"
+    r"|^enum \{ (\w+)"
+    r"|^(?:static|INLINED) [^;{(=]*?(\w+(?:\(|(?=;)))",
+    re.MULTILINE,
+)
+CONDITION = re.compile(r"#if\w* [^\n]*")
+
+
+@record
+class Part:
+    """A part of a header: what it defines, and its text; ``condition`` is the line that has to hold.
+
+    The name of a function ends in ``(``: it is named where it is called, and not by a variable of the same name.
+    """
+
+    names: tuple[str, ...]
+    text: str
+    condition: str = ""
+
+
+def parts_of(text: str) -> Iterator[Part]:
+    """The parts of a header; what stands around them, the guard, the includes and conditions of all, is none."""
+    condition = ""
+    for paragraph in text.strip("\n").split("\n\n"):
+        code = COMMENT.sub("", paragraph).strip("\n")
+        names = tuple(dict.fromkeys("".join(groups) for groups in DEFINED.findall(code)))
+        if CONDITION.fullmatch(paragraph):
+            condition = paragraph
+        elif paragraph == "#endif":
+            condition = ""
+        elif names and not code.startswith("#ifndef"):
+            yield Part(names, paragraph, condition)
+        else:
+            frame = all(line.startswith("#") for line in code.split("\n"))
+            assert frame, f"a part of a header defines something: {paragraph}"
+
+
+@functools.cache
+def header(name: str) -> tuple[Part, ...]:
+    """The parts of a header."""
+    path = Path(__file__).parent / "headers" / name
+    return tuple(parts_of(path.read_text("ascii")))
+
+
+def linked(text: str, parts: Sequence[Part]) -> Iterator[str]:
+    """The lines of the parts that a text names, and of those that these name, in their order."""
+    for condition, group in groupby(_wanted(text, parts), key=lambda part: part.condition):
+        yield from [condition] if condition else []
+        for part in group:
+            yield from (*part.text.split("\n"), "")
+        yield from ["#endif", ""] if condition else []
+
+
+def _wanted(text: str, parts: Sequence[Part]) -> list[Part]:
+    """The parts that a text names, and those that these name."""
+    owners = {name: part for part in parts for name in part.names}
+    pending, taken = _named(text), set()
+    while pending:
+        part = owners.get(pending.pop())
+        if part is not None and part not in taken:
+            taken.add(part)
+            pending |= _named(part.text)
+    return [part for part in parts if part in taken]
+
+
+def _named(text: str) -> set[str]:
+    """Every word of a C text, but for comments; what is called or launched is named both with ``(`` and without."""
+    words = {word.replace("<<<", "(") for word in WORD.findall(COMMENT.sub(" ", text))}
+    return words | {word.rstrip("(") for word in words}

@@ -1,0 +1,266 @@
+"""The headers of emitted programs: each compiles alone and does what it says; a text holds the parts that it names."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen.runtime import toolchain
+from ilang.codegen.targets import c_library, cuda_library, library
+from ilang.codegen.targets.c_library import HEADERS, LONGEST
+from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.library import Part, linked, parts_of
+from ilang.core.machine import CPU
+
+pytestmark = pytest.mark.usefixtures("real_compiler")
+
+FOLDER = Path(library.__file__).parent / "headers"
+PARTS = c_library.parts(CPU)
+WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1")
+UNITS = {"plain": (), "threads": ("-fopenmp",), "avx2": ("-mavx2", "-mfma")}
+
+CHECKS = {
+    "threads": """
+        need(scratches(MOST_SCRATCH / MOST_THREADS) == MOST_THREADS && scratches(MOST_SCRATCH + 1) == 1);
+        need(threads(0) >= 1 && thread() == 0);
+        need(shares(1, 100, 1e9, 0) == 1 && shares(4, 100, ENOUGH - 1.0, 0) == 1);
+        need(shares(4, 100, ENOUGH, 0) == 4 && shares(4, 3, 1e9, 0) == 3 && shares(4, 6, 1e9, 1) == 1);
+        need(share(100, 0) == 0 && share(100, 1) == 100);
+        need(blocks(0) == 1 && blocks(BLOCK_WORK) == 2 && blocks(1e300) == MOST_BLOCKS);
+        for (int64_t n = 0; n < 300; ++n) {
+            int64_t last = 0;
+            for (int64_t block = 0; block < 7; ++block) {
+                need(start_of(n, 7, 16, block) == last || block == 0);
+                last = start_of(n, 7, 16, block + 1);
+                need(last % 16 == 0 || last == n);
+            }
+            need(start_of(n, 7, 16, 0) == 0 && last == n);
+        }
+    """,
+    "stop": """
+#ifdef _OPENMP
+        call_stop *const here_stop = running_stop;
+        need(here_stop == NULL);
+        PART_STOP(here_stop, counted, 3);
+        need(wrong == 3);
+        wrong = 0;
+#endif
+    """,
+    "workspace": """
+        size_t bytes = 0, total = 0;
+        const int64_t some[] = {3, 5}, negative[] = {3, -1}, large[] = {INT64_MAX / 8, 9};
+        need(measure(&bytes, 4, 2, some) && bytes == 60 && measure(&bytes, 4, 0, NULL) && bytes == 4);
+        need(!measure(&bytes, 4, 2, negative) && !measure(&bytes, 4, 2, large));
+        need(add(&total, 1) && total == LINE && add(&total, LINE) && total == 2 * LINE && !add(&total, SIZE_MAX));
+        need(padded(0) == 0 && padded(1) == LINE && padded(LINE + 1) == 2 * LINE);
+        int64_t size = 0;
+        need(derive(&size, 1, (const int64_t[]){2, 10}, -3, 1, 0, 1) && size == 17);
+        need(derive(&size, 1, (const int64_t[]){1, 7}, 0, 2, 0, 0) && size == 3);
+        need(!derive(&size, 1, (const int64_t[]){1, 7}, 0, 2, 1, 0) && !derive(&size, 1, some, -99, 1, 0, 0));
+        const int32_t narrow[] = {0, 2, 1};
+        const int64_t wide[] = {0, -1, 1};
+        need(are_below_i32(narrow, 3, 3) && !are_below_i32(narrow, 3, 2) && are_below_i32(narrow, 0, 0));
+        need(are_below_i64(wide, 1, 1) && !are_below_i64(wide, 2, 3));
+        char memory[3 * LINE];
+        need((uintptr_t)start_in(memory + 1) % LINE == 0 && start_in(memory + 1) < memory + LINE + 1);
+        need(overlap(memory, 2, memory + 1, 2) && !overlap(memory, 1, memory + 1, 2) && !overlap(memory, 0, memory, 9));
+        const void *apart[] = {memory, memory + LINE}, *same[] = {memory, memory}, *missing[] = {NULL, memory};
+        const size_t sizes[] = {8, 8};
+        need(check(apart, sizes, 2, 1, NULL, 0) == 0 && check(same, sizes, 2, 1, NULL, 0) == 2);
+        need(check(same, sizes, 2, 2, NULL, 0) == 0 && check(missing, sizes, 2, 1, NULL, 0) == 1);
+        need(check(apart, sizes, 2, 1, NULL, 1) == 1 && check(apart, sizes, 2, 1, memory, 1) == 2);
+    """,
+    "elementary": """
+        need(muladd_f32(2, 3, 4) == 10 && muladd_f64(2, 3, 4) == 10);
+        need(f32_of_bits(bits_of_f32(1.5f)) == 1.5f && f64_of_bits(bits_of_f64(1.5)) == 1.5);
+        need(exp_f32(0) == 1 && exp_f64(0) == 1 && ln_f32(1) == 0 && ln_f64(1) == 0 && pow_f32(2, 10) == 1024);
+        need(exp_f32(-INFINITY) == 0 && exp_f64(INFINITY) == INFINITY && ln_f32(0) == -INFINITY && isnan(ln_f64(-1)));
+        need(tanh_f32(0) == 0 && tanh_f64(INFINITY) == 1 && sin_f32(0) == 0 && cos_f32(0) == 1 && isnan(sin_f32(NAN)));
+        need(divides_f32(3) && !divides_f32(0x1p65f) && quotient_f32(1, 3, 1.0f / 3) == 1.0f / 3);
+        need(bits_of_f32(0x1p50f) << 1 == MOST_DIVIDED);
+    """,
+    "numbers": """
+        need(ceil_i64(7, 2) == 4 && ceil_i64(8, 2) == 4 && ceil_i64(-7, 2) == -3 && ceil_i64(0, 3) == 0);
+        need(i32_of_f32(-1.9f) == -1 && i32_of_f64(3e9) == INT32_MIN && i64_of_f32(NAN) == INT64_MIN);
+        need(i64_of_f64(-9.5) == -9 && i32_of_f32(2147483648.0f) == INT32_MIN && i64_of_f64(INFINITY) == INT64_MIN);
+        need(max_f32(1, 2) == 2 && isnan(max_f32(NAN, 1)) && isnan(max_f32(1, NAN)) && isnan(min_f32(1, NAN)));
+        need(max_f64(2, 1) == 2 && isnan(min_f64(NAN, 1)) && min_f64(1, 2) == 1 && min_f32(2, 1) == 1);
+        need(max_i32(-1, 1) == 1 && min_i32(-1, 1) == -1 && max_i64(-1, 1) == 1 && min_i64(-1, 1) == -1);
+        need(square_f32(-3) == 9 && square_f64(-3) == 9);
+    """,
+    "compilers": """
+        char from[32], to[32] = {0};
+        for (int n = 0; n < 32; ++n) from[n] = (char)n;
+        char *const start = to + (16 - (uintptr_t)to % 16) % 16;
+        quad_past(start, from + 1);
+        past_end();
+        need(memcmp(start, from + 1, 16) == 0);
+        FETCH(to, 1);
+        SCALAR;
+    """,
+    "vectors": """
+        const float numbers[] = {1, 5, NAN, 4}, others[] = {2, 3, 1, NAN};
+        f32x2 larger, smaller;
+        const f32x2u *const a = (const f32x2u *)numbers, *const b = (const f32x2u *)others;
+        larger = MAX_LANES(f32x2, *a, *b), smaller = MIN_LANES(f32x2, *a, *b);
+        need(larger[0] == 2 && larger[1] == 5 && smaller[0] == 1 && smaller[1] == 3);
+        larger = MAX_LANES(f32x2, a[1], b[1]), smaller = MIN_LANES(f32x2, a[1], b[1]);
+        need(isnan(larger[0]) && isnan(larger[1]) && isnan(smaller[0]) && isnan(smaller[1]));
+        need(lanes_f32x16 == VECTOR / 4 && lanes_f64x8 == VECTOR / 8 && lanes_f64x2 == 2 && lanes_i64x8 == VECTOR / 8);
+        need(1 << f32x16_stages == lanes_f32x16 && 1 << f64x8_stages == lanes_f64x8);
+        f64x8 low = {1, 2}, high = {3, 4}, mixed = f64x8_low(low, high);
+        need(mixed[0] == 1 && mixed[1] == 3);
+    """,
+    "squares": """
+        float from[20 * 20], to[20 * 20] __attribute__((aligned(64)));
+        for (int n = 0; n < 400; ++n) from[n] = (float)n, to[n] = -1;
+        transpose_square_f32(to, 20, from, 20, 0);
+        for (int r = 0; r < lanes_f32x16; ++r)
+            for (int c = 0; c < lanes_f32x16; ++c) need(to[c * 20 + r] == from[r * 20 + c]);
+        transpose_square_f32(to, 16, from + 1, 20, 1);
+        past_end();
+        for (int c = 0; c < lanes_f32x16; ++c) need(to[c * 16 + 1] == from[20 + c + 1]);
+        transpose_half_f32(to, 20, from, 20);
+        for (int r = 0; r < lanes_f32x16 / 2; ++r)
+            for (int c = 0; c < lanes_f32x16; ++c) need(to[c * 20 + r] == from[r * 20 + c]);
+    """,
+    "transposes": """
+        static float from[70 * 70], to[70 * 70];
+        for (int n = 0; n < 70 * 70; ++n) from[n] = (float)n;
+        for (int rows = 0; rows < 40; ++rows) {
+            for (int columns = 0; columns < 40; columns += 3) {
+                for (int way = 0; way < 3; ++way) {
+                    memset(to, 0, sizeof to);
+                    if (way < 2) transpose_f32(to, 5, 64, from, 7, 70, rows, columns, way);
+                    else transpose_short_f32(to, 5, 64, from, 7, 70, rows, columns, 0);
+                    for (int c = 0; c < 60; ++c) {
+                        for (int r = 0; r < 60; ++r) {
+                            const int inside = r < rows && c < columns;
+                            need(to[5 + c * 64 + r] == (inside ? from[7 + r * 70 + c] : 0));
+                        }
+                    }
+                }
+            }
+        }
+    """,
+}
+"""What is called of each header."""
+
+
+def functions_of(parts: tuple[Part, ...]) -> list[str]:
+    return [name.rstrip("(") for part in parts for name in part.names if name.endswith("(")]
+
+
+def compiled(text: str, folder: Path, flags: tuple[str, ...]) -> Path:
+    (folder / "machine.h").write_text(c_library.machine_header(CPU), "ascii")
+    (folder / "test.c").write_text(text, "ascii")
+    compiler = toolchain.find_compiler().command
+    command = [*compiler, *WARNINGS, *flags, "-I", str(FOLDER), "-I", ".", "test.c", "-o", "test"]
+    done = subprocess.run(
+        [*command, "-lm"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "test"
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_compiles_alone_and_does_what_it_says(
+    name: str, unit: str, tmp_path: Path
+) -> None:
+    uses = "".join(
+        f"    (void){function};\n"
+        for part in library.header(f"{name}.h")
+        if not part.condition
+        for function in functions_of((part,))
+    )
+    text = f"""\
+#include "{name}.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+static int wrong;
+void counted(int count);
+void counted(int count)
+{{
+    wrong += count;
+}}
+#define need(holds) ((holds) ? (void)0 : (void)(++wrong, printf("%s\\n", #holds)))
+int main(void)
+{{
+{uses}{CHECKS[name]}
+    return wrong != 0;
+}}
+"""
+    program = compiled(text, tmp_path, UNITS[unit])
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_part_for_every_type_is_one_text(unit: str, tmp_path: Path) -> None:
+    """Each after those that it names, as one text of a program that uses all."""
+    uses = "\n".join(f"    (void){name};" for name in functions_of(PARTS))
+    words = " ".join(name for part in PARTS for name in part.names if not name.endswith("("))
+    named = f"{words} " + " ".join(f"{name}()" for name in functions_of(PARTS))
+    includes = "".join(
+        f"#include <{name}.h>\n" for name in ("math", "setjmp", "stddef", "stdint", "string")
+    )
+    includes += "#ifdef _OPENMP\n#include <omp.h>\n#endif\n"
+    uses += "\n#ifdef _OPENMP\n    (void)running_stop;\n#endif"
+    body = ["int main(void)", "{", uses, "    return 0;", "}", ""]
+    text = "\n".join([includes, *linked(named, PARTS), *body])
+    compiled(text, tmp_path, UNITS[unit])
+
+
+def test_parts_follow_those_that_they_name() -> None:
+    """Macros aside, which name what stands where they are used."""
+    for parts in (PARTS, cuda_library.parts()):
+        places = {name: n for n, part in enumerate(parts) for name in part.names}
+        assert len(places) == sum(len(part.names) for part in parts), "a name has one part"
+        for n, part in enumerate(parts):
+            if not part.text.lstrip("/* ").startswith("#define") and "#define" not in part.text:
+                wanted = library._named(part.text) & places.keys()
+                assert all(places[name] <= n for name in wanted), part.names
+
+
+@pytest.mark.parametrize("name", sorted({name for part in PARTS for name in part.names}))
+def test_no_program_names_anything_like_a_part(name: str) -> None:
+    assert identifier(name.rstrip("(")) != name.rstrip("(")
+
+
+def test_a_text_holds_what_it_calls() -> None:
+    text = "\n".join(linked("const int blocks = 3; y = exp_f32(x);", PARTS))
+    defined = {name for part in parts_of(text) for name in part.names}
+    assert {"exp_f32(", "power_f32(", "muladd_f32(", "FUSED", "INLINED"} <= defined
+    assert not defined & {"blocks(", "ln_f32(", "LINE", "exp_f64("}
+    assert not list(linked("/* max_f32(a, b) */", PARTS))
+
+
+def test_conditions_stand_around_their_parts() -> None:
+    text = "\n".join(linked("f32x16 a; f64x8 b;", PARTS))
+    assert text.count("#ifdef __GNUC__") == 1
+    assert text.index("#define VECTOR") < text.index("#ifdef __GNUC__") < text.index("f32x16u")
+
+
+@pytest.mark.parametrize("dtype", LONGEST)
+def test_headers_for_every_type(dtype: str) -> None:
+    text = "\n".join(linked(f"transpose_short_{dtype}();", PARTS))
+    others = LONGEST.keys() - {dtype}
+    assert re.search(rf"\btranspose_half_{dtype}\b", text)
+    assert not any(
+        re.search(rf"\btranspose\w*_{other}\b|\b{LONGEST[other]}\b", text) for other in others
+    )
+
+
+def test_the_numbers_are_of_the_machine() -> None:
+    assert f"#define ENOUGH {CPU.threads.enough_work}\n" in c_library.machine_header(CPU)
+    assert CPU.vector_bytes() == max(int(n) for n in re.findall(r"VECTOR == (\d+)", vectors()))
+
+
+def vectors() -> str:
+    return (FOLDER / "vectors.h").read_text("ascii")
