@@ -111,9 +111,10 @@ def _is_positive(shaped: Shaped) -> bool:
     )
 
 
-def _inputs(
+def inputs_of(
     shaped: Shaped, extents: Sequence[int], starts: Sequence[int], below: Sequence[int | None]
 ) -> list[Array]:
+    """The inputs of a case."""
     arrays, positive = [], _is_positive(shaped)
     for value, start, limit in zip(shaped.inputs, starts, below, strict=True):
         tensor = shaped.tensors[value]
@@ -140,13 +141,13 @@ def _starts(shaped: Shaped, attempt: int) -> tuple[int, ...]:
     return tuple((n * STRIDE + attempt * SHIFT) % TABLE for n in range(len(shaped.inputs)))
 
 
-def _case(function: Function, extents: tuple[int, ...]) -> Case:
+def case_of(function: Function, extents: tuple[int, ...]) -> Case:
     """Results at some extents, for inputs that leave none to the luck of a rounding if there are such."""
     shaped, below = function.shaped, _below(function.shaped, extents)
     found: list[tuple[int, int, Case]] = []
     for attempt in range(ATTEMPTS):
         starts = _starts(shaped, attempt)
-        arrays = _inputs(shaped, extents, starts, below)
+        arrays = inputs_of(shaped, extents, starts, below)
         if _is_outside(shaped, arrays, extents):
             return Case(extents, starts, below, None)
         plain = evaluate(shaped, arrays, extents)
@@ -173,7 +174,7 @@ def _outside(function: Function, extents: tuple[int, ...]) -> Iterator[Case]:
     shaped = function.shaped
     below = _below(shaped, extents, more=1)
     starts = tuple(m - 1 if m else n for n, m in zip(_starts(shaped, 0), below, strict=True))
-    if any(below) and _is_outside(shaped, _inputs(shaped, extents, starts, below), extents):
+    if any(below) and _is_outside(shaped, inputs_of(shaped, extents, starts, below), extents):
         yield Case(extents, starts, below, None)
 
 
@@ -310,7 +311,7 @@ def _tests(
 ) -> Iterator[list[str]]:
     """The body of every test of a function: runs at some extents, then what it must refuse."""
     for extents in runs:
-        yield _run(function, _case(function, extents))
+        yield _run(function, case_of(function, extents))
     for case in _outside(function, runs[0]) if runs else ():
         yield _run(function, case)
     name, free = function.name(), function.free()

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
 
-TARGETS = ("c", "numpy", "cuda")
+DEVICES = ("cuda", "cuda-emulated")
+TARGETS = ("c", "numpy", *DEVICES)
+"""What runs a program; devices are those of ``offload.py``."""
 
 LIKE = attrgetter("__class__", "shape", "dtype", "flags.num")
 """What two arrays must share for one plan to serve both."""
@@ -102,20 +104,22 @@ class Component:
         target: str = "c",
         **named: Any,
     ) -> Any:
-        """Run on NumPy arrays (Python numbers fit inputs of rank 0).
+        """Run on NumPy arrays (Python numbers fit inputs of rank 0), or on arrays of a GPU.
 
         Args:
             arrays: one per input: float32, float64, int32, int64 or bool; strided and read-only ones are fine.
             named: the arrays of inputs by their names, after those that are given in order.
             out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
             threads: how many cores to use at most; never changes a result.
-            target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference.
+            target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" runs on the GPU,
+                "cuda-emulated" emulates one: arrays with ``__cuda_array_interface__`` are then taken where they are,
+                and results stay there where there is such an array; NumPy arrays are copied to the device and back.
 
         Returns:
             The output, or a tuple of several.
 
         Raises:
-            Error: E05 (ranks, extents), E06, E07 (arrays), E09 (the compiler), before anything runs.
+            Error: E05 (ranks, extents), E06, E07 (arrays), E09 (a compiler, a device), before anything runs.
         """
         if named:
             from ilang.codegen.runtime.arguments import placed
@@ -140,6 +144,8 @@ class Component:
 
         check_target(target)
         arguments.check_threads(threads)
+        if target in DEVICES:
+            return self._offloaded(given, out, target)
         specialization, arrays, extents = self._fitting(given)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)
@@ -148,6 +154,16 @@ class Component:
         if all(a is b for a, b in zip(plain, given, strict=True)):
             self._remember(given, plan)
         return plan.call(arrays, plain, out, threads)
+
+    def _offloaded(self, given: Sequence[Any], out: Any, target: str) -> Any:
+        """The same on a device."""
+        from ilang.codegen.runtime.offload import device_of, separated
+
+        device, graph = device_of(target), self._wired()
+        names = [graph.input_name(n) for n in range(len(graph.inputs))]
+        checked, on_device = separated(names, given, device)
+        specialization, arrays, extents = self._fitting(checked)
+        return specialization.on(device).call(arrays, on_device, extents, out)
 
     def _fitting(self, given: Sequence[Any]) -> tuple[Specialization, list[Any], tuple[int, ...]]:
         """The program for arrays, checked, and its extents."""
@@ -279,7 +295,7 @@ class Component:
         *shapes: tuple[int, ...],
         dtypes: Sequence[object] | None = None,
     ) -> str:
-        """The program as C text; with shapes, one per input, the extents are fixed in it.
+        """The program as text, of "c" or "cuda"; with shapes, one per input, the extents are fixed in it.
 
         ``dtypes`` are the element types of the inputs, such as "i32" or numpy.int32; else they are those that the
         program writes, and f32.
@@ -484,25 +500,26 @@ def component_of(other: object) -> Component:
 
 
 def check_target(target: object) -> None:
-    """Refuse what is no target. Raises DataError E0712, or CommandError E0910 (not in this version)."""
-    is_text = type(target) is str
-    if is_text and target == "cuda":
-        raise not_yet('target "cuda"', 'use target="c" or target="numpy"')
-    if not is_text or target not in TARGETS:
+    """Refuse what is no target. Raises DataError E0712."""
+    if type(target) is not str or target not in TARGETS:
         from ilang.codegen.runtime.arguments import shown
 
-        raise DataError(
-            "E0712", f"there is no target {shown(target)}", help='targets are "c" and "numpy"'
-        )
+        listed = [f'"{name}"' for name in TARGETS]
+        known = f"{', '.join(listed[:-1])} and {listed[-1]}"
+        raise DataError("E0712", f"there is no target {shown(target)}", help=f"targets are {known}")
 
 
 def source_of(shaped: Shaped, target: object) -> str:
     """A program as text for a target. Raises DataError E0712."""
-    from ilang.codegen.targets import c
+    from ilang.codegen.targets import c, cuda
+    from ilang.core.machine import GPU
 
-    if target != "c":
-        raise DataError("E0712", f"there is no text for target {target!r}", help='use "c"')
-    return c.emit(pipeline.lower(shaped))
+    if target == "c":
+        return c.emit(pipeline.lower(shaped))
+    if target == "cuda":
+        return cuda.emit(pipeline.lower(shaped, GPU))
+    help_line = 'texts are of "c" and "cuda"'
+    raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)
 
 
 def not_yet(what: str, instead: str) -> Error:

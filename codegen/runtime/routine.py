@@ -18,7 +18,7 @@ from ilang.codegen.runtime.arguments import (
     contiguous,
     supported_array,
 )
-from ilang.codegen.runtime.component import LIKE, check_target, source_of
+from ilang.codegen.runtime.component import DEVICES, LIKE, check_target, source_of
 from ilang.codegen.runtime.plan import Plan
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
@@ -165,6 +165,10 @@ class Routine:
         extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)
+        if target in DEVICES:
+            from ilang.codegen.runtime.offload import device_of
+
+            return specialization.on(device_of(target)).call(arrays, {}, extents, out)
         plan = specialization.plan(extents)
         self._remember(given, arrays, plan)
         return plan.call(arrays, arrays, out, threads)

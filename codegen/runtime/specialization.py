@@ -18,6 +18,9 @@ from ilang.core.ir.shaped import Assignment, Shaped
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
 
+    from ilang.codegen.runtime.device import Device
+    from ilang.codegen.runtime.offload import Offloaded
+
     Array = npt.NDArray[Any]
 
 MOST_PLANS = 256
@@ -27,7 +30,7 @@ MOST_PLANS = 256
 class Specialization:
     """One shaped program and its compiled form. Safe to use from several threads."""
 
-    __slots__ = ("_compiled", "_lock", "_plans", "names", "shaped", "small")
+    __slots__ = ("_compiled", "_lock", "_offloaded", "_plans", "names", "shaped", "small")
 
     def __init__(self, shaped: Shaped, small: frozenset[int] = frozenset()) -> None:
         """Nothing is compiled yet; ``small`` sizes are those of the size class that it is for."""
@@ -39,6 +42,7 @@ class Specialization:
         )
         self._compiled: Compiled | None = None
         self._plans: dict[tuple[int, ...], Plan] = {}
+        self._offloaded: dict[Device, Offloaded] = {}
         self._lock = ForkSafeLock()
 
     def plan(self, extents: tuple[int, ...]) -> Plan:
@@ -60,6 +64,23 @@ class Specialization:
             self._plans.clear()
         self._plans[extents] = plan
         return plan
+
+    def on(self, device: Device) -> Offloaded:
+        """The program on a device, compiled at the first time.
+
+        Raises:
+            ToolError: it cannot be compiled.
+        """
+        from ilang.codegen.runtime.offload import Offloaded
+
+        known = self._offloaded.get(device)
+        if known is None:
+            with self._lock.taken():
+                known = self._offloaded.get(device)
+                if known is None:
+                    known = Offloaded(self.shaped, self.small, device)
+                    self._offloaded[device] = known
+        return known
 
     def _text(self) -> str:
         """The program as C: a function of what is inferred and the size class, and of nothing else."""

@@ -10,13 +10,17 @@ from ilang.core.diagnostic import Error, ScheduleError, ShapeError, as_object, g
 from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
-from ilang.icli.options import JSON, Command, Operand, Request
+from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
 
 if TYPE_CHECKING:
     from ilang.codegen.project.checking import ScheduleCheck
+    from ilang.codegen.project.emulation import CudaCheck
     from ilang.core.passes.syntax_to_graph import Definitions
+
+Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]"]
+"""What a definition takes and gives in one line, and how its schedule and its CUDA were checked."""
 
 MOST_OF_PARTS = 10_000
 """Expressions that are checked of definitions that others use, all together: what uses the rest checks them anyway."""
@@ -28,7 +32,7 @@ def run(request: Request, screen: Screen) -> int:
     status = 0
     answers: list[dict[str, object]] = []
     refused: list[Error] = []
-    for check in _checks(program):
+    for check in _checks(program, request.one("--target") or "c"):
         try:
             line, said = check()
         except Error as error:
@@ -36,10 +40,10 @@ def run(request: Request, screen: Screen) -> int:
             answers.append({"name": check.name, "error": as_object(error)})
             refused.append(error)
         else:
-            told = {} if said is None else {"schedule": vars(said)}
+            told = {what: vars(each) for what, each in said.items()}
             answers.append({"name": check.name or UNNAMED, "takes": line, **told})
             if not screen.json:
-                screen.write(line + ("" if said is None else f"   {said.says}") + "\n")
+                screen.write("   ".join((line, *(each.says for each in said.values()))) + "\n")
     if refused and not screen.json:
         screen.complain(gathered(refused))
     if screen.json:
@@ -50,21 +54,19 @@ def run(request: Request, screen: Screen) -> int:
 class _Check:
     """One definition of a program to check, or the program itself."""
 
-    def __init__(
-        self, name: str | None, work: Callable[[], tuple[str, ScheduleCheck | None]]
-    ) -> None:
+    def __init__(self, name: str | None, work: Callable[[], Checked]) -> None:
         self.name = name
         self.work = work
 
-    def __call__(self) -> tuple[str, ScheduleCheck | None]:
-        """What it takes and gives in one line, and how its schedules were checked."""
+    def __call__(self) -> Checked:
+        """What it takes and gives in one line, and how it was checked."""
         return self.work()
 
 
-def _checks(program: Tree | Module) -> Iterator[_Check]:
+def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
     """What there is to check, in the order written."""
     if not isinstance(program, Module):
-        yield _Check(None, lambda: _checked(expressed(program).graph, is_part=False))
+        yield _Check(None, lambda: _checked(expressed(program).graph, False, target))
         return
     from ilang.core.notation.module import exports
     from ilang.core.passes.syntax_to_graph import MOST_LEAVES
@@ -81,25 +83,33 @@ def _checks(program: Tree | Module) -> Iterator[_Check]:
             yield _Check(name, partial(_left_out, line))
             continue
         left -= count if is_part and count <= left else 0
-        yield _Check(name, partial(_definition, program, name, definitions, is_part))
+        yield _Check(name, partial(_definition, program, name, definitions, is_part, target))
 
 
-def _left_out(line: str) -> tuple[str, ScheduleCheck | None]:
-    return line, None
+def _left_out(line: str) -> Checked:
+    return line, {}
 
 
 def _definition(
-    module: Module, name: str, definitions: Definitions, is_part: bool
-) -> tuple[str, ScheduleCheck | None]:
-    return _checked(defined(module, name, definitions).graph, is_part)
+    module: Module, name: str, definitions: Definitions, is_part: bool, target: str
+) -> Checked:
+    return _checked(defined(module, name, definitions).graph, is_part, target)
 
 
-def _checked(graph: Graph, is_part: bool) -> tuple[str, ScheduleCheck | None]:
-    """A component in one line, and how its schedules were checked."""
+def _checked(graph: Graph, is_part: bool, target: str) -> Checked:
+    """A component in one line, and how its schedule was checked; for CUDA its kernels too, on the emulator."""
     from ilang.codegen.project.checking import check_schedules
 
     line, shaped = describe(graph, is_part)
-    return line, None if shaped is None else check_schedules(shaped)
+    if shaped is None:
+        return line, {}
+    schedule = check_schedules(shaped)
+    told: dict[str, ScheduleCheck | CudaCheck] = {} if schedule is None else {"schedule": schedule}
+    if target == "cuda":
+        from ilang.codegen.project.emulation import check_cuda
+
+        told["cuda"] = check_cuda(shaped)
+    return line, told
 
 
 def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
@@ -134,7 +144,11 @@ COMMAND = Command(
     "TEXT|FILE|-",
     1,
     1,
-    (JSON,),
+    (
+        JSON,
+        Option(("--target",), "TARGET", "cuda: check the CUDA as well, races included, on an emulated GPU",
+               ("c", "cuda")),
+    ),
     run,
     (Operand("program"),),
-)
+)  # fmt: skip

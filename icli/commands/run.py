@@ -6,14 +6,13 @@ import sys
 
 from ilang.core.diagnostic import CommandError
 from ilang.icli.options import Command, Operand, Option, Request
-from ilang.icli.programs import one_subject, open_program, refuse_cuda
+from ilang.icli.programs import one_subject, open_program
 from ilang.icli.screen import Screen
 
 
 def run(request: Request, screen: Screen) -> int:
     """Run the component on the arrays; print what it gives, or save it."""
-    target = request.one("--target") or "c"
-    refuse_cuda(target)
+    target = _target(request)
     place = request.one("-o")
     program, *operands = request.operands
     subject = one_subject(open_program(program), request.one("--def"))
@@ -34,6 +33,18 @@ def run(request: Request, screen: Screen) -> int:
     width = screen.width(sys.stdout)
     screen.write("\n".join(array_text(name, array, width) for name, array in named))
     return 0
+
+
+def _target(request: Request) -> str:
+    """What runs the program. Raises: CommandError E0822."""
+    target = request.one("--target") or "c"
+    if not request.has("--emulate"):
+        return target
+    if target != "cuda":
+        raise CommandError(
+            "E0822", f"--emulate is for CUDA, not for {target}", help="--target cuda --emulate"
+        )
+    return "cuda-emulated"
 
 
 def _check_place(place: str, outputs: int) -> None:
@@ -58,6 +69,7 @@ COMMAND = Command(
         Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead", names_a="array"),
         Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
                ("c", "numpy", "cuda")),
+        Option(("--emulate",), None, "With --target cuda: emulate a GPU on the CPU, slowly"),
     ),
     run,
     (Operand("program"), Operand("array")),

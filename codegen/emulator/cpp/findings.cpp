@@ -145,10 +145,11 @@ extern "C" const char* emulator_findings(void) {
   return text.c_str();
 }
 
-extern "C" void emulator_reset(void) {
+extern "C" int emulator_reset(void) {
   Locked locked;
   kept.clear();
   seen.clear();
   count = 0;
   sticky_error = last_error = cudaSuccess;
+  return 0;
 }

@@ -100,12 +100,6 @@ int emulator_live_allocations(void) {
   return static_cast<int>(allocations.size() + pinned.size());
 }
 
-int emulator_is_device(const void* p, unsigned long long bytes) {
-  Locked locked;
-  const Allocation* a = allocation_of(p);
-  return a && bytes <= a->bytes - static_cast<size_t>(static_cast<const char*>(p) - a->start);
-}
-
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   Locked locked;
   if (!p) return result(cudaErrorInvalidValue);

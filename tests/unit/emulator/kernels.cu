@@ -330,3 +330,15 @@ extern "C" int six_times(const float* x, float* y, int n, int has_event) {
   TRY(cudaStreamDestroy(one));
   return (int)cudaStreamDestroy(two);
 }
+
+// ---- for arrays that somebody else has on the device: work of its own, on a stream of its own -----------------------
+__global__ void fill_with(float* x, float value, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = value;
+}
+extern "C" int new_stream(void** s) { return (int)cudaStreamCreateWithFlags((cudaStream_t*)s, cudaStreamNonBlocking); }
+extern "C" int free_stream(void* s) { return (int)cudaStreamDestroy((cudaStream_t)s); }
+extern "C" int fill(float* x, float value, int n, void* s) {
+  fill_with<<<blocks_of(n, 32), 32, 0, (cudaStream_t)s>>>(x, value, n);
+  return (int)cudaGetLastError();
+}

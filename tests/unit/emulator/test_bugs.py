@@ -6,11 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ilang.codegen.emulator.arrays import DeviceArray
 from ilang.codegen.emulator.findings import Finding
-from ilang.codegen.emulator.program import Program
-from ilang.codegen.emulator.runtime import Runtime
-from tests.unit.emulator.conftest import HERE, program
+from ilang.codegen.emulator.runtime import Emulator
+from ilang.codegen.runtime.native import Native
+from tests.unit.emulator.conftest import HERE, on_device, program
 
 TEXT = (HERE / "bugs.cu").read_text("utf-8")
 NAMED = re.compile(r'__global__ void (\w+)|is\("(\w+)"\)')
@@ -33,17 +32,17 @@ BUGS = [mark for mark in marks() if mark[2] != "uninitialised copy"]
 
 
 @pytest.fixture
-def bugs(device: Runtime) -> Program:
-    device.take_findings()
+def bugs(machine: Emulator) -> Native:
+    machine.take_findings()
     return program("bugs.cu", checked=True)
 
 
-def found(device: Runtime, bugs: Program, name: str) -> tuple[int, tuple[Finding, ...]]:
-    x = DeviceArray.of(np.arange(256, dtype=np.float32))
-    y = DeviceArray.of(np.zeros(64, np.float32))
+def found(machine: Emulator, bugs: Native, name: str) -> tuple[int, tuple[Finding, ...]]:
+    x = on_device(np.arange(256, dtype=np.float32))
+    y = on_device(np.zeros(64, np.float32))
     host = np.zeros(256, np.float32)
     status = bugs.call("bug", np.frombuffer(name.encode() + b"\0", np.uint8), x, y, host)
-    return status, device.take_findings()
+    return status, machine.take_findings()
 
 
 def test_there_are_many() -> None:
@@ -52,9 +51,9 @@ def test_there_are_many() -> None:
 
 @pytest.mark.parametrize(("name", "line", "kind"), BUGS, ids=[bug[0] for bug in BUGS])
 def test_a_bug_is_found_at_its_line(
-    device: Runtime, bugs: Program, name: str, line: int, kind: str
+    machine: Emulator, bugs: Native, name: str, line: int, kind: str
 ) -> None:
-    _, findings = found(device, bugs, name)
+    _, findings = found(machine, bugs, name)
     assert ("bugs.cu", line, kind) in [(f.file, f.line, f.kind) for f in findings]
     if "copy" not in name and "host" not in name:
         assert {f.kernel for f in findings} == {name}
@@ -63,30 +62,30 @@ def test_a_bug_is_found_at_its_line(
 @pytest.mark.parametrize(
     ("name", "status"), [("too_many_threads", 9), ("empty_grid", 9), ("too_much_dynamic", 1)]
 )
-def test_a_launch_that_cannot_be(device: Runtime, bugs: Program, name: str, status: int) -> None:
-    assert found(device, bugs, name) == (status, ())
+def test_a_launch_that_cannot_be(machine: Emulator, bugs: Native, name: str, status: int) -> None:
+    assert found(machine, bugs, name) == (status, ())
 
 
-def test_too_many_shared_variables(device: Runtime, bugs: Program) -> None:
-    status, findings = found(device, bugs, "too_much_shared")
+def test_too_many_shared_variables(machine: Emulator, bugs: Native) -> None:
+    status, findings = found(machine, bugs, "too_much_shared")
     assert status == 9
     assert [f.kind for f in findings] == ["too much shared memory"]
 
 
 @pytest.mark.parametrize("is_read", [0, 1])
-def test_memory_that_nothing_wrote(device: Runtime, bugs: Program, is_read: int) -> None:
+def test_memory_that_nothing_wrote(machine: Emulator, bugs: Native, is_read: int) -> None:
     assert bugs.call("unwritten", np.zeros(64, np.float32), is_read) == 0
     kind = "uninitialised global read" if is_read else "uninitialised copy"
-    (finding,) = device.take_findings()
+    (finding,) = machine.take_findings()
     line = next(n for n, text in enumerate(TEXT.splitlines(), 1) if f"BUG {kind}" in text)
     assert (finding.kind, finding.file, finding.line) == (kind, "bugs.cu", line)
 
 
-def test_a_leak_on_a_failed_allocation(device: Runtime, bugs: Program) -> None:
-    before = device.live_allocations()
-    with device.settings(failing=2):
+def test_a_leak_on_a_failed_allocation(machine: Emulator, bugs: Native) -> None:
+    before = machine.live_allocations()
+    with machine.settings(failing=2):
         assert bugs.call("leak") == 2
-    assert device.live_allocations() == before + 1
+    assert machine.live_allocations() == before + 1
     assert bugs.call("free_what_was_lost") == 0
 
 
@@ -99,16 +98,16 @@ def test_a_leak_on_a_failed_allocation(device: Runtime, bugs: Program) -> None:
         ("copy_too_long", "invalid copy"),
     ],
 )
-def test_what_the_fast_build_finds(device: Runtime, name: str, kind: str) -> None:
+def test_what_the_fast_build_finds(machine: Emulator, name: str, kind: str) -> None:
     """A fault of a kernel does not end the process, and the next kernel runs."""
     fast = program("bugs.cu", checked=False)
-    _, findings = found(device, fast, name)
+    _, findings = found(machine, fast, name)
     assert [f.kind for f in findings] == [kind]
-    assert found(device, fast, "two_writers") == (0, ())
+    assert found(machine, fast, "two_writers") == (0, ())
 
 
-def test_a_finding_in_words(device: Runtime, bugs: Program) -> None:
-    _, (race,) = found(device, bugs, "two_writers")
+def test_a_finding_in_words(machine: Emulator, bugs: Native) -> None:
+    _, (race,) = found(machine, bugs, "two_writers")
     place = f"bugs.cu:{next(line for name, line, _ in BUGS if name == 'two_writers')}"
     assert race.says() == (
         f"shared-memory race at {place}: thread 32 writes what thread 0 wrote with no barrier between, "

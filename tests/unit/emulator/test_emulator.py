@@ -1,23 +1,21 @@
 """The emulator itself: translation, profile, device, fibers of both kinds; and nvcc on the same text."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
-import _cffi_backend as backend
 import numpy as np
 import pytest
 
-from ilang.codegen.emulator.arrays import DeviceArray
-from ilang.codegen.emulator.program import load
+from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.recipes import RuntimeRecipe, runtime_text
-from ilang.codegen.emulator.runtime import DEFAULTS, SETTINGS, Runtime
+from ilang.codegen.emulator.runtime import DEFAULTS, Emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.native import Native
 from ilang.core.diagnostic import DataError, ToolError
-from tests.unit.emulator.conftest import HERE, program
-
-INT = backend.new_primitive_type("int")
+from tests.unit.emulator.conftest import HERE, new_array, on_device, program
 
 
 def body(text: str) -> str:
@@ -82,21 +80,21 @@ def test_other_forms_are_refused(text: str) -> None:
     assert "--> x.cu:2:" in str(refusal.value)
 
 
-@pytest.mark.usefixtures("device")
+@pytest.mark.usefixtures("machine")
 def test_what_is_no_cuda_is_an_error_of_the_compiler() -> None:
     with pytest.raises(ToolError, match="E0903"):
         load("__global__ void k() { undeclared(); }")
 
 
-def test_profile(device: Runtime) -> None:
+def test_profile(machine: Emulator) -> None:
     """Sectors and cycles of banks of three transposes: strided writes, an unpadded tile, a padded one."""
     kernels = program("kernels.cu", checked=True)
-    x, y = DeviceArray.of(np.zeros((64, 64), np.float32)), DeviceArray((64, 64), np.float32)
+    x, y = on_device(np.zeros((64, 64), np.float32)), new_array((64, 64), np.float32)
     worst = []
     for kind in range(3):
-        with device.settings(profile=1):
+        with machine.settings(profile=1):
             assert kernels.call("transpose", x, y, 64, 64, kind) == 0
-        traffic = device.take_profile()
+        traffic = machine.take_profile()
         assert {t.file for t in traffic} == {"kernels.cu"}
         assert {t.lanes / t.requests for t in traffic} == {32}
         worst.append(
@@ -106,29 +104,29 @@ def test_profile(device: Runtime) -> None:
             )
         )
     assert worst == [(8, 0), (1, 32), (1, 1)]
-    assert device.take_profile() == ()
+    assert machine.take_profile() == ()
 
 
-def test_settings_are_those_of_the_runtime(device: Runtime) -> None:
-    assert set(SETTINGS) == set(DEFAULTS)
-    for name in SETTINGS:
-        device.set(name, DEFAULTS[name])
+def test_settings_are_those_of_the_runtime() -> None:
+    table = (HERE.parents[2] / "codegen/emulator/cpp/settings.cpp").read_text("utf-8")
+    assert sorted(re.findall(r'{"(\w+)", "I_EMULATOR', table)) == sorted(DEFAULTS)
 
 
-def test_device_memory(device: Runtime) -> None:
+def test_device_memory(machine: Emulator) -> None:
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
-    on_device = DeviceArray.of(x[:, ::-1])
-    assert (on_device.get() == x[:, ::-1]).all()
-    interface = on_device.__cuda_array_interface__
+    moved = on_device(x[:, ::-1])
+    assert (moved.get() == x[:, ::-1]).all()
+    interface = moved.__cuda_array_interface__
     assert interface["shape"] == (2, 3)
     assert interface["typestr"] == "<i4"
-    assert interface["data"] == (on_device.address, False)
-    assert device.is_device(on_device.address, 24)
-    assert not device.is_device(on_device.address, 25)
-    assert not device.is_device(x.ctypes.data, 1)
-    assert DeviceArray.of(np.zeros((0, 3))).get().shape == (0, 3)
-    with device.settings(memory=1000), pytest.raises(DataError, match="E0713"):
-        DeviceArray((1001,), np.bool_)
+    assert interface["data"] == (moved.address, False)
+    assert emulated().holds(moved.address + 23)
+    assert not emulated().holds(moved.address + 24)
+    assert not emulated().holds(x.ctypes.data)
+    assert repr(moved) == "<DeviceArray int32[2, 3] on the emulated GPU>"
+    assert on_device(np.zeros((0, 3))).get().shape == (0, 3)
+    with machine.settings(memory=1000), pytest.raises(DataError, match="E0713"):
+        new_array((1001,), np.bool_)
 
 
 def test_fibers_of_the_system() -> None:
@@ -136,8 +134,8 @@ def test_fibers_of_the_system() -> None:
     text = (HERE / "fibers.cpp").read_text("utf-8")
     for ucontext in (False, True):
         recipe = RuntimeRecipe(ucontext=ucontext)
-        library = cache.library(f"{runtime_text()}{text}", recipe, Runtime)
-        assert library._function("run_fibers", (), INT)() == 0
+        library = cache.library(f"{runtime_text()}{text}", recipe, Native)
+        assert library.call("run_fibers") == 0
 
 
 NVCC = shutil.which("nvcc")

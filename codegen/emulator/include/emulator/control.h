@@ -12,9 +12,7 @@ const char* emulator_findings(void);
 // cost, ideal.
 const char* emulator_profile(void);
 // Forgets findings and errors, the one that sticks to the device too.
-void emulator_reset(void);
+int emulator_reset(void);
 int emulator_live_allocations(void);
 long long emulator_threads_run(void);
-// Whether every load and store of this address lies in live device memory: 0 is for host memory.
-int emulator_is_device(const void*, unsigned long long bytes);
 }

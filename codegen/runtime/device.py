@@ -1,0 +1,170 @@
+"""Devices of CUDA, and arrays in their memory: a GPU, or what emulates one.
+
+A device is a way to load CUDA texts. All that is asked of it beside programs is in ``device.cu``, itself such a text,
+so that a GPU and its emulation go the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ilang.codegen.runtime.native import Address, Native
+from ilang.core.diagnostic import DataError, ToolError
+
+OUT_OF_MEMORY = 2
+"""The status of CUDA for it."""
+
+DEFAULT_STREAM = 1
+"""What other libraries call the stream that everything waits for: the handle of CUDA's legacy stream."""
+
+
+@functools.lru_cache(maxsize=1)
+def _text() -> str:
+    from pathlib import Path
+
+    return Path(__file__).with_name("device.cu").read_text("utf-8")
+
+
+class Device:
+    """A device: loads programs, has memory. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[str, str], Native],
+        told: Callable[[], str] = lambda: "",
+    ) -> None:
+        """A device by its name in messages.
+
+        Args:
+            name: in messages.
+            load: compiles and loads a CUDA text, whose file name it gets.
+            told: what the device says of a failure, beside its status.
+
+        Raises:
+            ToolError: those of ``load``.
+        """
+        self.name = name
+        self.load = load
+        self._told = told
+        self._native = load(_text(), "device.cu")
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        self.check(self._native.call(function, *arguments))
+
+    def check(self, status: int) -> None:
+        """Raise ToolError (E0922) for a status of CUDA that is an error."""
+        if status:
+            said = self._native.call("device_error", status, gives="text")
+            raise ToolError(
+                "E0922",
+                f"{self.name} failed: {said} (status {status} of CUDA){self._told()}",
+                help="the device may be in use, or out of memory; run the program with target c to compare",
+            )
+
+    def allocate(self, count: int) -> int:
+        """The address of so many bytes; 0 for none. Raises DataError (E0713): there is no room."""
+        box = np.zeros(1, np.uintp)
+        status = self._native.call("device_allocate", box, np.uint64(count)) if count else 0
+        if status == OUT_OF_MEMORY:
+            raise DataError(
+                "E0713",
+                f"there is not enough memory on {self.name} for {count:,} bytes",
+                help="use smaller arrays, or give up those that are not needed",
+            )
+        self.check(status)
+        return int(box[0])
+
+    def free(self, address: int) -> None:
+        """Give memory back that ``allocate`` gave; waits for what uses it."""
+        if address:
+            self._native.call("device_free", Address(address))
+
+    def write(self, address: int, array: Any, stream: int = DEFAULT_STREAM) -> None:
+        """Copy a contiguous array to the device."""
+        self._copy("device_write", Address(address), array, array.nbytes, stream)
+
+    def read(self, address: int, array: Any, stream: int = DEFAULT_STREAM) -> None:
+        """Copy from the device into a contiguous array."""
+        self._copy("device_read", array, Address(address), array.nbytes, stream)
+
+    def _copy(self, name: str, to: Any, origin: Any, count: int, stream: int) -> None:
+        if count:
+            self._call(name, to, origin, np.uint64(count), Address(stream))
+
+    def wait(self, stream: int = DEFAULT_STREAM) -> None:
+        """Wait for all that a stream has to do."""
+        self._call("device_wait", Address(stream))
+
+    def order(self, first: int, then: int) -> None:
+        """Let a stream wait for what another one has to do now."""
+        if first != then:
+            self._call("device_order", Address(first), Address(then))
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is memory of the device."""
+        box = np.zeros(1, np.int32)
+        return self._native.call("device_holds", Address(address), box) == 0 and bool(box[0])
+
+    def array(self, array: Any, stream: int = DEFAULT_STREAM) -> DeviceArray:
+        """A copy of a NumPy array on the device."""
+        plain = np.asarray(array, order="C")
+        copied = self.empty(plain.shape, plain.dtype, stream)
+        self.write(copied.address, plain, stream)
+        return copied
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: Any, stream: int = DEFAULT_STREAM
+    ) -> DeviceArray:
+        """A new array on the device, which holds nothing of use."""
+        return DeviceArray(self, shape, np.dtype(dtype), stream)
+
+
+class DeviceArray:
+    """A contiguous array of a device; its memory is given back with the last reference to it."""
+
+    def __init__(
+        self, device: Device, shape: tuple[int, ...], dtype: np.dtype[Any], stream: int
+    ) -> None:
+        """New memory, written on a stream. Raises DataError (E0713): there is no room."""
+        self.device = device
+        self.shape = shape
+        self.dtype = dtype
+        self.stream = stream
+        self.nbytes = math.prod(shape) * dtype.itemsize
+        self.address = device.allocate(self.nbytes)
+        weakref.finalize(self, device.free, self.address)
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    def get(self) -> Any:
+        """A copy as a NumPy array, once what its stream has to do is done."""
+        array = np.empty(self.shape, self.dtype)
+        self.device.wait(self.stream)
+        self.device.read(self.address, array, self.stream)
+        return array
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        """What CuPy, torch, Numba and others know an array of CUDA by."""
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address, False),
+            "strides": None,
+            "version": 3,
+            "stream": self.stream,
+        }
+
+    def __repr__(self) -> str:
+        """Where it is, and its shape and element type."""
+        return f"<DeviceArray {self.dtype}{list(self.shape)} on {self.device.name}>"

@@ -1,0 +1,76 @@
+"""Functions of a loaded library, called with Python's and NumPy's values.
+
+``load.py`` has a quicker way for the one function of a program in C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import _cffi_backend as backend
+import numpy as np
+
+from ilang.codegen.runtime.memory import argument
+from ilang.core.record import record
+
+_POINTER = backend.new_pointer_type(backend.new_void_type())
+_TEXT = backend.new_pointer_type(backend.new_primitive_type("char"))
+_INT = backend.new_primitive_type("int")
+_SIZE = backend.new_primitive_type("size_t")
+GIVES = {"int": _INT, "size": _SIZE, "text": _TEXT}
+
+_NUMBERS = {
+    bool: "int",
+    int: "int",
+    float: "double",
+    np.float32: "float",
+    np.float64: "double",
+    np.int32: "int",
+    np.int64: "long long",
+    np.uint64: "size_t",
+}
+"""C types of the numbers that a function may be called with."""
+
+
+@record
+class Address:
+    """A pointer by its number."""
+
+    address: int
+
+
+class Native:
+    """The functions of one library."""
+
+    def __init__(self, path: str) -> None:
+        """Load it. Raises OSError where that fails."""
+        self._library = backend.load_library(path, backend.RTLD_NOW | backend.RTLD_LOCAL)
+        self._functions: dict[tuple[Any, ...], Any] = {}
+
+    def call(self, name: str, *arguments: Any, gives: str = "int") -> Any:
+        """What a function gives: an int, a size, or a text.
+
+        Arrays, those of devices too, and addresses are passed as pointers, None as a null pointer, numbers as their C
+        types: an ``int`` as int, a ``float`` as double, ``np.float32`` as float, ``np.int64`` as long long,
+        ``np.uint64`` as size_t.
+        """
+        given = [_argument(value) for value in arguments]
+        kinds = tuple(kind for kind, _ in given)
+        function = self._functions.get((name, kinds))
+        if function is None:
+            kind = backend.new_function_type(kinds, GIVES[gives], False)
+            function = self._functions[name, kinds] = self._library.load_function(kind, name)
+        result = function(*(value for _, value in given))
+        return backend.string(result).decode("utf-8", "replace") if gives == "text" else result
+
+
+def _argument(value: Any) -> tuple[Any, Any]:
+    """The C type of an argument, and the argument."""
+    if value is None:
+        return _POINTER, backend.cast(_POINTER, 0)
+    if hasattr(value, "address"):
+        return _POINTER, backend.cast(_POINTER, value.address)
+    if isinstance(value, np.ndarray):
+        return _POINTER, argument(value)
+    kind = backend.new_primitive_type(_NUMBERS[type(value)])
+    return kind, value.item() if isinstance(value, np.generic) else value

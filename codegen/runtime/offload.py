@@ -1,0 +1,222 @@
+"""Programs on devices: arrays moved there and back, or taken and given where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.runtime.arguments import (
+    Output,
+    checked_outs,
+    contiguous,
+    outputs_of,
+    result_of,
+)
+from ilang.codegen.runtime.concurrency import ForkSafeLock
+from ilang.codegen.runtime.device import DEFAULT_STREAM, Device, DeviceArray
+from ilang.codegen.runtime.load import interface_of
+from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
+from ilang.codegen.runtime.native import Address
+from ilang.codegen.runtime.plan import failure
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core import pipeline
+from ilang.core.diagnostic import DataError
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import GPU
+from ilang.core.record import record
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def device_of(target: str) -> Device:
+    """The device that a target means.
+
+    Raises:
+        ToolError: E0901 to E0909 (a compiler), E0923 (no GPU).
+    """
+    if target == "cuda":
+        from ilang.codegen.runtime.gpu import gpu
+
+        return gpu()
+    from ilang.codegen.emulator.program import emulated
+
+    return emulated()
+
+
+@record
+class Located:
+    """An array that somebody has on a device: where, and the stream that writes it; 0 where it is written.
+
+    ``owner`` keeps the memory alive.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stream: int
+    is_readonly: bool
+    owner: Any
+
+    def stand_in(self) -> Any:
+        """An array of NumPy with this shape and element type, and no elements of its own, for checks."""
+        return np.broadcast_to(np.zeros((), self.dtype), self.shape)
+
+
+def located(name: str, value: Any) -> Located | None:
+    """Where an array is on a device; None for what is on none.
+
+    Raises:
+        DataError: E0714 (elements that do not lie one after the other).
+    """
+    try:
+        interface = getattr(value, "__cuda_array_interface__", None)
+    except Exception:  # whatever the class of somebody else raises
+        return None
+    if not isinstance(interface, dict):
+        return None
+    dtype, shape = np.dtype(interface["typestr"]), tuple(int(n) for n in interface["shape"])
+    address, is_readonly = interface["data"]
+    strides = interface.get("strides")
+    if strides is not None and 0 not in shape and not _is_plain(shape, dtype, strides):
+        raise DataError(
+            "E0714",
+            f"{name} is strided on its device: its elements do not lie one after the other",
+            help="copy it there first: x.contiguous() of torch, cupy.ascontiguousarray(x)",
+        )
+    return Located(
+        int(address or 0), shape, dtype, int(interface.get("stream") or 0), bool(is_readonly), value
+    )
+
+
+def _is_plain(shape: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int]) -> bool:
+    """Whether strides are those of row-major order, dimensions of one element aside."""
+    step = dtype.itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
+def separated(
+    names: Sequence[str], given: Sequence[Any], device: Device
+) -> tuple[list[Any], dict[int, Located]]:
+    """Arrays for the checks of arguments, and by number those of them that are on the device.
+
+    Raises:
+        DataError: E0714 (on another device, or strided).
+    """
+    checked, found = list(given), {}
+    for n, value in enumerate(given):
+        name = names[n] if n < len(names) else f"array {n}"
+        at = located(name, value)
+        if at is None:
+            continue
+        if 0 not in at.shape and not device.holds(at.address):
+            raise DataError(
+                "E0714",
+                f"{name} is an array of CUDA, and not in the memory of {device.name}",
+                help="copy it to NumPy, or to the device that the program runs on",
+            )
+        found[n], checked[n] = at, at.stand_in()
+    return checked, found
+
+
+class Offloaded:
+    """One shaped program on one device, compiled when it is made. Safe to use from several threads."""
+
+    def __init__(self, shaped: Shaped, small: Collection[int], device: Device) -> None:
+        """Compile and load it.
+
+        Raises:
+            ToolError: it cannot be compiled.
+        """
+        from ilang.codegen.targets import cuda
+
+        self.shaped = shaped
+        self.device = device
+        self._name = identifier(shaped.name)
+        self._arguments = interface_of(shaped).arguments
+        self._names = (
+            [shaped.tensors[value].name for value in shaped.inputs],
+            [shaped.tensors[value].name for value in shaped.outputs],
+        )
+        program = pipeline.lower(shaped, GPU, small)
+        self._native = device.load(cuda.emit(program), f"{self._name}.cu")
+        self._spaces: dict[int, DeviceArray] = {}
+        self._lock = ForkSafeLock()
+
+    def call(
+        self, arrays: Sequence[Any], on_device: dict[int, Located], extents: Sequence[int], out: Any
+    ) -> Any:
+        """Run on checked arrays, those of ``on_device`` where they are; all others are copied there.
+
+        Results are on the device where an input or ``out`` is, and are written on the stream of the first such input;
+        they may not be there yet. All others are copied back.
+
+        Raises:
+            DataError: the outputs, and E0709, E0713. ToolError: E0922 (the device failed).
+        """
+        device, outputs = self.device, outputs_of(self.shaped, extents)
+        outs, found = self._outs(out, outputs, arrays)
+        streams = [at.stream for at in (*on_device.values(), *found.values()) if at.stream]
+        stream = streams[0] if streams else DEFAULT_STREAM
+        for other in streams:
+            device.order(other, stream)
+        inputs = [
+            Address(on_device[n].address) if n in on_device else device.array(contiguous(a), stream)
+            for n, a in enumerate(arrays)
+        ]
+        results = [
+            found[n] if n in found else device.empty(shape, dtype, stream)
+            for n, (shape, dtype) in enumerate(outputs)
+        ]
+        self._run(inputs, results, extents, stream)
+        if out is None and on_device:
+            return results[0] if len(results) == 1 else tuple(results)
+        given = [np.empty(shape, dtype) for shape, dtype in outputs] if out is None else outs
+        for n, (array, result) in enumerate(zip(given, results, strict=True)):
+            if n not in found:
+                device.read(result.address, array, stream)
+        return result_of(given, out)
+
+    def _outs(
+        self, out: Any, outputs: Sequence[Output], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[int, Located]]:
+        """The arrays of ``out=``, and those of them that are on a device."""
+        if out is None:
+            return [], {}
+        given = list(out) if isinstance(out, tuple) else [out]
+        checked, found = separated(self._names[1], given, self.device)
+        for n, at in found.items():  # never touched, so that it takes no memory
+            checked[n] = np.empty(at.shape, at.dtype)
+            checked[n].flags.writeable = not at.is_readonly
+        checked_outs(tuple(checked), self._names, outputs, arrays)
+        return given, found
+
+    def _run(
+        self, inputs: Sequence[Any], results: Sequence[Any], extents: Sequence[int], stream: int
+    ) -> None:
+        sizes = np.array([extents[n] for n in self._arguments] or [0], np.int64)
+        count = int(self._native.call(f"{self._name}_work", sizes, gives="size"))
+        if LARGEST_SPACE < count:
+            raise too_large("the workspace", count)
+        with self._lock.taken():  # kernels of two calls would meet in the workspace
+            space = self._space(count, stream)
+            status = self._native.call(self._name, sizes, *inputs, *results, space, Address(stream))
+        if status < 0:
+            self.device.check(-status)
+        if status:
+            raise failure(status)
+
+    def _space(self, count: int, stream: int) -> DeviceArray | None:
+        """A workspace that calls on one stream share: they come one after the other."""
+        if not count:
+            return None
+        known = self._spaces.get(stream)
+        if known is None or known.nbytes < count:
+            known = self._spaces[stream] = self.device.empty((count,), np.uint8, stream)
+        return known

@@ -1,0 +1,326 @@
+"""Programs on a device, by way of the emulator: arrays moved, taken where they are, and given there."""
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import Error, i, tensor
+from ilang.codegen.emulator.program import emulated
+from ilang.codegen.emulator.runtime import Emulator
+from ilang.codegen.project import emulation
+from ilang.codegen.project.selftest import Output
+from ilang.codegen.runtime import gpu, offload
+from ilang.codegen.runtime.device import DeviceArray
+from ilang.codegen.runtime.native import Address
+from ilang.icli.main import main
+from tests.unit.emulator.conftest import new_array, on_device, program
+
+pytestmark = pytest.mark.usefixtures("machine")
+
+RANDOM = np.random.default_rng(0)
+ON: Any = {"target": "cuda-emulated"}
+
+
+def rand(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape, dtype=np.float32)
+
+
+class Foreign:
+    """An array of another library: nothing but ``__cuda_array_interface__``."""
+
+    def __init__(self, array: DeviceArray, **changed: object) -> None:
+        self.array = array
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changed}
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("ik*kj~ijk >> +ijk~ij", [(33, 19), (19, 7)]),
+        ("-i~i", [(0,)]),
+        ("+ij~.", [(5, 6)]),
+        ("(+ij~i) & (ij~ji)", [(4, 5), (4, 5)]),
+        (">ij~i", [(3, 4)]),
+        ("i*i~i", [(5,), (5,)]),
+    ],
+)
+def test_results_are_those_of_the_reference(text: str, shapes: list[tuple[int, ...]]) -> None:
+    f = i(text)
+    arrays = [rand(*shape) for shape in shapes[: f.takes()]]
+    results, expected = f(*arrays, **ON), f(*arrays, target="numpy")
+    results, expected = (x if isinstance(x, tuple) else (x,) for x in (results, expected))
+    for result, wanted in zip(results, expected, strict=True):
+        assert type(result) is np.ndarray
+        assert result.dtype == wanted.dtype
+        assert np.allclose(result, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.int64])
+def test_element_types(dtype: Any) -> None:
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    result = i("+ij~i")(x[:, ::2], **ON)  # strided arrays are copied
+    assert result.dtype == x.dtype
+    assert (result == x[:, ::2].sum(1)).all()
+    assert i("i*.~i")(np.arange(3.0), 2, **ON).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_arrays_are_taken_and_given_where_they_are() -> None:
+    x, y = rand(8, 4), rand(4, 3)
+    f = i("ik*kj~ijk >> +ijk~ij")
+    on_gpu = on_device(x)
+    result = f(on_gpu, y, **ON)
+    assert isinstance(result, DeviceArray)
+    assert np.allclose(result.get(), x @ y, rtol=1e-5)
+    again = i("ij~ji")(result, **ON)
+    assert np.allclose(again.get(), (x @ y).T, rtol=1e-5)
+    assert np.allclose(f(Foreign(on_gpu, strides=(16, 4)), y, **ON).get(), x @ y, rtol=1e-5)
+    out = new_array((8, 3), np.float32)
+    assert f(x, y, out=out, **ON) is out
+    assert np.allclose(out.get(), x @ y, rtol=1e-5)
+    plain = np.empty((8, 3), np.float32)
+    assert f(on_gpu, y, out=plain, **ON) is plain
+    assert np.allclose(plain, x @ y, rtol=1e-5)
+
+
+def test_only_what_is_on_the_host_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    device = emulated()
+    write = device.write
+    x, y = device.array(rand(8, 4)), rand(4, 3)
+
+    def counted(address: int, array: Any, stream: int = 1) -> None:
+        written.append(array.nbytes)
+        write(address, array, stream)
+
+    monkeypatch.setattr(device, "write", counted)
+    i("ik*kj~ijk >> +ijk~ij")(x, y, **ON)
+    assert written == [y.nbytes]
+
+
+def test_work_of_the_streams_of_arrays_comes_first(machine: Emulator) -> None:
+    """Two producers on two streams that nothing else orders: whatever runs first, both are done before the program."""
+    kernels = program("kernels.cu", checked=True)
+    f = i("i+i~i")
+    f(np.ones(100, np.float32), np.ones(100, np.float32), **ON)
+    for seed in range(1, 7):
+        handles = np.zeros(2, np.uintp)
+        assert (
+            kernels.call("new_stream", handles[:1]) == kernels.call("new_stream", handles[1:]) == 0
+        )
+        one, two = (int(handle) for handle in handles)
+        x, y = new_array((100,), np.float32), new_array((100,), np.float32)
+        with machine.settings(streams=seed):
+            assert kernels.call("fill", x, np.float32(3), 100, Address(one)) == 0
+            assert kernels.call("fill", y, np.float32(4), 100, Address(two)) == 0
+            result = f(Foreign(x, stream=one), Foreign(y, stream=two), **ON)
+            assert result.stream == one
+            assert (result.get() == 7).all()
+        for handle in (one, two):
+            assert kernels.call("free_stream", Address(handle)) == 0
+
+
+def test_refusals() -> None:
+    f, x = i("-i~i"), np.ones(4, np.float32)
+    there = on_device(x)
+    on_host = Foreign(there, data=(x.ctypes.data, False))
+    readonly = Foreign(there, data=(there.address, True))
+    attempts: list[tuple[str, Callable[[], Any]]] = [
+        ("E0714", lambda: f(Foreign(there, strides=(8,), shape=(2,)), **ON)),
+        ("E0714", lambda: f(on_host, **ON)),
+        ("E0703", lambda: f(on_device(np.ones(4, np.int8)), **ON)),
+        ("E0701", lambda: f(there, there, **ON)),
+        ("E0702", lambda: f(there)),
+        ("E0706", lambda: f(there, out=(there, there), **ON)),
+        ("E0707", lambda: f(there, out=new_array((5,), np.float32), **ON)),
+        ("E0708", lambda: f(there, out=new_array((4,), np.float64), **ON)),
+        ("E0709", lambda: f(there, out=there, **ON)),
+        ("E0710", lambda: f(x, out=readonly, **ON)),
+        ("E0711", lambda: f(x, threads=0, **ON)),
+        ("E0712", lambda: f(x, target="cuda_emulated")),
+    ]
+    for code, attempt in attempts:
+        with pytest.raises(Error) as refusal:
+            attempt()
+        assert refusal.value.code == code
+
+
+def test_a_device_that_fails(machine: Emulator) -> None:
+    f, x = i("-i~i"), np.ones(1000, np.float32)
+    f(x, **ON)
+    with machine.settings(memory=3000), pytest.raises(Error, match="E0713"):
+        f(x, **ON)
+    with machine.settings(devices=0), pytest.raises(Error, match="no CUDA-capable device"):
+        f(x, **ON)
+    machine.take_findings()
+    device = emulated()
+    with pytest.raises(Error) as failure:
+        device.read(8, np.empty(4, np.uint8))
+    assert failure.value.code == "E0922"
+    assert "the source: 0x8 is no device memory [host code]" in failure.value.message
+
+
+def test_threads_share_a_device() -> None:
+    f = i("ij*jk~ijk >> +ijk~ik >> +ij~i")
+    x = rand(20, 20)
+    expected = f(x, x, target="numpy")
+    right: list[bool] = []
+
+    def work() -> None:
+        right.extend(np.allclose(f(x, x, **ON), expected, rtol=1e-4) for _ in range(20))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 60
+
+
+def test_tensor_programs() -> None:
+    x = tensor.data(None, (4,), (), (2,), "x")
+    y = tensor.relu(tensor.param("w") @ x + tensor.param("b", output=(3,), value=1.0))
+    f, given, weights = tensor.solve(y), rand(4, 2), rand(3, 2)
+    assert np.allclose(f(weights, given, **ON), f(weights, given), rtol=1e-5)
+
+
+def front(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(list(words))
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("run", "+i~.", "[1,2]", "--target")
+    assert front(capsys, *words, "cuda", "--emulate") == (0, "out  .  f32\n3.\n", "")
+    status, _, error = front(capsys, *words, "numpy", "--emulate")
+    assert (status, error.splitlines()[0]) == (
+        2,
+        "error[E0822]: --emulate is for CUDA, not for numpy",
+    )
+    monkeypatch.setattr(gpu, "DRIVERS", ("libnone.so",))
+    gpu.gpu.cache_clear()
+    status, _, error = front(capsys, *words, "cuda")
+    assert status == 3
+    assert error == (
+        "error[E0923]: there is no GPU that CUDA can use: no driver of NVIDIA is installed (libnone.so)\n"
+        'help: emulate one, slowly: --emulate on the command line, target="cuda-emulated" in Python\n'
+    )
+
+
+def test_check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("check", "ik*kj~ijk >> +ijk~ij", "--target", "cuda")
+    line = "(in0[i,k], in1[k,j]) -> [i,j]   CUDA right at 7 sets of extents in 3 orders of threads, emulated\n"
+    assert front(capsys, *words) == (0, line, "")
+    _, out, _ = front(capsys, *words, "--json")
+    (told,) = json.loads(out)["definitions"]
+    assert told["cuda"]["runs"] == 7
+    emit = "ilang.codegen.targets.cuda.emit"
+    original = __import__("ilang.codegen.targets.cuda", fromlist=["emit"]).emit
+
+    def with_bug(before: str, after: str) -> None:
+        def emitted(lowered: Any) -> str:
+            text = original(lowered)
+            assert before in text
+            return str(text.replace(before, after))
+
+        monkeypatch.setattr(emit, emitted)
+
+    with_bug("at < iterations;", "at <= iterations;")
+    status, _, error = front(capsys, *words)
+    assert status == 70
+    assert "E9912" in error
+    assert "illegal read at program.cu:" in error
+    with_bug("double acc = 0.0", "double acc = 1.0")
+    status, _, error = front(capsys, *words)
+    assert status == 70
+    assert "error[E9905]" in error
+
+
+def test_comparison_is_that_of_the_self_test() -> None:
+    stored = Output(np.array([1.0, np.nan, np.inf], np.float32), 2, 1e-3, 0.0)
+    right = np.array([1.0005, 9, np.nan, 9, np.inf, 9], np.float32)
+    assert emulation.first_wrong(stored, right) is None
+    for place, value in ((0, 1.002), (2, 0.0), (4, 1e30), (0, np.nan)):
+        wrong = right.copy()
+        wrong[place] = value
+        assert emulation.first_wrong(stored, wrong) == place // 2
+    exact = Output(np.array([1, 2], np.int32), 1, 0.0, 0.0)
+    assert emulation.first_wrong(exact, np.array([1, 3], np.int32)) == 1
+
+
+DRIVER = """
+int cuInit(unsigned flags) { return FAILS; }
+int cuDeviceGetCount(int *count) { *count = COUNT; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    *value = attribute == 75 ? 8 : 0;
+    return device;
+}
+"""
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Put a driver in place that says what a test wants."""
+
+    def install(fails: int, count: int) -> None:
+        library = tmp_path / f"libcuda{fails}{count}.so"
+        (tmp_path / "driver.c").write_text(DRIVER, "utf-8")
+        numbers = [f"-DFAILS={fails}", f"-DCOUNT={count}"]
+        command = [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            *numbers,
+            str(tmp_path / "driver.c"),
+            "-o",
+            str(library),
+        ]
+        subprocess.run(command, check=True)
+        monkeypatch.setattr(gpu, "DRIVERS", (str(library),))
+        gpu.gpu.cache_clear()
+
+    return install
+
+
+def test_what_the_driver_says(driver: Callable[[int, int], None]) -> None:
+    driver(3, 1)
+    with pytest.raises(Error, match="cuInit of the driver gave status 3"):
+        gpu.capability()
+    driver(0, 0)
+    with pytest.raises(Error, match="knows of none"):
+        gpu.capability()
+    driver(0, 1)
+    assert gpu.capability() == 80
+
+
+def test_no_nvcc(driver: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    driver(0, 1)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("NVCC", raising=False)
+    with pytest.raises(Error) as refusal:
+        i("-i~i")(np.ones(3), target="cuda")
+    assert refusal.value.code == "E0901"
+    assert (
+        "no CUDA compiler was found: looked for $NVCC (not set) and nvcc" in refusal.value.message
+    )
+    assert "cuda-emulated" in (refusal.value.help or "")
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
+def test_nvcc_compiles_for_the_gpu(driver: Callable[[int, int], None]) -> None:
+    """As far as it goes without a GPU: programs are compiled and loaded, and CUDA refuses to run them."""
+    driver(0, 1)
+    device = offload.device_of("cuda")
+    assert device.name == "the GPU"
+    with pytest.raises(Error) as failure:
+        i("-i~i")(np.ones(3), target="cuda")
+    assert failure.value.code == "E0922"
+    gpu.gpu.cache_clear()
