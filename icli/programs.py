@@ -180,17 +180,6 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
     )
 
 
-def refuse_cuda(target: str | None) -> None:
-    """Refuse the target that this version does not have.
-
-    Raises: CommandError E0910.
-    """
-    if target == "cuda":
-        from ilang.codegen.runtime.component import not_yet
-
-        raise not_yet("the CUDA target", "the target c is there")
-
-
 def flag_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]] | None) -> None:
     """Refuse a number of shapes that is not the number of inputs.
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ilang.codegen.emulator import program as emulator
-from ilang.codegen.emulator.runtime import emulated_device
+from ilang.codegen.emulator.program import load
+from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.runtime.native import Native
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
@@ -27,13 +28,13 @@ UNWRITTEN = 0xFF
 
 def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
     """The answers of all calls, in order."""
-    loaded = emulator.load(cuda.emit_together(batch), "batch.cu", checked=mode == "cuda-checked")
+    loaded = load(cuda.emit_together(batch), "batch.cu", checked=mode == "cuda-checked")
     return [_answer(loaded, batch[call.program], call) for call in calls]
 
 
-def _answer(loaded: emulator.Program, program: Program, call: Call) -> Answer:
+def _answer(loaded: Native, program: Program, call: Call) -> Answer:
     """What a call gives, and what was wrong with it in words."""
-    device, found, outputs = emulated_device(), [], list[Any]()
+    machine, found, outputs = emulator(), [], list[Any]()
     inputs = [_raw(array) for array in call.inputs]
     before = [array.tobytes() for array in inputs]
     for order in ORDERS:
@@ -42,9 +43,9 @@ def _answer(loaded: emulator.Program, program: Program, call: Call) -> Answer:
             for buffer, shape in zip(program.outputs, call.outputs, strict=True)
         ]
         sizes = np.array([*call.extents, 0], dtype=np.int64)
-        with device.settings(order=order):
+        with machine.settings(order=order):
             status = loaded.call(f"{identifier(program.name)}_host", sizes, *inputs, *outputs)
-        findings = "; ".join(finding.says() for finding in device.take_findings())
+        findings = "; ".join(finding.says() for finding in machine.take_findings())
         if status or findings:
             return Answer(tuple(outputs), f"order {order}: status {status}: {findings}")
         found.append([array.tobytes() for array in outputs])
