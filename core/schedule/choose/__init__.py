@@ -7,7 +7,11 @@
     row_blocks.py      which contractions go block of rows by block of rows (rule 7)
     packing.py         inside which loop what an assignment reads is copied
     taking.py          the loops that a producer takes from its reader
-    nests.py           nests and sites, from the outputs to the inputs (rules 3 and 5)
+    known.py           what nests are chosen from, and what the ones that are chosen say of values to come
+    own_loops.py       the loops of an assignment by itself (rules 4 and 6)
+    sharing.py         the one place of a value that several read (rule 5)
+    sites.py           the places of operands, and the loops that they take there (rule 3)
+    nests.py           the nest of every assignment, from the outputs to the inputs
     choice.py          all of it, with the nests that a person wrote
     gpu.py             all of it for a GPU, where rule 2 holds and every other value is stored
 

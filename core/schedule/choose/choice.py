@@ -15,7 +15,8 @@ from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.gpu import choose_for_gpu
 from ilang.core.schedule.choose.inlining import inlining
-from ilang.core.schedule.choose.nests import Analysis, Choice, choose_nests
+from ilang.core.schedule.choose.known import Analysis
+from ilang.core.schedule.choose.nests import Choice, choose_nests
 from ilang.core.schedule.choose.row_blocks import by_rows
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.extents import Extents
@@ -56,16 +57,25 @@ def _chosen(
     extents: Extents,
     machine: Machine,
 ) -> Choice:
-    """The steps of the choice, each from what the steps before gave."""
+    """One choice, with some nests written."""
     if machine.kind == "gpu":
         return choose_for_gpu(shaped, written, provenance)
+    return choose_nests(analysed(shaped, written, provenance, extents, machine))
+
+
+def analysed(
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    provenance: Provenance,
+    extents: Extents,
+    machine: Machine,
+) -> Analysis:
+    """What is known of a program before any nest is, each step from what the steps before gave."""
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiles = tilings(shaped, written, readers, accesses, extents, machine)
     tiles = by_rows(shaped, written, readers, tiles)
-    return choose_nests(
-        shaped, written, provenance, machine, Analysis(readers, accesses, tiles, extents)
-    )
+    return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents)
 
 
 def _same(written: Nest, chosen: Nest | None) -> bool:

@@ -12,13 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.schedule import Nest
+from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.tile import Tiling
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
+
+
+def rows_site(
+    found: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest
+) -> int | None:
+    """The place inside the loop over blocks of rows, for a reader that has the same one.
+
+    Args:
+        found: the tiling of a value, and where its axes are in the value.
+        pairs: the reader's axis of each axis of the value.
+        nest: that of the reader.
+    """
+    tile, names = found
+    ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+    outer = tile.outer[:-1]
+    if not tile.is_by_rows() or any(loop.axis not in ours for loop in outer):
+        return None
+    loops = tuple(Loop(ours[loop.axis], loop.part) for loop in outer)
+    same = all(nest.factors[ours[x.axis]] == tile.factors[x.axis] for x in outer)
+    return len(loops) if same and nest.order[: len(loops)] == loops else None
 
 
 def by_rows(

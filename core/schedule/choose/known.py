@@ -1,0 +1,103 @@
+"""What nests are chosen from, and what the nests that are chosen already say of values to come.
+
+Steps ask and answer; ``nests.py`` alone writes down what they answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.machine import Machine
+from ilang.core.record import record
+from ilang.core.schedule.choose.accesses import Accesses, loop_order
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.packing import Across, Packed
+from ilang.core.schedule.choose.tile import Factors
+from ilang.core.schedule.choose.tilings import Tilings
+from ilang.core.schedule.extents import Extents
+from ilang.core.schedule.fuse import Provenance
+
+Place = tuple[int, Loop]
+"""A loop of a kernel: a value that has loops of its own, and the loop of its nest."""
+
+
+@record
+class Analysis:
+    """A program and what is known of it before any nest is: the nests that a person wrote, who reads what, tilings."""
+
+    shaped: Shaped
+    written: Sequence[Nest | None]
+    provenance: Provenance
+    machine: Machine
+    inlining: Inlining
+    accesses: tuple[Accesses, ...]
+    tilings: Tilings
+    extents: Extents
+
+    def order(self, value: int, node: Assignment) -> tuple[int, ...]:
+        """The axes of an assignment in the order of rule 4."""
+        return loop_order(node, self.accesses[value], self.machine)
+
+
+@record
+class Staged:
+    """What is chosen for a value inside of what reads it: its splits and loops.
+
+    ``places`` has the loop of a kernel that each shared loop is; ``packed`` is the tile or block around the value.
+    """
+
+    value: int
+    factors: Factors
+    order: tuple[Loop, ...]
+    places: Mapping[Loop, Place]
+    packed: Packed | Across | None = None
+
+
+class Known:
+    """The nests that are chosen, the values that they stage, and the place of each loop of a kernel."""
+
+    def __init__(self, count: int) -> None:
+        """Nothing yet, of so many values."""
+        self.nests: list[Nest | None] = [None] * count
+        self.staged: dict[int, Staged] = {}
+        self.packed: dict[int, Packed | Across] = {}
+        self.places: dict[int, dict[Loop, Place]] = {}
+
+    def nest(self, value: int) -> Nest:
+        """The nest of a value that has one."""
+        nest = self.nests[value]
+        assert nest is not None
+        return nest
+
+    def stage(self, staged: Staged) -> None:
+        """Note a value that is computed inside of its reader."""
+        self.staged[staged.value] = staged
+        self.places.setdefault(staged.value, {}).update(staged.places)
+        if staged.packed is not None:
+            self.packed[staged.value] = staged.packed
+
+    def shared_places(
+        self, reader: int, pairs: Mapping[int, int], order: Sequence[Loop]
+    ) -> dict[Loop, Place]:
+        """The places of the loops of a producer that are outer loops of its reader; ``pairs`` has the reader's axes."""
+        known = self.places.get(reader, {})
+        return {
+            Loop(own, loop.part): known[loop]
+            for own, ours in pairs.items()
+            for loop in order
+            if loop.axis == ours and loop in known
+        }
+
+    def leading_places(
+        self, reader: int, read: Read, back: Mapping[int, list[int]]
+    ) -> list[object]:
+        """The outer loops of a reader that walk what it reads: where each is, and what it walks."""
+        known = self.places.get(reader, {})
+        found: list[object] = []
+        for loop in self.nest(reader).order:
+            if loop not in known or loop.axis not in back:
+                break
+            found.append((known[loop], tuple(back[loop.axis])))
+        return found

@@ -1,0 +1,70 @@
+"""A value with several readers, computed once, inside the loops that all of them are in: rule 5 of the choice.
+
+Example, a softmax whose rows are one kernel:
+    in:   e = exp(...) || i j, read by s = sum e over j || i j and by out = e / s || i j, all of one kernel
+    out:  e inside i, with the loops i j, its i being that of the kernel
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.schedule import Nest
+from ilang.core.ir.shaped import Assignment
+from ilang.core.record import replace
+from ilang.core.schedule.choose.known import Analysis, Known, Staged
+from ilang.core.schedule.choose.row_blocks import rows_site
+from ilang.core.schedule.choose.taking import inverse, taken
+from ilang.core.schedule.fuse import mapping
+
+
+def shared_inside(
+    analysis: Analysis, known: Known, value: int, node: Assignment
+) -> tuple[int, Staged] | None:
+    """The number of loops around the one place of a value for all of its readers, and what is chosen there.
+
+    None where there is no such place, or no need of one.
+    """
+    reads, tilings = analysis.inlining.all_reads[value], analysis.tilings
+    if not _may_share(analysis, value):
+        return None
+    places = [
+        known.leading_places(reader, read, inverse(mapping(node, read))) for reader, read in reads
+    ]
+    common = 0
+    while all(common < len(p) and p[common] == places[0][common] for p in places):
+        common += 1
+    reader, read = reads[0]
+    nest, found = known.nest(reader), tilings.found(value)
+    if found is not None:
+        within = rows_site(found, mapping(node, read), nest)
+        if within is None or within > common:
+            return None
+        common = within
+    elif not _is_worth(analysis, reader, nest, common):
+        return None
+    outer = replace(nest, order=nest.order[:common])
+    axes = {loop.axis for loop in outer.order}
+    pairs = {own: ours for own, ours in mapping(node, read).items() if ours in axes}
+    factors, order = tilings.loops(value, node) or taken(outer, pairs, analysis.order(value, node))
+    return common, Staged(value, factors, order, known.shared_places(reader, pairs, outer.order))
+
+
+def _may_share(analysis: Analysis, value: int) -> bool:
+    """Whether a value is read by several, all of which are free to compute it inside."""
+    inlining, tilings = analysis.inlining, analysis.tilings
+    reads = inlining.all_reads[value]
+    readers = {reader for reader, _ in reads}
+    return (
+        inlining.sole[value] is None
+        and value not in inlining.kept
+        and bool(reads)
+        and (tilings.is_by_rows(value) or tilings.found(value) is None)
+        and not any(analysis.written[n] is not None for n in (value, *readers))
+    )
+
+
+def _is_worth(analysis: Analysis, reader: int, nest: Nest, depth: int) -> bool:
+    """Whether loops around a place are of more than a few iterations."""
+    node = analysis.shaped.nodes[reader]
+    assert isinstance(node, Assignment)
+    sizes = (node.sizes[loop.axis] for loop in nest.order[:depth])
+    return any(not analysis.extents.is_small(size) for size in sizes)

@@ -1,0 +1,88 @@
+"""Where the operands of an assignment are computed, and by which loops: rule 3 of the choice.
+
+Example:
+    in:   t1 = in0[i,k] * in1[k,j], inlined;  out = sum t1[i,j,k] over k, tiled, loops j i k k' i' j'
+    out:  t1 inside all of them, with the same loops
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.shaped import Assignment, Input, Read
+from ilang.core.record import replace
+from ilang.core.schedule.choose.known import Analysis, Known, Staged
+from ilang.core.schedule.choose.packing import packed_site
+from ilang.core.schedule.choose.row_blocks import rows_site
+from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
+from ilang.core.schedule.fuse import axis_pairs, mapping
+
+Site = tuple[int | None, Staged | None]
+"""The number of loops around the place of an operand, None where it is computed whole; what is chosen for it there."""
+
+
+def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest) -> Site:
+    """Where a read of a value with this nest is computed, or a copy of it made."""
+    made = analysis.shaped.nodes[read.value]
+    if isinstance(made, Input):
+        return packed_site(known.packed.get(value), read, nest), None
+    if analysis.inlining.sole[read.value] is None or analysis.written[read.value] is not None:
+        return None, None
+    pairs, tilings = mapping(made, read), analysis.tilings
+    if tilings.tiles[read.value] is not None or tilings.is_by_rows(read.value):
+        return _tiled_site(analysis, known, value, read.value, pairs, nest)
+    back, own = inverse(pairs), analysis.order(read.value, made)
+    packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
+    if made.acc is None or any(nest.factors):
+        shared = leading(nest.order, back)
+    else:
+        shared = shared_prefix(nest.order, back, own, set(made.reduced_axes()))
+    if shared == 0 and made.axes and made.target:
+        return None, None
+    outer = replace(nest, order=nest.order[:shared])
+    places = known.shared_places(value, pairs, outer.order)
+    around = None if packed is None else packed.inside(back)
+    return shared, Staged(read.value, *taken(outer, pairs, own), places, around)
+
+
+def _tiled_site(
+    analysis: Analysis, known: Known, reader: int, value: int, pairs: dict[int, int], nest: Nest
+) -> Site:
+    """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
+    found, made = analysis.tilings.found(value), analysis.shaped.nodes[value]
+    assert found is not None
+    assert isinstance(made, Assignment)
+    tile, names = found
+    ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+    outer = tuple(Loop(ours[x.axis], x.part) for x in tile.outer if x.axis in ours)
+    same = all(nest.factors[at] == tile.factors[own] for own, at in ours.items())
+    site: int | None = len(outer)
+    if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
+        site = rows_site(found, pairs, nest)
+    if site is None:
+        return None, None
+    places = known.shared_places(reader, pairs, nest.order[:site])
+    factors, order = analysis.tilings.loops(value, made) or ((), ())
+    return site, Staged(value, factors, order, places)
+
+
+def adopted(analysis: Analysis, known: Known, value: int, nest: Nest) -> Iterator[Staged]:
+    """What producers without a schedule take of a reader whose nest is written: its splits and its order.
+
+    Raises:
+        ScheduleError: E0322 (an axis could be two loops of the reader).
+    """
+    node = analysis.shaped.nodes[value]
+    assert isinstance(node, Assignment)
+    taking = set(known.staged)
+    for number, read in enumerate(node.reads):
+        made, site = analysis.shaped.nodes[read.value], nest.staged(number)
+        if site is None or not isinstance(made, Assignment) or read.value in taking:
+            continue
+        if analysis.written[read.value] is not None:
+            continue
+        axes = {loop.axis for loop in nest.order[:site]}
+        pairs = {**mapping(made, read), **axis_pairs(analysis.provenance, value, read, axes)}
+        taking.add(read.value)
+        yield Staged(read.value, *taken(nest, pairs, analysis.order(read.value, made)), {})

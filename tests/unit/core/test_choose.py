@@ -1,0 +1,119 @@
+"""The steps of the choice of nests, each from values to values."""
+
+from __future__ import annotations
+
+from ilang.core.ir.schedule import Loop, Nest, schedule_text
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU
+from ilang.core.pipeline import graph_of, infer, text_component
+from ilang.core.schedule.choose.choice import analysed
+from ilang.core.schedule.choose.known import Analysis, Known
+from ilang.core.schedule.choose.own_loops import own_nest
+from ilang.core.schedule.choose.packing import Across, Packed
+from ilang.core.schedule.choose.sharing import shared_inside
+from ilang.core.schedule.choose.sites import adopted, site_of
+from ilang.core.schedule.extents import extents_of
+from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.written import written_nest
+
+PRODUCT = "ik*kj~ijk >> +ijk~ij"
+
+
+def analysis_of(text: str) -> Analysis:
+    """A program before any nest is chosen."""
+    shaped: Shaped = infer(graph_of(text_component(text), "f"))
+    written = [written_nest(n) if isinstance(n, Assignment) else None for n in shaped.nodes]
+    extents = extents_of(shaped, (), CPU)
+    return analysed(shaped, written, Provenance(shaped), extents, CPU)
+
+
+def nest_of(analysis: Analysis, known: Known, value: int) -> Nest:
+    """The nest that a value gets next, which is then known."""
+    nest, packed = own_nest(analysis, known, value, node_of(analysis, value))
+    known.nests[value] = nest
+    known.places.setdefault(value, {loop: (value, loop) for loop in nest.order})
+    if packed is not None:
+        known.packed[value] = packed
+    return nest
+
+
+def node_of(analysis: Analysis, value: int) -> Assignment:
+    node = analysis.shaped.nodes[value]
+    assert isinstance(node, Assignment)
+    return node
+
+
+def test_a_product_has_the_loops_of_its_tiles() -> None:
+    analysis = analysis_of(PRODUCT)
+    known = Known(len(analysis.shaped.nodes))
+    nest, packed = own_nest(analysis, known, 3, node_of(analysis, 3))
+    assert schedule_text(node_of(analysis, 3), nest) == "| i:6,j:64,k:512 | j i k k' i' j'"
+    assert packed == Packed(0, 1, False)
+    assert known.nests == [None] * 4, "a step answers, and notes nothing"
+
+
+def test_a_transposed_copy_has_strips() -> None:
+    analysis = analysis_of("ij~ji")
+    nest, packed = own_nest(analysis, Known(2), 1, node_of(analysis, 1))
+    assert [loop.part for loop in nest.order] == [0, 1, 0]
+    assert isinstance(packed, Across)
+
+
+def test_an_operand_takes_the_loops_of_its_reader() -> None:
+    analysis = analysis_of(PRODUCT)
+    known = Known(len(analysis.shaped.nodes))
+    nest = nest_of(analysis, known, 3)
+    (read,) = node_of(analysis, 3).reads
+    site, staged = site_of(analysis, known, 3, read, nest)
+    assert site == len(nest.order)
+    assert staged is not None
+    assert schedule_text(node_of(analysis, 2), Nest(staged.factors, staged.order, ())) == (
+        "| i:6,j:64,k:512 | j i k k' i' j'"
+    )
+    assert staged.packed == Packed(0, 1, False), "the axes of the tile in those of the operand"
+    assert set(staged.places.values()) == {(3, loop) for loop in nest.order}
+
+
+def test_what_a_tile_reads_along_its_lanes_is_copied() -> None:
+    analysis = analysis_of(PRODUCT)
+    known = Known(len(analysis.shaped.nodes))
+    nest = nest_of(analysis, known, 3)
+    (read,) = node_of(analysis, 3).reads
+    _, staged = site_of(analysis, known, 3, read, nest)
+    assert staged is not None
+    known.stage(staged)
+    inner = nest_of(analysis, known, 2)
+    sites = [site_of(analysis, known, 2, each, inner) for each in node_of(analysis, 2).reads]
+    assert sites == [(None, None), (1, None)]
+
+
+def test_a_value_that_two_reduce_is_computed_once_in_their_rows() -> None:
+    analysis = analysis_of("^ij~ij >> (I & >ij~i) >> ij-i~ij >> +ij~i")
+    known = Known(len(analysis.shaped.nodes))
+    out = len(analysis.shaped.nodes) - 1
+    nest = nest_of(analysis, known, out)
+    below: dict[int, Nest] = {}
+    todo = [(out, nest)]
+    while todo:  # down to what two read
+        value, outer = todo.pop()
+        for read in node_of(analysis, value).reads:
+            _, staged = site_of(analysis, known, value, read, outer)
+            if staged is not None:
+                known.stage(staged)
+                below[read.value] = nest_of(analysis, known, read.value)
+                todo.append((read.value, below[read.value]))
+    shared = shared_inside(analysis, known, 1, node_of(analysis, 1))
+    assert shared is not None
+    depth, staged = shared
+    assert depth == 1
+    assert staged.order == (Loop(0), Loop(1))
+    assert staged.places[Loop(0)] == (out, Loop(0))
+
+
+def test_a_producer_takes_the_splits_of_a_written_reader() -> None:
+    analysis = analysis_of("-ij~ij >> +ij~i | i:8 | i i' j 0")
+    known = Known(len(analysis.shaped.nodes))
+    nest = nest_of(analysis, known, 2)
+    (staged,) = adopted(analysis, known, 2, nest)
+    assert staged.factors == ((8,), ())
+    assert staged.order == (Loop(0), Loop(0, 1), Loop(1))
