@@ -33,6 +33,7 @@ from ilang.codegen.targets.cfamily import (
     C_TYPES,
     INDENT,
     LEFT_SMALL,
+    InLane,
     Spelling,
     comment,
 )
@@ -381,7 +382,7 @@ def _nest(loop: For, depth: int) -> Iterator[For]:
 
 def _in_lane(loop: For, spelling: Spelling, indent: str) -> Iterator[str]:
     """What an iteration of a loop in lanes does, in the lane of its number."""
-    lane = spelling.in_lane("lane")
+    lane = InLane(spelling, "lane")
     for s in loop.body:
         assert isinstance(s, (Define, Change, Store)), "a loop in lanes has no loops inside"
         yield from c_scalar.lines(s, lane, indent)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from ilang.codegen.targets.cfamily import HELPERS, INDENT, OTHER_LANE, Spelling
+from ilang.codegen.targets.cfamily import HELPERS, INDENT, Spelling, combined
 from ilang.core.ir.kernel import Change, Define, Fold, Store
-from ilang.core.ir.scalar import Apply, Local
 
 Simple = Define | Change | Fold | Store
 """Statements that have no statements in them."""
@@ -41,15 +40,13 @@ def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
     Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.
     Of the larger or the smaller of two, a loop is faster.
     """
-    mine, other = Local(s.variable, s.dtype), Local(OTHER_LANE, s.dtype)
-    combined = Apply(s.primitive, (mine, other), s.dtype)
+    name = spelling.name(s.variable)
     halves = [str(s.lanes >> n) for n in range(1, s.lanes.bit_length())]
     looped = s.primitive in HELPERS
     if looped:
         yield f"{indent}for (int half = {halves[0]}; half > 0; half /= 2) {{"
     for half in ["half"] if looped else halves:
-        lane = spelling.in_lane("lane", f"{spelling.name(s.variable)}[lane + {half}]")
-        update = lane.update(lane.local(s.variable), combined)
+        update = combined(s.primitive, s.dtype, f"{name}[lane]", f"{name}[lane + {half}]")
         yield f"{indent}{INDENT * looped}for (int lane = 0; lane < {half}; ++lane) {update}"
     if looped:
         yield f"{indent}}}"

@@ -62,10 +62,6 @@ def affine(
     return text
 
 
-OTHER_LANE = -1
-"""The variable that stands for the other lane while lanes are folded."""
-
-
 @record
 class Variables:
     """The variables of a kernel that have lanes, and its integer variables that only are added to, or multiplied.
@@ -103,28 +99,16 @@ class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
     def __init__(
-        self,
-        program: Program,
-        kernel: Kernel | None,
-        variables: Variables | None = None,
-        lane: str = "0",
-        other: str = "",
+        self, program: Program, kernel: Kernel | None, variables: Variables | None = None
     ) -> None:
         """Names for a kernel, or for the program's own function (``kernel`` None).
 
-        ``variables`` are those of the kernel, where somebody knows them already. ``lane`` is the one that a variable
-        with lanes means: lane 0 once they are folded; ``other`` is the text of the lane that it is folded with.
+        ``variables`` are those of the kernel, where somebody knows them already.
         """
         self.program = program
         self.kernel = kernel
         self.variables = variables or variables_of(kernel)
         self.laned, self.wrapping = self.variables.laned, self.variables.wrapping
-        self.lane = lane
-        self.other = other
-
-    def in_lane(self, lane: str, other: str = "") -> Spelling:
-        """The same names in a lane."""
-        return Spelling(self.program, self.kernel, self.variables, lane, other)
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -148,10 +132,8 @@ class Spelling:
         return identifier(self.kernel.locals[number])
 
     def local(self, number: int) -> str:
-        """A scalar variable; of a laned one, the lane at hand."""
-        if number == OTHER_LANE:
-            return self.other
-        return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
+        """A scalar variable; of one with lanes lane 0, which has its value once they are folded."""
+        return f"{self.name(number)}[0]" if number in self.laned else self.name(number)
 
     def kind(self, variable: int, dtype: str) -> str:
         """The C type of a scalar variable."""
@@ -220,15 +202,9 @@ class Spelling:
             return self.local(scalar.variable)
         return self.element(scalar.buffer, scalar.index) if isinstance(scalar, Load) else ""
 
-    def _is_unsigned(self, scalar: Scalar) -> bool:
-        """Whether a variable is kept unsigned, or is another lane of one that is."""
-        return isinstance(scalar, Local) and (
-            scalar.variable in self.wrapping or scalar.variable == OTHER_LANE
-        )
-
     def _unsigned(self, scalar: Scalar) -> str:
         """An integer as an unsigned one, in parentheses where it is more than one word."""
-        if isinstance(scalar, Local) and self._is_unsigned(scalar):
+        if isinstance(scalar, Local) and scalar.variable in self.wrapping:
             return self.local(scalar.variable)
         assert scalar.dtype is not None
         return f"({UNSIGNED[scalar.dtype]}){self._atom(scalar)}"
@@ -368,6 +344,28 @@ class Spelling:
             return self._atom(scalar)
         assert scalar.dtype is not None
         return f"({self._atom(scalar)} != {literal(0, scalar.dtype)})"
+
+
+class InLane(Spelling):
+    """The names of a kernel where a variable with lanes means the one of a lane."""
+
+    def __init__(self, plain: Spelling, lane: str) -> None:
+        """Names as ``plain`` has them, but for variables that have lanes."""
+        super().__init__(plain.program, plain.kernel, plain.variables)
+        self.lane = lane
+
+    def local(self, number: int) -> str:
+        """A scalar variable; of one with lanes, the one of the lane."""
+        return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
+
+
+def combined(primitive: str, dtype: str, target: str, other: str) -> str:
+    """The statement that combines two variables into the first: kept unsigned where they are integers that wrap."""
+    if dtype == "bool":
+        return f"{target} {BITWISE[primitive]}= {other};"
+    if primitive in HELPERS:
+        return f"{target} = {primitive}_{dtype}({target}, {other});"
+    return f"{target} {OPERATORS[primitive]}= {other};"
 
 
 OPERATORS = {

@@ -175,7 +175,10 @@ def test_irs_know_no_step() -> None:
 
 # Inside of a layer: the folder, and what it never imports.
 INSIDE = {
-    "codegen/targets/": ("ilang.codegen.project", "ilang.codegen.runtime"),
+    "codegen/targets/": (
+        *("ilang.codegen.project", "ilang.codegen.runtime"),
+        *(f"ilang.core.{name}" for name in ("infer", "notation", "passes", "schedule")),
+    ),
     "core/build/": tuple(
         f"ilang.core.{name}"
         for name in ("check", "infer", "lower", "notation", "passes", "schedule")
@@ -230,6 +233,21 @@ def test_folders_import_downwards(folder: str) -> None:
             if name_of(path).startswith(folder)
             for name in imports(path)
             if name.startswith(INSIDE[folder])
+        ]
+    )
+
+
+def test_targets_recognise_nothing_by_identity() -> None:
+    """What a target prints is data that compares; nothing is found again by the place of an object in memory."""
+    none_of(
+        [
+            f"{name_of(path)}:{node.lineno} calls id()"
+            for path in PRODUCT
+            if name_of(path).startswith("codegen/targets/")
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "id"
         ]
     )
 
