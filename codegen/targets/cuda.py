@@ -12,6 +12,7 @@ no memory and waits for nothing. Statuses of 0 and more are those of C (``c_entr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import assert_never
 
 from ilang.codegen.targets import c_scalar, cuda_header, cuda_library
@@ -21,7 +22,7 @@ from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
@@ -45,6 +46,15 @@ INCLUDES = (
     "#include <stdint.h>",
     "#include <initializer_list>",
 )
+
+
+AT = {"grid": "at", "blocks": "block", "threads": "lane"}
+"""The number of an iteration that is shared out."""
+GRID = (
+    "(int64_t)blockIdx.x * blockDim.x + threadIdx.x",
+    "(int64_t)gridDim.x * blockDim.x",
+)
+"""The number of a thread of the grid, and how many there are."""
 
 
 def emit(program: Program) -> str:
@@ -143,6 +153,8 @@ class _Kernel:
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
                 yield from self._spread(s, indent)
+            case Barrier():
+                yield f"{indent}__syncthreads();"
             case Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
@@ -165,31 +177,62 @@ class _Kernel:
         yield f"{indent}}}"
 
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:
-        """Iterations that are shared out among the threads of the grid."""
-        worker = "(int64_t)blockIdx.x * blockDim.x + threadIdx.x"
-        yield from self._scratch(worker, indent)
+        """Iterations that are shared out among blocks or threads."""
+        if s.over != "threads":
+            yield from self._memory(s, indent)
         if not s.loops:
-            yield from self._locals(indent)
-            yield from self._block(s.body, indent)
+            yield from self._alone(s, indent)
             return
         spelling = self.spelling
         sizes = [spelling.size(loop.size) for loop in s.loops]
-        yield f"{indent}const int64_t iterations = {' * '.join(sizes)};"
-        yield f"{indent}const int64_t step = (int64_t)gridDim.x * blockDim.x;"
-        yield f"{indent}for (int64_t at = {worker}; at < iterations; at += step) {{"
-        inside = indent + INDENT
+        yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
+        at, inside = AT[s.over], indent + INDENT
         for n, loop in enumerate(s.loops):
             inner = " * ".join(sizes[n + 1 :])
-            value = f"at / ({inner})" if len(sizes[n + 1 :]) > 1 else f"at / {inner}"
-            value = (value if inner else "at") + (f" % {sizes[n]}" if n else "")
+            value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
+            value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
             yield f"{inside}const int64_t {spelling.variable(loop.variable)} = {value};"
         for loop in s.loops:
             if loop.rest is not None:
                 name = spelling.variable(loop.variable)
                 yield f"{inside}if ({name} >= {spelling.rest(loop.rest)}) continue;"
-        yield from self._locals(inside)
         yield from self._block(s.body, inside)
         yield f"{indent}}}"
+
+    def _alone(self, s: Spread, indent: str) -> Iterator[str]:
+        """The one iteration of no loops: the first thread's."""
+        if s.over != "threads":
+            yield from self._block(s.body, indent)
+            return
+        yield f"{indent}if (threadIdx.x == 0) {{"
+        yield from self._block(s.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _counted(self, s: Spread, iterations: str) -> str:
+        """The head of the loop over the iterations of one worker."""
+        at = AT[s.over]
+        match s.over:
+            case "grid":
+                first, step = GRID
+            case "blocks":
+                first, step = "blockIdx.x", "gridDim.x"
+            case "threads":
+                first, step = "threadIdx.x", "blockDim.x"
+            case _:
+                assert_never(s.over)
+        return f"int64_t {at} = {first}; {at} < {iterations}; {at} += {step}"
+
+    def _memory(self, s: Spread, indent: str) -> Iterator[str]:
+        """The private buffers of a thread, and those of a block."""
+        yield from self._scratch(GRID[0], indent)
+        touched = {x.buffer for x in statements_within(s.body) if isinstance(x, Store)}
+        for number in sorted(touched):
+            buffer = self.program.buffers[number]
+            if buffer.space:
+                elements = prod(self.program.sizes[size].fixed or 0 for size in buffer.dims)
+                shared = "__shared__ " if buffer.space == "shared" else ""
+                name = f"{self._name(number)}[{max(1, elements)}]"
+                yield f"{indent}{shared}{self._type(number)} {name};"
 
     def _scratch(self, worker: str, indent: str) -> Iterator[str]:
         """The private buffers of a thread in the workspace."""
@@ -203,14 +246,3 @@ class _Kernel:
                 sizes = [self.spelling.size(size) for size in self.program.buffers[number].dims]
                 product = "".join(f" * (size_t){size}" for size in sizes)
                 yield f"{indent}own += padded(sizeof({c_type}){product});"
-
-    def _locals(self, indent: str) -> Iterator[str]:
-        """The private buffers that a thread has room for."""
-        touched = {s.buffer for s in statements_within(self.kernel.body) if isinstance(s, Store)}
-        for number in sorted(touched):
-            buffer = self.program.buffers[number]
-            if buffer.space == "local":
-                elements = 1
-                for size in buffer.dims:
-                    elements *= self.program.sizes[size].fixed or 0
-                yield f"{indent}{self._type(number)} {self._name(number)}[{max(1, elements)}];"

@@ -95,7 +95,8 @@ class Entry(c_entry.Entry):
                 f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
             ]
             threads, most = "threads", "plan.workers / threads"
-        blocks = f"blocks_of({sizes}, {threads}, {most})" if sizes else "1"
+        each = threads if grid.over == "grid" else "1"
+        blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         call = wrapped(f"{indent}{kernel}<<<{blocks}, {threads}, 0, stream>>>(", words, ");")
         return "\n".join([*head, call, *tail])

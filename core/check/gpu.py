@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ilang.core.check import kernel as kernels
 from ilang.core.diagnostic import InternalError
+from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import For, Kernel, Program, Tile, statements_within
+from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    For,
+    Kernel,
+    Program,
+    Store,
+    Tile,
+    blocks_of,
+    statements_within,
+)
+from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.independence import Independence
+from ilang.core.passes.rewriting import accesses
 from ilang.core.record import replace
 
 
@@ -18,17 +33,58 @@ def verify(program: Program) -> None:
         _kernel(program, kernel)
 
 
+def verify_ordered(program: Program) -> None:
+    """The same, and that barriers stand where they have to."""
+    verify(program)
+    for kernel in program.kernels:
+        ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]
+        _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")
+        within = {buffer for buffer, _ in accesses(kernel.body)}
+        sizes = [_bytes(program, program.buffers[n]) for n in within]
+        device = program.machine.device
+        room = device is not None and sum(sizes) <= device.shared_bytes
+        _demand(program, kernel, room, "a block shares as much as it may")
+
+
+def _bytes(program: Program, buffer: Buffer) -> int:
+    """The bytes of a buffer in the memory of a block."""
+    if buffer.space != "shared":
+        return 0
+    return BYTES[buffer.dtype] * prod(program.sizes[size].fixed or 0 for size in buffer.dims)
+
+
 def _kernel(program: Program, kernel: Kernel) -> None:
-    spreads = [s for s in statements_within(kernel.body) if isinstance(s, Spread)]
-    _demand(program, kernel, len(spreads) == 1 == len(kernel.body), "a kernel is one spread")
-    spread = spreads[0]
-    _demand(program, kernel, kernel.body[0] is spread, "a kernel is one spread")
+    spread = kernel.body[0] if len(kernel.body) == 1 else None
+    _demand(program, kernel, isinstance(spread, Spread), "a kernel is one spread")
+    assert isinstance(spread, Spread)
+    inside = [s for s in statements_within(spread.body) if isinstance(s, (Spread, Barrier))]
+    blocks = spread.over == "blocks"
+    _demand(
+        program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
+    )
+    for s in inside:
+        if isinstance(s, Spread):
+            alone = not any(isinstance(x, (Spread, Barrier)) for x in statements_within(s.body))
+            right = alone and s.over == "threads" and s.threads == spread.threads
+            _demand(program, kernel, right, "threads of a block share what nobody else shares")
+            _independent(program, kernel, s)
+    if blocks:
+        _alike(program, kernel, spread.body)
     device = program.machine.device
     most = 0 if device is None else device.most_block_threads
     _demand(program, kernel, 0 < spread.threads <= most, "a block has as many threads as it may")
     others = [s for s in statements_within(spread.body) if isinstance(s, (Tile, Transpose))]
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread)
+
+
+def _alike(program: Program, kernel: Kernel, body: Block) -> None:
+    """What all threads of a block do, they do alike: nothing is stored."""
+    for s in body:
+        _demand(program, kernel, not isinstance(s, Store), "what all threads do stores nothing")
+        if not isinstance(s, Spread):
+            for block in blocks_of(s):
+                _alike(program, kernel, block)
 
 
 def _independent(program: Program, kernel: Kernel, spread: Spread) -> None:

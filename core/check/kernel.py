@@ -9,7 +9,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -88,6 +88,8 @@ class _Verifier:
                     self._opened(s.blocks, (s.body, s.edge))
                 case Spread():
                     self._opened(s.loops, (s.body,))
+                case Barrier():
+                    pass
                 case Transpose():
                     self.block((s.loops,))
                     cpu.transpose(self.program, s, self.demand)

@@ -138,4 +138,5 @@ def _launch(program: Program, launch: Launch) -> Iterator[str]:
         yield "scratch of each thread" if launch.divided else "scratch"
     if launch.grid is not None:
         loops = " x ".join(_size(program, n) for n in launch.grid.sizes) or "1"
-        yield f"blocks of {launch.grid.threads} for {loops} threads"
+        workers = "blocks" if launch.grid.over == "blocks" else "threads"
+        yield f"blocks of {launch.grid.threads} for {loops} {workers}"

@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.kernel import (
     Buffer,
     Change,
@@ -132,20 +132,26 @@ class _Loops:
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
                 case Tile():
-                    name = self.program.buffers[s.buffer].name
-                    yield f"{indent}tile {name} = {self._scalar(s.start)}{self._filling(s)}"
-                    inside = indent + "  "
-                    yield from (inside + line for line in self._held(s))
-                    for loop in s.blocks:
-                        yield f"{inside}{self._head(loop)} added in f64"
-                        inside += "  "
-                    yield from self.lines(s.edge, inside)
+                    yield from self._tile(s, indent)
                 case Transpose():
                     yield from self._transpose(s, indent)
+                case Barrier():
+                    yield f"{indent}barrier"
                 case Spread():
                     yield from self._spread(s, indent)
                 case Store():
                     yield indent + self._update(self._element(s.buffer, s.index), s.value)
+
+    def _tile(self, s: Tile, indent: str) -> Iterator[str]:
+        """A register tile: how it is held, and the loops that fill it."""
+        name = self.program.buffers[s.buffer].name
+        yield f"{indent}tile {name} = {self._scalar(s.start)}{self._filling(s)}"
+        inside = indent + "  "
+        yield from (inside + line for line in self._held(s))
+        for loop in s.blocks:
+            yield f"{inside}{self._head(loop)} added in f64"
+            inside += "  "
+        yield from self.lines(s.edge, inside)
 
     def _if(self, s: If, indent: str) -> Iterator[str]:
         """What runs where conditions hold, and what else."""
@@ -197,8 +203,15 @@ class _Loops:
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations that are shared out, and what one of them does."""
         loops = [self._head(loop).removeprefix("for ") for loop in s.loops]
-        many = f"over the {s.over}, blocks of {s.threads} threads"
-        yield f"{indent}spread {' and '.join(loops) or 'nothing'} {many}"
+        many = {
+            "grid": f"over the grid, blocks of {s.threads} threads",
+            "blocks": f"over blocks of {s.threads} threads",
+            "threads": "over the threads",
+        }[s.over]
+        what = (
+            f"spread {' and '.join(loops)} {many}" if loops or s.over != "threads" else "one thread"
+        )
+        yield f"{indent}{what.replace('spread  ', 'spread nothing ')}"
         yield from self.lines(s.body, indent + "  ")
 
     def _head(self, loop: For) -> str:

@@ -1,9 +1,15 @@
 """Statements of kernels that only a GPU has; ``ir/kernel.py`` has those of every machine.
 
 Invariants of a kernel for a GPU:
-    - Its body is one ``Spread`` over the grid or over blocks, and no other one of these is inside.
-    - What a worker of a spread writes, no other worker of it reads or writes.
-    - A private buffer stands in local memory, or in scratch storage of the thread that owns it.
+    - Its body is one ``Spread``, over the grid or over blocks. Only over blocks are others inside, all over threads and
+      none inside another one.
+    - What one worker of a spread writes, no other worker of it reads or writes.
+    - What is inside a spread over blocks and outside of those over threads is done by every thread alike: it stores
+      nothing, and its loops and conditions are the same for all of them.
+    - A ``Barrier`` stands there too, so that all threads of a block arrive; between two accesses by different threads
+      to one element, one of them a write, there is one.
+    - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
+      or, in a spread over the grid, in scratch storage of the thread that owns it.
 """
 
 from __future__ import annotations
@@ -15,8 +21,8 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
     from ilang.core.ir.kernel import For, Statement
 
-Over = Literal["grid"]
-"""Who shares iterations: all threads of all blocks."""
+Over = Literal["grid", "blocks", "threads"]
+"""Who shares iterations: all threads of all blocks, the blocks, the threads of a block."""
 
 
 @record
@@ -25,10 +31,15 @@ class Spread:
 
     ``over`` says who the workers are, ``threads`` how many a block has at most. Worker n does iteration n, as the loops
     count them, and every further one as far on as there are workers. An iteration past the ``rest`` of one of the loops
-    does nothing.
+    does nothing. Without loops there is one iteration.
     """
 
     loops: tuple[For, ...]
     over: Over
     threads: int
     body: tuple[Statement, ...]
+
+
+@record
+class Barrier:
+    """All threads of a block wait for each other, and see what they wrote before."""

@@ -21,7 +21,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
@@ -30,8 +30,8 @@ from ilang.core.record import record, replace
 
 BufferRole = Literal["input", "output", "inout", "temporary", "tile"]
 """What a buffer is of: the arrays of a caller, or memory of the program; a ``Tile`` fills the last kind."""
-Space = Literal["", "local"]
-"""Where a private buffer is: where the target has room for it, or in the local memory of a thread of a GPU."""
+Space = Literal["", "local", "shared"]
+"""Where a private buffer is: where there is room for it; on a GPU in the local memory of a thread, or a block's."""
 
 
 @record
@@ -184,7 +184,7 @@ class Tile:
     into: Into | None = None
 
 
-Statement = For | If | Define | Change | Store | Fold | Tile | Transpose | Spread
+Statement = For | If | Define | Change | Store | Fold | Tile | Transpose | Spread | Barrier
 Block = tuple[Statement, ...]
 
 
@@ -264,7 +264,7 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return (s.body,)
         case Transpose():
             return ((s.loops,),)
-        case Define() | Change() | Store() | Fold():
+        case Define() | Change() | Store() | Fold() | Barrier():
             return ()
         case _:
             assert_never(s)
@@ -293,7 +293,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
         case Spread():
             body = change(s.body)
             return s if body is s.body else replace(s, body=body)
-        case Define() | Change() | Store() | Fold() | Transpose():
+        case Define() | Change() | Store() | Fold() | Transpose() | Barrier():
             return s
         case _:
             assert_never(s)

@@ -55,7 +55,9 @@ class Independence:
 
     def _is_own(self, buffer: int, touched: int) -> bool:
         """Whether a buffer belongs to an iteration: it is private, and nothing outside the loop touches it."""
-        return self.program.buffers[buffer].private and touched == self.touched[buffer]
+        described = self.program.buffers[buffer]
+        own = described.private and touched == self.touched[buffer]
+        return own or described.space == "local"
 
     def _is_apart(self, loop: For, inside: set[int], indices: list[tuple[Affine, ...]]) -> bool:
         """Whether accesses of distinct iterations are of distinct elements: some dimension tells them apart."""

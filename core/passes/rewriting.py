@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -124,7 +124,7 @@ def walked(s: Statement, walks: Walks) -> Statement:
         case Spread():
             opened = tuple(replace(loop, rest=walked_rest(loop.rest, walks)) for loop in s.loops)
             return replace(s, loops=opened, body=_block(s.body, walks))
-        case Fold():
+        case Fold() | Barrier():
             return s
         case Transpose():
             loops = walked(s.loops, walks)

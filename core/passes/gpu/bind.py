@@ -9,13 +9,16 @@ Example:
 
 The loops at the top of a kernel that stand right inside each other are a chain. Those with independent iterations are
 spread, also where a loop around them is not: what it does for one of their iterations, one thread does in order. All
-else runs as it is written, in one thread for each iteration; a kernel without such a loop has one thread.
+else runs as it is written, in one thread for each iteration; a kernel without such a loop has one thread. A kernel that
+has loops of role ``t`` is spread over blocks and their threads instead (``blocks.py``), if its buffers have room there.
 """
 
 from __future__ import annotations
 
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, Kernel, Program
+from ilang.core.passes.gpu.blocks import chain_of, is_for_blocks, kernel_to_blocks
+from ilang.core.passes.gpu.spaces import placed
 from ilang.core.passes.independence import Independence
 from ilang.core.passes.rewriting import with_bodies
 from ilang.core.record import replace
@@ -30,22 +33,28 @@ def _bound(program: Program, kernel: Kernel) -> Block:
     """The one statement that a kernel becomes."""
     device = program.machine.device
     assert device is not None
-    chain = _chain(kernel.body)
-    spread = _independent(program, kernel, chain)
+    if is_for_blocks(kernel):
+        loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)))
+        blocks = kernel_to_blocks(program, kernel, loops, body)
+        if blocks is not None and placed(program, replace(kernel, body=(blocks,))) is not None:
+            return (blocks,)
+    loops, body = _spread(program, kernel, chain_of(kernel.body))
+    return (Spread(tuple(loops), "grid", device.block_threads if loops else 1, body),)
+
+
+def _outside(chain: list[For]) -> list[For]:
+    """The loops of a chain outside those for the threads of a block."""
+    inner = next((n for n, loop in enumerate(chain) if loop.role == "t"), len(chain))
+    return chain[:inner]
+
+
+def _spread(program: Program, kernel: Kernel, chain: list[For]) -> tuple[list[For], Block]:
+    """The loops of a chain that are spread, without bodies, and what one of their iterations does."""
+    chosen = _independent(program, kernel, chain)
     body = chain[-1].body if chain else kernel.body
-    for loop in reversed([loop for loop in chain if loop not in spread]):
+    for loop in reversed([loop for loop in chain if loop not in chosen]):
         body = (replace(loop, body=body),)
-    loops = tuple(replace(loop, body=()) for loop in spread)
-    return (Spread(loops, "grid", device.block_threads if loops else 1, body),)
-
-
-def _chain(body: Block) -> list[For]:
-    """The loops of a block that holds nothing else, each right inside the one before."""
-    found: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For):
-        found.append(body[0])
-        body = body[0].body
-    return found
+    return [replace(loop, body=()) for loop in chosen], body
 
 
 def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For]:

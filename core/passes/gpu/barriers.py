@@ -1,0 +1,121 @@
+"""Let the threads of a block wait where one reads or writes what another one wrote, or writes what it read.
+
+Example:
+    in:   for k                                          out:  for k
+            spread k1 j1 over the threads: copy = ...            barrier
+            spread i1 j1 over the threads: acc += copy           spread k1 j1 over the threads: copy = ...
+                                                                 barrier
+                                                                 spread i1 j1 over the threads: acc += copy
+
+Statements that all threads do alike are walked in order, with what was read and written since the last barrier; a loop
+is walked as if it ran twice. What each thread alone touches, always in loops that are shared out alike, orders nothing.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.kernel import (
+    Block,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    statements_within,
+)
+from ilang.core.ir.scalar import Load
+from ilang.core.passes.gpu.spaces import owned_dimensions
+from ilang.core.passes.rewriting import accesses, parts_of, with_bodies
+from ilang.core.record import record, replace
+
+
+@record
+class Touched:
+    """The buffers that were read and written since the last barrier."""
+
+    read: frozenset[int] = frozenset()
+    written: frozenset[int] = frozenset()
+
+    def meets(self, other: Touched) -> bool:
+        """Whether what comes next has to wait."""
+        return bool(self.written & (other.read | other.written) or self.read & other.written)
+
+    def joined(self, other: Touched) -> Touched:
+        """Both."""
+        return Touched(self.read | other.read, self.written | other.written)
+
+
+def kernel_to_barriers(program: Program) -> Program:
+    """The program with barriers."""
+    return with_bodies(program, lambda kernel: _with_barriers(program, kernel))
+
+
+def _with_barriers(program: Program, kernel: Kernel) -> Block:
+    (spread,) = kernel.body
+    assert isinstance(spread, Spread)
+    if spread.over != "blocks":
+        return kernel.body
+    placing = Placing(program, spread)
+    _, after = placing.block(spread.body, Touched())
+    body, _ = placing.block(spread.body, placing.of_block(after))
+    return (replace(spread, body=body),)
+
+
+class Placing:
+    """One kernel: the buffers that threads may meet in."""
+
+    def __init__(self, program: Program, spread: Spread) -> None:
+        """For a spread over blocks."""
+        self.program = program
+        inside = [s for s in statements_within(spread.body) if isinstance(s, Spread)]
+        self.alone: set[int] = set()
+        for number in {buffer for buffer, _ in accesses(spread.body)}:
+            users = [s for s in inside if any(b == number for b, _ in accesses(s.body))]
+            own = sum(b == number for s in users for b, _ in accesses(s.body))
+            everywhere = sum(b == number for b, _ in accesses(spread.body))
+            apart = own == everywhere and owned_dimensions(program, users, number) is not None
+            if program.buffers[number].space == "local" or (users and apart):
+                self.alone.add(number)
+
+    def of_block(self, touched: Touched) -> Touched:
+        """What was touched of the memory of a block, which its next iteration uses again."""
+        shared = {n for n, b in enumerate(self.program.buffers) if b.space == "shared"}
+        return Touched(touched.read & shared, touched.written & shared)
+
+    def block(self, body: Block, touched: Touched) -> tuple[Block, Touched]:
+        """A block with barriers, and what was touched since its last one, given that before it."""
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, Barrier):
+                out.append(s)
+                touched = Touched()
+            elif isinstance(s, For) and _has_spread(s):
+                _, after = self.block(s.body, touched)
+                inner, end = self.block(s.body, touched.joined(after))
+                out.append(replace(s, body=inner))
+                touched = touched.joined(end)
+            elif isinstance(s, If) and _has_spread(s):
+                within, one = self.block(s.body, touched)
+                otherwise, other = self.block(s.otherwise, touched)
+                out.append(replace(s, body=within, otherwise=otherwise))
+                touched = one.joined(other)
+            else:
+                own = self.of(s)
+                if touched.meets(own):
+                    out.append(Barrier())
+                    touched = Touched()
+                out.append(s)
+                touched = touched.joined(own)
+        return tuple(out), touched
+
+    def of(self, s: Statement) -> Touched:
+        """What a statement touches where threads may meet."""
+        inside = list(statements_within((s,)))
+        read = {part.buffer for x in inside for part in parts_of(x) if isinstance(part, Load)}
+        written = {x.buffer for x in inside if isinstance(x, Store)}
+        return Touched(frozenset(read - self.alone), frozenset(written - self.alone))
+
+
+def _has_spread(s: For | If) -> bool:
+    return any(isinstance(inner, Spread) for inner in statements_within((s,)))

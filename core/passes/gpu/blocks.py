@@ -1,0 +1,187 @@
+"""Give the loops of role ``t`` to the threads of a block, and the loops around them to blocks.
+
+Example:
+    in:   for i: for j                               out:  spread i j over blocks
+            for k                                            for k
+              for k1: for j1: copy[k1,j1] = ...                spread k1 j1 over threads: copy[k1,j1] = ...
+              for i1 (t): for j1 (t)                           spread i1 j1 over threads
+                for k1: acc[i1,j1] += ...                        for k1: acc[i1,j1] += ...
+
+Loops of role ``t`` that stand right inside each other are spread together, moved outside what stands between them; work
+beside them, such as a copy, is spread as its loops allow. What stores and has no such loop is one thread's. All else is
+done by every thread alike: loops around, scalar variables, conditions.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    Fold,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    statements_within,
+)
+from ilang.core.passes.independence import Independence
+from ilang.core.passes.rewriting import accesses
+from ilang.core.record import replace
+
+
+def is_for_blocks(kernel: Kernel) -> bool:
+    """Whether a kernel has loops for the threads of a block, and looks no index up, which any thread may have made."""
+    looks = any(part.looked for _, index in accesses(kernel.body) for part in index)
+    return not looks and is_spread_inside(kernel.body)
+
+
+def kernel_to_blocks(
+    program: Program, kernel: Kernel, loops: list[For], body: Block
+) -> Spread | None:
+    """A kernel whose ``loops`` are spread over blocks, and whose ``body`` over their threads; None where it cannot be.
+
+    Args:
+        program: the program.
+        kernel: one of its kernels.
+        loops: the outer loops that are spread, without bodies.
+        body: what one iteration of them does.
+    """
+    device = program.machine.device
+    assert device is not None
+    spreading = _Spreading(program, kernel)
+    threads = spreading.block(body)
+    if threads is None:
+        return None
+    whole = -(-spreading.threads // device.warp) * device.warp
+    return Spread(tuple(loops), "blocks", whole, _counted(threads, whole))
+
+
+def _counted(body: Block, threads: int) -> Block:
+    """A block whose spreads all know how many threads there are."""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, Spread):
+            out.append(replace(s, threads=threads))
+        elif isinstance(s, For):
+            out.append(replace(s, body=_counted(s.body, threads)))
+        elif isinstance(s, If):
+            within, otherwise = _counted(s.body, threads), _counted(s.otherwise, threads)
+            out.append(replace(s, body=within, otherwise=otherwise))
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+class _Spreading:
+    """One kernel: what its blocks become, and how many threads they need."""
+
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        self.program = program
+        self.independence = Independence(program, kernel)
+        device = program.machine.device
+        assert device is not None
+        self.most = device.most_block_threads
+        self.threads = 1
+
+    def block(self, body: Block) -> Block | None:
+        """The statements of a block for all threads; None where that cannot be."""
+        out: list[Statement] = []
+        for s in body:
+            spread = self._statement(s)
+            if spread is None:
+                return None
+            out.append(spread)
+        return tuple(out)
+
+    def _statement(self, s: Statement) -> Statement | None:
+        match s:
+            case For():
+                return self._loop(s)
+            case If():
+                within, otherwise = self.block(s.body), self.block(s.otherwise)
+                if within is None or otherwise is None:
+                    return None
+                return replace(s, body=within, otherwise=otherwise)
+            case Store():
+                return Spread((), "threads", 1, (s,))
+            case Define() | Change() | Fold():
+                return s
+            case _:
+                return None
+
+    def _loop(self, loop: For) -> Statement | None:
+        """A loop: spread with those right inside it, kept around what is spread inside, or one thread's."""
+        chain = chain_of((loop,))
+        asked = any(inner.role == "t" for inner in chain)
+        if not asked and is_spread_inside(chain[-1].body):
+            body = self.block(loop.body)
+            return None if body is None else replace(loop, body=body)
+        chosen = self._chosen(chain, asked)
+        if chosen:
+            body = chain[-1].body
+            for inner in reversed([each for each in chain if each not in chosen]):
+                body = (replace(inner, body=body),)
+            if is_spread_inside(body):
+                return None  # threads inside of what threads share
+            return Spread(tuple(replace(each, body=()) for each in chosen), "threads", 1, body)
+        inside = list(statements_within((loop,)))
+        own = {s.variable for s in inside if isinstance(s, Define)}
+        shares = any(isinstance(s, (Change, Fold)) and s.variable not in own for s in inside)
+        if not any(isinstance(s, Store) for s in inside):
+            return loop
+        return None if shares else Spread((), "threads", 1, (loop,))
+
+    def _chosen(self, chain: list[For], asked: bool) -> list[For]:
+        """The loops of a chain to spread over threads: those that are asked for, else all that may be."""
+        found: list[For] = []
+        for n, loop in enumerate(chain):
+            opened = {outer.variable for outer in found}
+            around = {outer.variable for outer in chain[:n]}
+            ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+            plain = loop.stretch is None and (loop.role == "t" if asked else loop.role == "")
+            early = not ends & (around - opened)
+            if plain and early and self.independence.holds(loop, around - opened):
+                found.append(loop)
+        extents = [self.program.sizes[loop.size].fixed for loop in found]
+        count = prod(extent or self.most + 1 for extent in extents)
+        if asked and found:
+            if count > self.most:
+                return []
+            self.threads = max(self.threads, count)
+        return found if asked else self._along_memory(found, chain[-1].body)
+
+    def _along_memory(self, loops: list[For], body: Block) -> list[For]:
+        """Loops in the order in which they step through the array of a caller: neighbors then touch neighbors."""
+        every = ((b, index) for b, index in accesses(body) if not self.program.buffers[b].private)
+        _, index = next(every, (None, ()))
+
+        def place(loop: For) -> tuple[int, int]:
+            steps = [
+                (d, -abs(c))
+                for d, part in enumerate(index)
+                for c, v in part.terms
+                if v == loop.variable
+            ]
+            return max(steps, default=(-1, 0))
+
+        return sorted(loops, key=place)
+
+
+def chain_of(body: Block) -> list[For]:
+    """The loops of a block that holds nothing else, each right inside the one before."""
+    found: list[For] = []
+    while len(body) == 1 and isinstance(body[0], For):
+        found.append(body[0])
+        body = body[0].body
+    return found
+
+
+def is_spread_inside(body: Block) -> bool:
+    """Whether a loop for threads stands anywhere inside."""
+    return any(isinstance(s, For) and s.role == "t" for s in statements_within(body))
