@@ -18,7 +18,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.module import exports
-from ilang.core.pipeline import fit, infer, lower, module_graph
+from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.icli.arrays import array_of
@@ -33,6 +33,13 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
 GIVEN = re.compile(r"^# in \w+ = (.+)$", re.MULTILINE)
 TOLERANCE = 1e-5
+ATTENTION = """
+md*nd~mnd | m:16,n:16 | n m m' n' d >> +mnd~mn | m:16,n:16 | n m m' n' d 0
+>> (I & >mn~m | m:16,n:16 | n m 0 m' n') >> mn-m~mn | m:16,n:16 | n m 0 1 m' n'
+>> ^mn~mn | m:16,n:16 | n m 0 m' n'
+>> (I & +mn~m | m:16,n:16 | n m 0 m' n') >> mn/m~mn | m:16,n:16 | n m 0 1 m' n'
+>> mn*nd~mdn | m:16,n:16 | n m m' d n' 0 >> +mdn~md | m:16,n:16 | n m m' d n' 0
+"""
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
 
@@ -63,6 +70,61 @@ def test_samples(mode: str) -> None:
         assert not answer.trouble, f"{path.name}: {answer.trouble}"
         for got, want in zip(answer.outputs, results, strict=True):
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, err_msg=path.name)
+
+
+MATMUL = (
+    ((33, 20), (20, 45)),
+    ((64, 16), (16, 64)),
+    ((1, 1), (1, 1)),
+    ((0, 5), (5, 3)),
+    ((7, 0), (0, 7)),
+)
+SCHEDULED = {
+    "threads": (
+        "ik*kj~ijk | i:16,j:16,k:8 | i j k 0 1 i' j' k' >> +ijk~ij | i:16,j:16,k:8 | i j k i' j' k' 0",
+        MATMUL,
+    ),
+    "registers": (
+        (
+            "ik*kj~ijk | i:8:4,j:8:4,k:8 | i j k 0 1 i' j' k' i'' j'' "
+            ">> +ijk~ij | i:8:4,j:8:4,k:8 | i j k i' j' k' i'' j'' 0"
+        ),
+        MATMUL,
+    ),
+    "transpose": ("ij~ji | i:32,j:32 | j i 0 j' i'", (((50, 70),), ((1, 33),), ((0, 3),))),
+    "rows": (
+        (
+            "(I & >ij~i || i j) >> ij-i~ij || i 1 j >> ^ij~ij || i j 0 "
+            ">> (I & +ij~i || i 0 j) >> ij/i~ij || i 0 1 j"
+        ),
+        (((5, 70),), ((300, 3),)),
+    ),
+    "online": (ATTENTION, (((20, 8), (35, 8), (35, 8)), ((3, 2), (0, 2), (0, 2)))),
+}
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_written_schedules(mode: str) -> None:
+    programs: list[Program] = []
+    calls: list[Call] = []
+    wanted = []
+    numbers = np.random.default_rng(1)
+    for name, (text, shapes) in SCHEDULED.items():
+        shaped = infer(graph_of(text_component(text), name))
+        programs.append(lower(shaped, GPU))
+        for given in shapes:
+            arrays = tuple(numbers.normal(size=shape).astype(np.float32) for shape in given)
+            extents = fit(shaped, given)
+            wanted.append(evaluate(shaped, arrays, extents, exact=True))
+            free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+            results = tuple(array.shape for array in wanted[-1])
+            calls.append(Call(len(programs) - 1, tuple(free), arrays, results))
+    answers = emulated.run(programs, calls, mode)
+    for call, answer, outputs in zip(calls, answers, wanted, strict=True):
+        said = f"{programs[call.program].name} {call.extents}: {answer.trouble}"
+        assert not answer.trouble, said
+        for got, want in zip(answer.outputs, outputs, strict=True):
+            np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=said)
 
 
 def sample(path: Path) -> tuple[Shaped, list[Any]]:

@@ -6,15 +6,18 @@ Example:
 
 A pointwise value that is read once an iteration is computed there, as on any machine; every other value is stored
 whole, by a kernel of its own. Loops over what is stored are outermost, in the order of its dimensions: threads that
-are neighbors then write neighbors.
+are neighbors then write neighbors. A nest that a person wrote without roles gets them by position: a loop with one
+prime is for the threads of a block, one with two is unrolled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from ilang.core.ir.schedule import Loop, Nest, Root
-from ilang.core.ir.shaped import Assignment, Input, Read, Shaped
+from ilang.core.ir.schedule import Loop, Nest, Role, Root
+from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped
+from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice
@@ -25,7 +28,7 @@ from ilang.core.schedule.readers import live_values, whole_values
 
 
 def choose_for_gpu(
-    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance
+    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
 ) -> Choice:
     """A nest per assignment and a kernel per value that is stored; no kernels where a person wrote a nest.
 
@@ -33,11 +36,15 @@ def choose_for_gpu(
         shaped: the program.
         written: the nests that a person wrote, None for every other node.
         provenance: of the program.
+        machine: what the loops are for.
 
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
-    nests = _Nests(shaped, written, provenance, inlining(shaped)).run()
+    bound = [
+        _by_position(node, nest, machine) for node, nest in zip(shaped.nodes, written, strict=True)
+    ]
+    nests = _Nests(shaped, bound, provenance, inlining(shaped)).run()
     if any(nest is not None for nest in written):
         return Choice(nests, None)
     whole = whole_values(shaped, nests) & live_values(shaped)
@@ -102,6 +109,26 @@ class _Nests:
         axes = {loop.axis for loop in nest.order[:site]}
         pairs = {**mapping(made, read), **axis_pairs(self.provenance, reader, read, axes)}
         self.given[read.value] = taken(nest, pairs, _order(made))
+
+
+def _by_position(node: Node, nest: Nest | None, machine: Machine) -> Nest | None:
+    """A written nest; one without a role has those that its loops stand for: threads of a block, and what is unrolled.
+
+    A loop with one prime, over an axis of the result, is for threads, one with two or more is written out. No loop is
+    where a block has not that many threads.
+    """
+    if nest is None or not isinstance(node, Assignment) or any(nest.roles):
+        return nest
+    axes = node.disjoint_axes()
+    inner = [loop for loop in nest.order if loop.part == 1 and loop.axis in axes]
+    most = machine.device.most_block_threads if machine.device is not None else 0
+    if not inner or prod(nest.factors[loop.axis][0] for loop in inner) > most:
+        return nest
+    roles: list[Role] = []
+    for loop in nest.order:
+        deep: Role = "u" if loop.part > 1 and loop.axis in axes else ""
+        roles.append("t" if loop in inner else deep)
+    return replace(nest, roles=tuple(roles))
 
 
 def _order(node: Assignment) -> tuple[int, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ilang.core import pipeline
-from ilang.core.check.gpu import verify
+from ilang.core.check.gpu import verify, verify_ordered
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.host import Host
-from ilang.core.ir.kernel import Kernel, Program
+from ilang.core.ir.kernel import Kernel, Program, map_statements, statements_within
 from ilang.core.machine import GPU
 from ilang.core.record import replace
 
@@ -82,3 +82,56 @@ def test_threads_that_meet_are_told() -> None:
     turned = replace(wrong, body=(replace(spread.loops[0], body=wrong.body),))
     with pytest.raises(InternalError, match="no other thread touches"):
         verify(replace(right, kernels=(replace(kernel, body=(turned,)),)))
+
+
+TILES = (
+    "ik*kj~ijk | i:16:4,j:16:4,k:8 | i j k 0 1 i' j' k' i'' j'' "
+    ">> +ijk~ij | i:16:4,j:16:4,k:8 | i j k i' j' k' i'' j'' 0"
+)
+
+
+def test_loops_of_one_prime_are_for_the_threads_of_a_block() -> None:
+    tiled = program(TILES)
+    (kernel,) = tiled.kernels
+    (blocks,) = kernel.body
+    assert isinstance(blocks, Spread)
+    assert (blocks.over, blocks.threads) == ("blocks", 256)
+    assert shared(kernel) == "i j"
+    inside = [s for s in statements_within(blocks.body) if isinstance(s, Spread)]
+    assert {s.over for s in inside} == {"threads"}
+    loops = [" ".join(kernel.names[loop.variable] for loop in s.loops) for s in inside]
+    assert loops == ["i1 j1", "i1 i2 k1", "k1 j1 j2", "i1 j1", "i1 j1"]  # copies go along memory
+
+
+def test_what_each_thread_has_alone_is_its_own_and_copies_are_the_blocks() -> None:
+    spaces = {b.name: (b.space, len(b.dims)) for b in program(TILES).buffers if b.private}
+    assert spaces == {"acc": ("local", 2), "in0_copy": ("shared", 3), "in1_copy": ("shared", 3)}
+
+
+def test_threads_wait_before_copies_and_before_they_read_them() -> None:
+    text = pipeline.stage_text(
+        pipeline.graph_of(pipeline.text_component(TILES), "f"), "barriers", machine=GPU
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines.count("barrier") == 2
+    first = lines.index("barrier")
+    assert lines[first - 1].startswith("for k in")
+    assert lines[first + 2].startswith("in0_copy[")
+
+
+def test_a_missing_barrier_is_told() -> None:
+    right = program(TILES)
+    (kernel,) = right.kernels
+    bare = map_statements(kernel.body, lambda s: None if isinstance(s, Barrier) else s)
+    with pytest.raises(InternalError, match="wait before they meet"):
+        verify_ordered(replace(right, kernels=(replace(kernel, body=bare),)))
+
+
+def test_more_threads_than_a_block_has_are_not_asked_for() -> None:
+    wide = program("ij+ij~ij | i:64,j:32 | i j i' j'")
+    assert [s.over for s in wide.kernels[0].body if isinstance(s, Spread)] == ["grid"]
+
+
+def test_what_a_block_has_no_room_for_is_done_by_single_threads() -> None:
+    rows = program("ij~ij | i:4 | i 0 i' j")  # four rows of any length
+    assert [s.over for s in rows.kernels[0].body if isinstance(s, Spread)] == ["grid"]
