@@ -48,7 +48,11 @@ class Subject:
 
     def written_dtypes(self) -> list[str | None]:
         """The element type that the text writes for each input, or i64 for one that is looked up, or None."""
-        written = {claim.value: claim.dtype for claim in self.graph.claims if claim.dtype}
+        written = {
+            annotation.value: annotation.dtype
+            for annotation in self.graph.annotations
+            if annotation.dtype
+        }
         looked_up = dict.fromkeys(self.graph.looked_up(), "i64")
         return [written.get(value) or looked_up.get(value) for value in self.graph.inputs]
 

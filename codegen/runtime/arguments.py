@@ -67,7 +67,11 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
         for name, value in zip(names, given, strict=True)
     ]
     others = {SUPPORTED[array.dtype] for array in found if array is not None}
-    written = {claim.value: claim.dtype for claim in graph.claims if claim.dtype is not None}
+    written = {
+        annotation.value: annotation.dtype
+        for annotation in graph.annotations
+        if annotation.dtype is not None
+    }
     return [
         array if array is not None else _number(name, value, written.get(graph.inputs[n]), others)
         for n, (name, value, array) in enumerate(zip(names, given, found, strict=True))

@@ -19,7 +19,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ops import OPS, PRIMITIVES
-from ilang.core.passes.assembly import START
+from ilang.core.passes.assignments import START
 from ilang.core.passes.rewriting import walked_index
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
@@ -152,7 +152,7 @@ class _Explaining:
             loops_text(self.program),
             self._cost(),
             tuple(assumed_notes(shaped)),
-            typed_story(shaped, self.graph.claims, self.given) if self.verbose else (),
+            typed_story(shaped, self.graph.annotations, self.given) if self.verbose else (),
         )
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.explain.expression import size_text
 from ilang.core.infer.solved import Solved
-from ilang.core.ir.graph import Claim
+from ilang.core.ir.graph import Annotation
 from ilang.core.ir.shaped import Assignment, Bound, Derivation, Shaped, Size
 from ilang.core.source import Span
 
@@ -64,10 +64,10 @@ class Reasons:
         return "; ".join(reasons)
 
 
-def of_shaped(shaped: Shaped, claims: Sequence[Claim], given: bool) -> Reasons:
-    """The reasons of a typed graph; ``claims`` are what definitions write of its inputs."""
+def of_shaped(shaped: Shaped, annotations: Sequence[Annotation], given: bool) -> Reasons:
+    """The reasons of a typed graph; ``annotations`` are what definitions write of its inputs."""
     inputs = [shaped.tensors[value].name for value in shaped.inputs]
-    return Reasons(shaped, inputs, _texts(shaped, claims), given)
+    return Reasons(shaped, inputs, _texts(shaped, annotations), given)
 
 
 def of_solved(solved: Solved) -> Reasons:
@@ -76,7 +76,7 @@ def of_solved(solved: Solved) -> Reasons:
     return Reasons(solved, [graph.input_name(value) for value in solved.inputs], {}, False)
 
 
-def _texts(shaped: Shaped, claims: Sequence[Claim]) -> dict[int, str]:
+def _texts(shaped: Shaped, annotations: Sequence[Annotation]) -> dict[int, str]:
     """The sizes whose number is in the text, and where."""
     texts: dict[int, str] = {}
     for node in shaped.nodes:
@@ -84,13 +84,13 @@ def _texts(shaped: Shaped, claims: Sequence[Claim]) -> dict[int, str]:
             for axis, size in zip(node.axes, node.sizes, strict=True):
                 if axis.extent is not None:
                     texts.setdefault(size, _place(axis.span, axis.extent))
-    for claim in claims:
-        if len(shaped.inputs) <= claim.value:
+    for annotation in annotations:
+        if len(shaped.inputs) <= annotation.value:
             continue  # the wiring numbers inputs first: this is the result of another definition
-        dims = shaped.tensors[shaped.inputs[claim.value]].dims
-        for size, number in zip(dims, claim.dims or (), strict=False):
+        dims = shaped.tensors[shaped.inputs[annotation.value]].dims
+        for size, number in zip(dims, annotation.dims or (), strict=False):
             if isinstance(number, int):
-                texts.setdefault(size, _place(claim.span, number))
+                texts.setdefault(size, _place(annotation.span, number))
     return texts
 
 

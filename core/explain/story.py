@@ -39,7 +39,7 @@ from ilang.core.infer.solved import Solved
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, walks
-from ilang.core.ir.graph import Assignment, Claim, Elementwise, Graph, Input, Node
+from ilang.core.ir.graph import Annotation, Assignment, Elementwise, Graph, Input, Node
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import (
     KINDS,
@@ -418,7 +418,7 @@ class _Telling:
 
     def _repeated(self, loop: Loop) -> Extent:
         """How often a loop runs."""
-        assert loop.size is not None, "only a loop that assembly adds has no size"
+        assert loop.size is not None, "only an added loop has no size"
         return self._extent(loop.size)
 
     def _size(self, number: int) -> str:
@@ -465,17 +465,17 @@ def _sum_text(terms: Sequence[tuple[int, str]], offset: int) -> str:
 
 
 def typed_story(
-    shaped: Shaped, claims: Sequence[Claim] = (), given: bool = False
+    shaped: Shaped, annotations: Sequence[Annotation] = (), given: bool = False
 ) -> tuple[StoryRow, ...]:
     """The story of a typed graph: axes, then results in the order in which they are computed.
 
     Args:
         shaped: the program.
-        claims: what definitions write of inputs.
+        annotations: what definitions write of inputs.
         given: whether the extents of the inputs are those of ``--shape``.
     """
     rows = [StoryRow(f"row {each.variable}", _counted(each)) for each in shaped.counted]
-    reasons = of_shaped(shaped, claims, given)
+    reasons = of_shaped(shaped, annotations, given)
     rows += [
         StoryRow(f"axis {size.name}", reasons.of(number))
         for number, size in enumerate(shaped.sizes)

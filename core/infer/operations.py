@@ -23,8 +23,8 @@ from ilang.core.infer.indices import opened_axes
 from ilang.core.infer.rowvars import EMPTY
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import (
+    Annotation,
     Assignment,
-    Claim,
     Elementwise,
     Graph,
     Input,
@@ -106,12 +106,12 @@ class Collecting:
         self.views: dict[tuple[int, int], Shape] = {}
         self.walked: dict[int, list[Dim]] = {}
         self.inside: dict[int, set[Read]] = {}
-        self.claimed: dict[tuple[int, str], Var] = {}
+        self.annotated: dict[tuple[int, str], Var] = {}
         self.used, self.bound = _uses(graph)
         for value, node in enumerate(graph.nodes):
             self._node(value, node)
-        for claim in graph.claims:
-            self._claim(claim)
+        for annotation in graph.annotations:
+            self._annotate(annotation)
         for demand in graph.demands:
             self._demand(demand)
 
@@ -223,21 +223,23 @@ class Collecting:
         rows = tuple(shape[kind] for kind in MEMORY_ORDER)
         self.constraints.append(Stored((closed(axes),), rows, origin))
 
-    def _claim(self, claim: Claim) -> None:
+    def _annotate(self, annotation: Annotation) -> None:
         """What a definition writes of the dimensions of a value."""
         dims: list[Dim] = []
-        for number, written in enumerate(claim.dims or ()):
+        for number, written in enumerate(annotation.dims or ()):
             if isinstance(written, int):
-                here = Origin(f"dimension {number} of {claim.name}", claim.span, "", "written")
+                here = Origin(
+                    f"dimension {number} of {annotation.name}", annotation.span, "", "written"
+                )
                 dims.append(Known(written, False, None, here))
                 continue
-            key = (claim.scope, written)
-            if key not in self.claimed:
-                self.claimed[key] = self._fresh(f"dimension {written} of {claim.name}")
-            dims.append(self.claimed[key])
-        if claim.dims is not None:
-            origin = Origin(f"the definition of {claim.name}", claim.span)
-            self._stored(self.shapes[claim.value], dims, origin)
+            key = (annotation.scope, written)
+            if key not in self.annotated:
+                self.annotated[key] = self._fresh(f"dimension {written} of {annotation.name}")
+            dims.append(self.annotated[key])
+        if annotation.dims is not None:
+            origin = Origin(f"the definition of {annotation.name}", annotation.span)
+            self._stored(self.shapes[annotation.value], dims, origin)
 
     # -- operations --------------------------------------------------------------------------------------------------
 

@@ -97,9 +97,9 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
             for each, shape in zip((*node.operands, value), shapes, strict=True):
                 if all(row.variable is None for row in shape.rows):
                     yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
-    for claim in graph.claims:
-        if claim.dims is not None:
-            yield claim.value, len(claim.dims), claim.span, "is written with"
+    for annotation in graph.annotations:
+        if annotation.dims is not None:
+            yield annotation.value, len(annotation.dims), annotation.span, "is written with"
 
 
 def undetermined(program: Graph, number: int) -> ShapeError:

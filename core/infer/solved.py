@@ -84,12 +84,14 @@ class Solved:
     def _name(self) -> None:
         """Number the sizes in the order in which values, then their axes, have them; written names come first."""
         named: dict[int, tuple[Known, str]] = {}
-        for claim in reversed(
-            self.graph.claims
+        for annotation in reversed(
+            self.graph.annotations
         ):  # the outermost definition is the last: its words win
-            if claim.dims is None:
+            if annotation.dims is None:
                 continue
-            for known, word in zip(self.inferred.axes(claim.value), claim.dims, strict=True):
+            for known, word in zip(
+                self.inferred.axes(annotation.value), annotation.dims, strict=True
+            ):
                 if isinstance(word, str):
                     named.setdefault(self.numbers.cell(known), (known, word))
         letters: dict[int, tuple[Known, str]] = {}

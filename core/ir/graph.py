@@ -84,7 +84,7 @@ class Input:
 
 
 @record
-class Claim:
+class Annotation:
     """What a definition writes of one of its inputs, here wired to ``value``: checked, and a source of names.
 
     ``dims`` holds a name or a number per dimension; equal names in one ``scope`` (one use of a definition) are one
@@ -186,7 +186,7 @@ class Graph:
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    claims: tuple[Claim, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     demands: tuple[Demand, ...] = ()
     called: tuple[Called, ...] = ()
 

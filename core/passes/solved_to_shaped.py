@@ -23,7 +23,7 @@ from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, walks
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
-from ilang.core.passes.assembly import Assembly, name_tensors, reduced_scalar
+from ilang.core.passes.assignments import Assignments, name_tensors, reduced_scalar
 from ilang.core.passes.lookups import counted
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -80,7 +80,7 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
     return found
 
 
-class _Shaping(Assembly):
+class _Shaping(Assignments):
     """One run over a graph whose extents are solved."""
 
     def __init__(self, solved: Solved, dtypes: Sequence[str | None]) -> None:
@@ -119,7 +119,7 @@ class _Shaping(Assembly):
             self.solved.guessed,
             tuple(self.reaches),
         )
-        self._check_claims(result)
+        self._check_annotations(result)
         return result
 
     def _node(self, value: int, node: graph.Node) -> None:
@@ -310,23 +310,29 @@ class _Shaping(Assembly):
             self.number[value] = kept
         return number
 
-    def _check_claims(self, result: shaped.Shaped) -> None:
+    def _check_annotations(self, result: shaped.Shaped) -> None:
         """Element types written in definitions hold."""
-        for claim in self.program.claims:
-            number = self.number.get(claim.value)
-            if claim.dtype is None or number is None:
+        for annotation in self.program.annotations:
+            number = self.number.get(annotation.value)
+            if annotation.dtype is None or number is None:
                 continue
             have = result.tensors[number].dtype
-            if have != claim.dtype:
-                message = f"{claim.name} is written as {claim.dtype}, but what it gets is {have}"
-                help_line = f"convert it with the component {claim.dtype}, or pass {claim.dtype}"
-                labels = [Label(claim.span, f"{claim.dtype} here")]
-                raise ElementTypeError("E0604", message, claim.span, help_line, labels)
+            if have != annotation.dtype:
+                message = f"{annotation.name} is written as {annotation.dtype}, but what it gets is {have}"
+                help_line = (
+                    f"convert it with the component {annotation.dtype}, or pass {annotation.dtype}"
+                )
+                labels = [Label(annotation.span, f"{annotation.dtype} here")]
+                raise ElementTypeError("E0604", message, annotation.span, help_line, labels)
 
 
 def _input_dtypes(program: graph.Graph, given: Sequence[str | None]) -> list[str]:
     """The type of each input: its array's, else the written one, else f32, or i64 of what is looked up."""
-    written = {claim.value: claim.dtype for claim in program.claims if claim.dtype is not None}
+    written = {
+        annotation.value: annotation.dtype
+        for annotation in program.annotations
+        if annotation.dtype is not None
+    }
     looked_up = program.looked_up()
     return [
         dtype or written.get(value) or ("i64" if value in looked_up else "f32")

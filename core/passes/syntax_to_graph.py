@@ -150,7 +150,7 @@ class _Wiring:
         self.definitions = definitions
         self.items: list[_Slot | graph.Node] = []
         self.bound: dict[int, int] = {}
-        self.claims: list[graph.Claim] = []
+        self.annotations: list[graph.Annotation] = []
         self.scopes = 0
         self.values: list[dict[str, int]] = []
         """The values of each definition that is being wired, by name, the outermost first."""
@@ -195,7 +195,7 @@ class _Wiring:
         if syntax.over_names(definition.body):
             wires.inputs = deque(values[p.name] for p in parameters or ())
         if parameters is not None:
-            self.claim(definition.name, parameters, wires)
+            self.annotate(definition.name, parameters, wires)
 
     def _name(self, binding: syntax.Binding, wires: _Wires) -> None:
         """Bind names to the outputs of an application."""
@@ -283,7 +283,7 @@ class _Wiring:
         for _ in range(count):
             self.bound[slots.popleft()] = values.popleft()
 
-    def claim(self, name: str, parameters: tuple[syntax.Parameter, ...], wires: _Wires) -> None:
+    def annotate(self, name: str, parameters: tuple[syntax.Parameter, ...], wires: _Wires) -> None:
         """Note what a definition writes of its inputs."""
         if len(parameters) != len(wires.inputs):
             count = len(wires.inputs)
@@ -296,7 +296,9 @@ class _Wiring:
             )
         self.scopes += 1
         for slot, p in zip(wires.inputs, parameters, strict=True):
-            self.claims.append(graph.Claim(slot, p.name, p.dtype, p.dims, self.scopes, p.span))
+            self.annotations.append(
+                graph.Annotation(slot, p.name, p.dtype, p.dims, self.scopes, p.span)
+            )
 
     def _resolve(self, value: int) -> int:
         """The node or open slot that a value finally is, shortening the path for the next time."""
@@ -327,7 +329,8 @@ class _Wiring:
             tuple(range(len(wires.inputs))),
             tuple(number[self._resolve(value)] for value in wires.outputs),
             tuple(
-                replace(claim, value=number[self._resolve(claim.value)]) for claim in self.claims
+                replace(annotation, value=number[self._resolve(annotation.value)])
+                for annotation in self.annotations
             ),
             called=tuple(
                 replace(each, value=number[self._resolve(each.value)])

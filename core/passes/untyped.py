@@ -22,5 +22,7 @@ def untyped(graph: Graph) -> Graph:
         for node in graph.nodes
     )
     return replace(
-        graph, nodes=nodes, claims=tuple(replace(claim, dtype=None) for claim in graph.claims)
+        graph,
+        nodes=nodes,
+        annotations=tuple(replace(annotation, dtype=None) for annotation in graph.annotations),
     )

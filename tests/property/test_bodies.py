@@ -36,7 +36,7 @@ def placeless(node: Node) -> Node:
 def same_graph(named: Graph, wired: Graph) -> bool:
     """Whether two graphs are one, but for what values are called."""
     nodes = [tuple(map(placeless, graph.nodes)) for graph in (named, wired)]
-    ends = [(graph.inputs, graph.outputs, graph.claims) for graph in (named, wired)]
+    ends = [(graph.inputs, graph.outputs, graph.annotations) for graph in (named, wired)]
     return nodes[0] == nodes[1] and ends[0] == ends[1]
 
 

@@ -117,14 +117,16 @@ class _Writer:
         head = "main"
         if self.chance(0.5):
             names = self.rng.sample([f"x{n}" for n in range(len(self.inputs))], len(self.inputs))
-            claims = [self._claim(name, n) for name, n in zip(names, self.inputs, strict=True)]
-            head = f"main({', '.join(claims)})"
+            parameters = [
+                self._parameter(name, n) for name, n in zip(names, self.inputs, strict=True)
+            ]
+            head = f"main({', '.join(parameters)})"
         lines = [f"{name} = {_one_line(body)}" for name, body in self.definitions]
         lines.append(f"{head} = {_one_line(self.text)}")
         self.rng.shuffle(lines)
         return "\n".join(lines) + "\n"
 
-    def _claim(self, name: str, value: int) -> str:
+    def _parameter(self, name: str, value: int) -> str:
         """An input as the head of a definition writes it."""
         node = self.program.nodes[value]
         dtype = f": {node.dtype}" if isinstance(node, Input) and self.chance(0.4) else ""

@@ -43,7 +43,7 @@ class _Work:
     projections: tuple[Projection, ...]
 
 
-class Assembly:
+class Assignments:
     """Shaped nodes under construction, of ``solved_to_shaped.py``."""
 
     def __init__(self, size_of: Callable[[Loop], int], fixed: Callable[[int], int | None]) -> None:
@@ -107,7 +107,7 @@ class Assembly:
             return self.add(_scheduled(first, len(node.operands)), _dtype_of(first), dims)
         if node.schedule is not None:
             raise _in_steps(node, node.schedule)
-        return self._assembled(work, parts)
+        return self._in_parts(work, parts)
 
     def _typed(self, node: Operation, projection: Projection) -> shaped.Assignment:
         """The assignment of one projection: what it reads, its scalar, and whether it reduces."""
@@ -174,7 +174,7 @@ class Assembly:
             for index, axis, size in zip(node.target, axes, work.dims, strict=True)
         )
 
-    def _assembled(self, work: _Work, parts: list[shaped.Assignment]) -> int:
+    def _in_parts(self, work: _Work, parts: list[shaped.Assignment]) -> int:
         """A tensor of neutral elements, and every projection in place of what is there so far."""
         node = work.node
         dtype = _joined([_dtype_of(part) for part in parts] or [self._type(node)], node.span)
