@@ -80,19 +80,19 @@ def _speed(run: Mapping[str, Any]) -> Table:
     rows = []
     for name, row in run["workloads"].items():
         times, best = row["times"], best_peer(row)
-        mine = times.get(OURS)
+        timing = times.get(OURS)
         cells = [name, *([""] * 6)]
-        if mine is not None:
+        if timing is not None:
             cells[1:4] = [
-                _milliseconds(mine["min"]),
-                f"{mine['spread']:.0%}",
-                f"{row['limit'] / mine['min']:.0%}",
+                _milliseconds(timing["min"]),
+                f"{timing['spread']:.0%}",
+                f"{row['limit'] / timing['min']:.0%}",
             ]
-        if mine is not None and best is not None:
+        if timing is not None and best is not None:
             cells[4:] = [
                 best,
-                f"{mine['min'] / times[best]['min']:.2f}",
-                f"{mine['median'] / times[best]['median']:.2f}",
+                f"{timing['min'] / times[best]['min']:.2f}",
+                f"{timing['median'] / times[best]['median']:.2f}",
             ]
         rows.append(cells + [_milliseconds(times[p]["min"]) if p in times else "" for p in peers])
     return heading, rows

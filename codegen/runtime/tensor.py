@@ -17,7 +17,7 @@ from ilang.core.build.tensor import Expression, Leaf, Shape, graph_of, made_of, 
 from ilang.core.diagnostic import DataError
 from ilang.core.explain.story import Story
 from ilang.core.infer.projections import Projection, project, sizes_of
-from ilang.core.ir.operation import Compose, Demand, Logic, Pointwise, Terminal
+from ilang.core.ir.operation import Compose, Logic, Pointwise, SizeConstraint, Terminal
 from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 
@@ -131,19 +131,21 @@ def matmul(x: object, y: object) -> Tensor:
 
 
 def solve(
-    *tensors: Tensor, demands: Sequence[Demand] = (), fits: Sequence[tuple[Tensor, Tensor]] = ()
+    *tensors: Tensor,
+    constraints: Sequence[SizeConstraint] = (),
+    fits: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> Program:
     """Infer the shapes of tensors and of all they are computed from, together.
 
     Args:
         tensors: the expressions; leaves that several share are one.
-        demands: sizes of labels: ``SetSize``, ``SameSize``, ``Scaled``.
+        constraints: sizes of labels: ``SetSize``, ``SameSize``, ``Scaled``.
         fits: pairs of a tensor and an operand that must fit it, as if it were assigned from that.
 
     Raises:
         ShapeError: E0501 to E0532, E0574.
     """
-    return Program(tensors, tuple(demands), fits)
+    return Program(tensors, tuple(constraints), fits)
 
 
 class Program:
@@ -156,7 +158,7 @@ class Program:
     def __init__(
         self,
         tensors: Sequence[Tensor],
-        demands: tuple[Demand, ...],
+        constraints: tuple[SizeConstraint, ...],
         fits: Sequence[tuple[Tensor, Tensor]],
     ) -> None:
         """Solve; see ``solve``."""
@@ -164,7 +166,7 @@ class Program:
         self._routines: dict[tuple[Tensor, ...], Routine] = {}
         self._whole: Routine | None = None
         with _uncollected():
-            self._graph, self._number = graph_of(tensors, demands, fits)
+            self._graph, self._number = graph_of(tensors, constraints, fits)
             self._inferred = pipeline.infer_rows(self._graph)
 
     def _value(self, tensor: Tensor) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ilang.core.ir.graph import Graph
-from ilang.core.ir.operation import Demand, Fits, Logic, Operation, Terminal, TerminalKind
+from ilang.core.ir.operation import Fits, Logic, Operation, SizeConstraint, Terminal, TerminalKind
 from ilang.core.ir.rows import KINDS, Known, Origin
 from ilang.core.ir.scalar import Scalar
 from ilang.core.names import Names
@@ -126,14 +126,14 @@ def ordered(expressions: Sequence[Expression]) -> list[Expression]:
 
 def graph_of(
     expressions: Sequence[Expression],
-    demands: Sequence[Demand],
+    constraints: Sequence[SizeConstraint],
     fits: Sequence[tuple[Expression, Expression]],
 ) -> tuple[Graph, dict[Expression, int]]:
     """The graph of expressions and of all they are computed from, and the node of each; leaves with values come first.
 
     Args:
         expressions: what is solved together; leaves that several share are one.
-        demands: sizes of labels.
+        constraints: sizes of labels.
         fits: pairs of an expression and an operand that must fit it, as if it were assigned from that.
     """
     order = ordered([*expressions, *(each for pair in fits for each in pair)])
@@ -143,7 +143,9 @@ def graph_of(
     names = Names()
     nodes = tuple(_node(e, number, names) for e in number)
     pairs = [Fits(number[result], number[operand]) for result, operand in fits]
-    graph = Graph("tensor", nodes, tuple(range(len(inputs))), (), demands=(*demands, *pairs))
+    graph = Graph(
+        "tensor", nodes, tuple(range(len(inputs))), (), constraints=(*constraints, *pairs)
+    )
     return graph, number
 
 

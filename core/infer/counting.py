@@ -109,8 +109,10 @@ class Counting:
                 )
             else:
                 chosen, other = glued
-                said = variable_says(other[1])
-                self.reasons[chosen] = f"{said} stands next to it everywhere, and has its axes too"
+                neighbour = variable_says(other[1])
+                self.reasons[chosen] = (
+                    f"{neighbour} stands next to it everywhere, and has its axes too"
+                )
             self.lengths[chosen] = 0
             pending = self._propagated(pending)
 

@@ -49,13 +49,13 @@ def components(nodes: Iterable[int], edges: Edges, single: bool = False) -> Iter
                 low[node] = min(low[node], low[step])
             else:
                 todo.pop()
-                mine = low[node]
-                if todo and mine < low[todo[-1][0]]:
-                    low[todo[-1][0]] = mine
-                if mine == index[node]:
-                    found = _popped(stack, node, low)
-                    if single or len(found) > 1:
-                        yield found
+                lowest = low[node]
+                if todo and lowest < low[todo[-1][0]]:
+                    low[todo[-1][0]] = lowest
+                if lowest == index[node]:
+                    component = _popped(stack, node, low)
+                    if single or len(component) > 1:
+                        yield component
 
 
 _DONE = 1 << 62
@@ -111,8 +111,9 @@ class _Ranks:
     def equate(self, c: RowEqual) -> None:
         if c.one.variable is None or c.other.variable is None:
             return
-        (one, mine), (other, its) = self.find(c.one.variable), self.find(c.other.variable)
-        difference = c.other.count() + its - c.one.count() - mine
+        one, more_of_one = self.find(c.one.variable)
+        other, more_of_other = self.find(c.other.variable)
+        difference = c.other.count() + more_of_other - c.one.count() - more_of_one
         if one == other and difference:
             raise conflicts.infinite(conflicts.row_text(c.one), c.origin)
         if one != other:
@@ -126,11 +127,9 @@ class _Ranks:
         for c in rows:
             if c.result.variable is None or c.operand.variable is None:
                 continue
-            (result, mine), (operand, its) = (
-                self.find(c.result.variable),
-                self.find(c.operand.variable),
-            )
-            weight = c.operand.count() + its - c.result.count() - mine
+            result, more_of_result = self.find(c.result.variable)
+            operand, more_of_operand = self.find(c.operand.variable)
+            weight = c.operand.count() + more_of_operand - c.result.count() - more_of_result
             if result == operand and weight > 0:
                 raise conflicts.infinite(conflicts.row_text(c.result), c.origin)
             edges.setdefault(result, []).append(operand)

@@ -281,14 +281,14 @@ class Dims(Cells):
         if self.run_time.holds(terms, offset):
             return
         chosen = opened[0] if opened else min(terms, key=lambda term: (abs(term[0]), -term[1]))[1]
-        own = next(k for k, variable in terms if variable == chosen)
-        sign = -1 if 0 < own else 1
+        factor = next(k for k, variable in terms if variable == chosen)
+        sign = -1 if 0 < factor else 1
         rest = [(sign * k, self._put_in(variable)) for k, variable in terms if variable != chosen]
         if not rest:
-            self._solve((own, chosen), offset, c.origin, None)
+            self._solve((factor, chosen), offset, c.origin, None)
             return
         parts = tuple([(k, part) for k, part in rest if isinstance(part, Known)])
-        made = Derived(parts, sign * offset, abs(own), 1 < abs(own), None, c.origin)
+        made = Derived(parts, sign * offset, abs(factor), 1 < abs(factor), None, c.origin)
         held = self._put_in(chosen)
         if not isinstance(held, Known):
             known = self.derive(made)

@@ -38,25 +38,30 @@ class Inferred:
             ShapeError: E0501 to E0532, E0570 to E0574.
         """
         self.graph = graph
-        found = Collecting(graph, Arrays(graph, ranks))
+        collected = Collecting(graph, Arrays(graph, ranks))
         self._solution = solve(
-            found.dims, found.rows, found.constraints, found.names, log, found.arrays.given
+            collected.dims,
+            collected.rows,
+            collected.constraints,
+            collected.names,
+            log,
+            collected.arrays.given,
         )
-        self.open = found.shapes if log is not None else []
-        self.names = found.names
-        self._found = found
-        self.arrays = found.arrays
-        self._labels = found.labels
-        self.shapes: list[Shape] = list(map(self._solved, found.shapes))
+        self.open = collected.shapes if log is not None else []
+        self.names = collected.names
+        self._collected = collected
+        self.arrays = collected.arrays
+        self._labels = collected.labels
+        self.shapes: list[Shape] = list(map(self._solved, collected.shapes))
         self._axes = [
             [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
             for shape in self.shapes
         ]
         self._walked = {
-            value: list(map(self._solution.known, axes)) for value, axes in found.walked.items()
+            value: list(map(self._solution.known, axes)) for value, axes in collected.walked.items()
         }
         self._check_positions()
-        self._views = {key: self._solved(shape) for key, shape in found.views.items()}
+        self._views = {key: self._solved(shape) for key, shape in collected.views.items()}
 
     def _check_positions(self) -> None:
         """Refuse axes that only positions have, where nothing gives their extent.
@@ -89,7 +94,7 @@ class Inferred:
 
     def stays(self, value: int, read: Read) -> bool:
         """Whether a read of an assignment with affine indices never leaves its dimensions."""
-        return read in self._found.inside.get(value, ())
+        return read in self._collected.inside.get(value, ())
 
     def viewed(self, value: int, operand: int) -> Shape:
         """The rows of an operand as the specification of an operation sees them; the result comes last."""

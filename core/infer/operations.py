@@ -1,4 +1,4 @@
-"""Operations to constraints: what each operation of a graph demands of the rows of its operands and its result.
+"""Operations to constraints: what each operation of a graph requires of the rows of its operands and its result.
 
 C is the result, A and B the operands; ⊑ an inequality (the operand may be repeated), = an equation:
 
@@ -34,7 +34,6 @@ from ilang.core.ir.graph import (
 )
 from ilang.core.ir.operation import (
     Compose,
-    Demand,
     Einsum,
     Fits,
     Interleave,
@@ -43,6 +42,7 @@ from ilang.core.ir.operation import (
     SameSize,
     Scaled,
     SetSize,
+    SizeConstraint,
     Slice,
     Stack,
     Terminal,
@@ -112,8 +112,8 @@ class Collecting:
             self._node(value, node)
         for annotation in graph.annotations:
             self._annotate(annotation)
-        for demand in graph.demands:
-            self._demand(demand)
+        for constraint in graph.constraints:
+            self._size_constraint(constraint)
 
     def _node(self, value: int, node: Node) -> None:
         match node:
@@ -249,14 +249,14 @@ class Collecting:
         match node.logic:
             case Pointwise():
                 for operand in operands:
-                    for row, its in zip(shape, operand, strict=True):
-                        self._below(row, its, origin)
+                    for row, operand_row in zip(shape, operand, strict=True):
+                        self._below(row, operand_row, origin)
             case Compose():
                 self._compose(shape, operands[0], operands[1], self._names(node), origin)
             case Transpose():
                 batch, inner, output = operands[0]
-                for row, its in zip(shape, (batch, output, inner), strict=True):
-                    self._below(row, its, origin)
+                for row, operand_row in zip(shape, (batch, output, inner), strict=True):
+                    self._below(row, operand_row, origin)
             case Slice():
                 self._slice(node.logic, shape, operands[0], origin)
             case Einsum():
@@ -339,10 +339,10 @@ class Collecting:
                 self._viewed(value, number, shape, Origin(says, shape.span))
                 continue
             meets = self._meets(value, number)
-            for kind, row, its in zip(KINDS, shape.rows, tensor, strict=True):
+            for kind, row, of_tensor in zip(KINDS, shape.rows, tensor, strict=True):
                 rows = f"its {kind} row{divided} against that of {name}"
                 here = Origin(says, shape.span, rows, meets)
-                self._equal(self._row(labels, row, origin), its, here)
+                self._equal(self._row(labels, row, origin), of_tensor, here)
         for name in (*labels.dims, *labels.rows):
             self.latest[name] = labels
 
@@ -445,32 +445,35 @@ class Collecting:
         self.constraints.append(Determined(kernel, axis.kernel, here))
         return window(axis.stride, over, axis.dilation, None if axis.padded else kernel, here)
 
-    # -- demands -----------------------------------------------------------------------------------------------------
+    # -- constraints of sizes ----------------------------------------------------------------------------------------
 
-    def _demand(self, demand: Demand) -> None:
-        match demand:
+    def _size_constraint(self, constraint: SizeConstraint) -> None:
+        match constraint:
             case SetSize():
-                origin = Origin(f'SetSize("{demand.label}", {demand.size})', None)
-                if demand.size < 0:
-                    message = f"the size set for {demand.label} is {demand.size}"
+                origin = Origin(f'SetSize("{constraint.label}", {constraint.size})', None)
+                if constraint.size < 0:
+                    message = f"the size set for {constraint.label} is {constraint.size}"
                     raise ShapeError("E0531", message, help="a size is 0 or more")
-                size = Origin(f"the size set for {demand.label}", None)
-                self._same(self._named(demand.label), Known(demand.size, False, None, size), origin)
+                size = Origin(f"the size set for {constraint.label}", None)
+                self._same(
+                    self._named(constraint.label), Known(constraint.size, False, None, size), origin
+                )
             case SameSize():
-                origin = Origin(f'SameSize("{demand.one}", "{demand.other}")', None)
-                self._same(self._named(demand.one), self._named(demand.other), origin)
+                origin = Origin(f'SameSize("{constraint.one}", "{constraint.other}")', None)
+                self._same(self._named(constraint.one), self._named(constraint.other), origin)
             case Scaled():
-                self._scaled(demand)
+                self._scaled(constraint)
             case Fits():
                 result, operand = (
-                    _brief(self.graph.nodes[value]) for value in (demand.result, demand.operand)
+                    _brief(self.graph.nodes[value])
+                    for value in (constraint.result, constraint.operand)
                 )
-                says = f"the demand that {operand} fits {result}"
-                shapes = self.shapes[demand.result], self.shapes[demand.operand]
-                for kind, row, its in zip(KINDS, *shapes, strict=True):
-                    self._below(row, its, Origin(says, None, f"their {kind} rows"))
+                says = f"the constraint that {operand} fits {result}"
+                shapes = self.shapes[constraint.result], self.shapes[constraint.operand]
+                for kind, row, operand_row in zip(KINDS, *shapes, strict=True):
+                    self._below(row, operand_row, Origin(says, None, f"their {kind} rows"))
             case _:
-                assert_never(demand)
+                assert_never(constraint)
 
     def _named(self, label: str) -> Dim | int:
         """What a label means: an axis, or the number of a row variable."""
@@ -488,15 +491,15 @@ class Collecting:
         else:
             self.constraints.append(DimEqual(one, other, origin))
 
-    def _scaled(self, demand: Scaled) -> None:
-        big, small = self._named(demand.big), self._named(demand.small)
-        if isinstance(big, int) or isinstance(small, int) or demand.factor < 1:
-            message = f"{demand.big} cannot be {demand.factor} times {demand.small}"
+    def _scaled(self, constraint: Scaled) -> None:
+        big, small = self._named(constraint.big), self._named(constraint.small)
+        if isinstance(big, int) or isinstance(small, int) or constraint.factor < 1:
+            message = f"{constraint.big} cannot be {constraint.factor} times {constraint.small}"
             help_line = "a scale is at least 1, between axes and not rows"
             raise ShapeError("E0532", message, help=help_line)
-        says = f'Scaled({demand.factor}, "{demand.big}", "{demand.small}")'
+        says = f'Scaled({constraint.factor}, "{constraint.big}", "{constraint.small}")'
         origin = Origin(says, None)
-        total = weighted([(demand.factor, small)], 0, origin)
+        total = weighted([(constraint.factor, small)], 0, origin)
         self.constraints.append(DimEqual(big, total, origin))
 
 
@@ -526,7 +529,7 @@ def _uses(graph: Graph) -> tuple[set[int], set[int]]:
         repeated = isinstance(node, Operation) and isinstance(node.logic, Pointwise)
         if not repeated and not isinstance(node, Elementwise):
             bound.update(operands(node))
-    for demand in graph.demands:
-        if isinstance(demand, Fits):
-            used |= {demand.result, demand.operand}
+    for constraint in graph.constraints:
+        if isinstance(constraint, Fits):
+            used |= {constraint.result, constraint.operand}
     return used, bound

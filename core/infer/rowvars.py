@@ -167,10 +167,10 @@ class RowVars:
             return whole
         axes, first, last = whole.axes(), len(row.leading), whole.count() - len(row.trailing)
         relate = self.dims.equal if equate else self.dims.below
-        for mine, its in zip(axes[:first], row.leading, strict=True):
-            relate(mine, its, origin)
-        for mine, its in zip(axes[last:], row.trailing, strict=True):
-            relate(mine, its, origin)
+        for closed_axis, axis in zip(axes[:first], row.leading, strict=True):
+            relate(closed_axis, axis, origin)
+        for closed_axis, axis in zip(axes[last:], row.trailing, strict=True):
+            relate(closed_axis, axis, origin)
         split = min(max(first, len(whole.leading)), last)
         return self._row(axes[first:split], None, axes[split:last])
 
@@ -222,13 +222,13 @@ class RowVars:
         one, other = ([axis for row in rows for axis in row.axes()] for rows in sides)
         if opened:
             side, place, row = opened[0]
-            mine, its = (one, other) if side == 0 else (other, one)
+            open_side, closed_side = (one, other) if side == 0 else (other, one)
             first = sum(r.count() for r in sides[side][:place]) + len(row.leading)
-            last = len(its) - (len(mine) - first)
+            last = len(closed_side) - (len(open_side) - first)
             if first <= last:
                 assert row.variable is not None
-                self.bind(row.variable, closed(its[first:last]), c.origin)
-                mine[first:first] = its[first:last]
+                self.bind(row.variable, closed(closed_side[first:last]), c.origin)
+                open_side[first:first] = closed_side[first:last]
         if len(one) != len(other):
             raise conflicts.ranks_differ((len(one), len(other)), c.origin)
         self._equate(tuple(one), tuple(other), c.origin)
@@ -293,11 +293,11 @@ class RowVars:
         """An open result with enough axes: pair what is covered from the outside."""
         first = min(len(result.leading), len(operand.leading))
         last = min(len(result.trailing), len(operand.trailing))
-        for mine, its in zip(result.leading[:first], operand.leading[:first], strict=True):
-            self.dims.below(mine, its, c.origin)
+        for below, above in zip(result.leading[:first], operand.leading[:first], strict=True):
+            self.dims.below(below, above, c.origin)
         if last:
-            for mine, its in zip(result.trailing[-last:], operand.trailing[-last:], strict=True):
-                self.dims.below(mine, its, c.origin)
+            for below, above in zip(result.trailing[-last:], operand.trailing[-last:], strict=True):
+                self.dims.below(below, above, c.origin)
         rest = c
         if first or last or result is not c.result or operand is not c.operand:
             result, operand = (

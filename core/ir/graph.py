@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.operation import Demand, Operation, Terminal
+from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
@@ -187,7 +187,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     annotations: tuple[Annotation, ...] = ()
-    demands: tuple[Demand, ...] = ()
+    constraints: tuple[SizeConstraint, ...] = ()
     called: tuple[Called, ...] = ()
 
     def value_names(self) -> dict[int, str]:

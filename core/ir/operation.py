@@ -132,5 +132,5 @@ class Fits:
     operand: int
 
 
-Demand = SetSize | SameSize | Scaled | Fits
+SizeConstraint = SetSize | SameSize | Scaled | Fits
 """A further constraint on a graph; a label means that of the last specification that uses it."""

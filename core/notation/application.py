@@ -87,7 +87,7 @@ def read_body(
         body = _statement(reader, scope, refused, lambda r, names: _block(r, names, refused))
     else:
         body = read_whole(reader, scope, refused)
-    if scope.told:
+    if scope.complete:
         refused += scope.unused(end)
     return body
 
@@ -122,7 +122,7 @@ def _statement(
             help_line = WIRED_HELP if reader.combinator(reader.pos) else STATEMENT_HELP
             raise reader.unexpected("E0109", f"the end of the {reader.unit}", help_line)
     except (NotationError, ModuleError) as error:
-        scope.told = False
+        scope.complete = False
         keep(refused, advised(error, reader, start))
         return None
     return result
@@ -365,7 +365,7 @@ def _targets(part: Reader, scope: Scope, refused: list[Error]) -> tuple[Target, 
 
 def _no_binding(part: Reader, scope: Scope) -> NotationError:
     """The error for a statement above the last that binds nothing; the words before its ``=`` count as values."""
-    scope.told = False
+    scope.complete = False
     text, equals, _ = part.text[part.pos : part.end].partition("=")
     for name in NAMES.findall(text) if equals else ():
         scope.values.setdefault(name, part.span(part.pos, part.end))

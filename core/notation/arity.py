@@ -185,8 +185,8 @@ def wires_of_all(definitions: Mapping[str, Definition]) -> dict[str, Wires]:
                 continue
             todo.pop()
             if name not in known:
-                told = all(known.get(other) is not None for other in used)
-                known[name] = _defined(definitions[name], known) if told else None  # type: ignore[arg-type]
+                counted = all(known.get(other) is not None for other in used)
+                known[name] = _defined(definitions[name], known) if counted else None  # type: ignore[arg-type]
     return {name: wires for name, wires in known.items() if wires is not None}
 
 

@@ -131,8 +131,8 @@ class _Reader:
     def unexpected(self, wanted: str) -> NotationError:
         """The error for whatever stands here."""
         _, text, span = self.peek()
-        said = f"`{text}`" if text else "the end"
-        message = f"expected {wanted} in the einsum specification, found {said}"
+        shown = f"`{text}`" if text else "the end"
+        message = f"expected {wanted} in the einsum specification, found {shown}"
         return NotationError(
             "E0141", message, span, "for example: `ij; jk => ik`, `...|i->o => ...|o`"
         )

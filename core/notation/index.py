@@ -226,9 +226,9 @@ def _guard(reader: Reader) -> Guard:
     left = _linear(reader)
     relation = next((symbol for symbol in RELATIONS if reader.at(symbol)), None)
     if relation is None:
-        told = reader.peek() in ("]", ",")
+        plain = reader.peek() in ("]", ",")
         help_line = None
-        if told:
+        if plain:
             help_line = (
                 "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
             )

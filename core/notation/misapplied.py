@@ -62,15 +62,15 @@ def _misgiven(node: Application, known: Mapping[str, Wires]) -> list[ModuleError
     refused = _with_inputs(node.arguments, known)
     component = _told(node.component, known)
     counts = [_outputs(argument, known) for argument in node.arguments]
-    told = [count for count in counts if count is not None]
-    given = sum(told)
-    if component is None or refused or len(told) < len(counts) or given == component.inputs:
+    certain = [count for count in counts if count is not None]
+    given = sum(certain)
+    if component is None or refused or len(certain) < len(counts) or given == component.inputs:
         return refused
     takes, values = counted(component.inputs, "input"), counted(given, "value")
     verb = "is" if given == 1 else "are"
     message = f"{_shown(node.component)} takes {takes}, and {values} {verb} given"
     help_line = "an application gives a value to every input, in order"
-    for argument, count in zip(node.arguments, told, strict=True):
+    for argument, count in zip(node.arguments, certain, strict=True):
         if count != 1:
             many = counted(count, "value")
             help_line = f"{_shown(argument)} stands for all of its outputs, {many}"

@@ -18,20 +18,20 @@ from ilang.core.record import replace
 
 
 def merged(
-    ours: Mapping[str, Definition], theirs: Mapping[str, Definition], tree: Tree
+    first: Mapping[str, Definition], second: Mapping[str, Definition], tree: Tree
 ) -> tuple[Mapping[str, Definition], Tree]:
-    """One set of definitions for two trees; ``tree`` is the one that uses ``theirs``.
+    """One set of definitions for two trees; ``tree`` is the one that uses ``second``.
 
-    Where both sides define a name, theirs gets a new one: ``shift`` becomes ``shift_2``.
+    Where both define a name, that of ``second`` gets a new one: ``shift`` becomes ``shift_2``.
     """
-    if ours is theirs or not theirs:
-        return ours, tree
-    if not ours:
-        return theirs, tree
-    clashes = [name for name in theirs if name in ours and ours[name] is not theirs[name]]
+    if first is second or not second:
+        return first, tree
+    if not first:
+        return second, tree
+    clashes = [name for name in second if name in first and first[name] is not second[name]]
     if not clashes:
-        return {**ours, **theirs}, tree
-    taken = {*ours, *theirs}
+        return {**first, **second}, tree
+    taken = {*first, *second}
     names: dict[str, str] = {}
     for name in clashes:
         number = 2
@@ -43,9 +43,9 @@ def merged(
         names.get(name, name): replace(
             definition, name=names.get(name, name), body=_renamed(definition.body, names)
         )
-        for name, definition in theirs.items()
+        for name, definition in second.items()
     }
-    return {**ours, **renamed}, _renamed(tree, names)
+    return {**first, **renamed}, _renamed(tree, names)
 
 
 def _renamed(tree: Tree, names: Mapping[str, str]) -> Tree:

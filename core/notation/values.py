@@ -44,7 +44,7 @@ class Scope:
         self.spelled = spelled
         self.ready: dict[str, int] = {}
         self.used: set[str] = set()
-        self.told = True
+        self.complete = True
         """Whether all of the body could be read, so that what nothing reads can be told."""
 
     def bind(self, name: str, span: Span, ready: int) -> None:

@@ -162,8 +162,8 @@ def make_library(tools: Tools, library: Library) -> None:
     variables = [*tools.variables, *library.variables]
     run([*make, "clean"])
     run([*make, *variables])
-    said = run([*make, *variables, "test"])
-    for line in said.splitlines():
+    output = run([*make, *variables, "test"])
+    for line in output.splitlines():
         if not line.startswith(tools.make):  # "make: Entering directory"
             print(f"   {line}")
 
@@ -186,10 +186,10 @@ def classify(library: Library, x: Floats, w: Weights) -> Reading:
         for array in (w["w1"], w["b1"], w["w2"], w["b2"], x):
             file.write(array.astype(np.float32).tobytes())
     driver = BUILD / library.driver
-    said = run([f"./{short(driver)}", short(given), short(found), str(REPETITIONS)])
-    print(f"   {said.strip()}")
+    output = run([f"./{short(driver)}", short(given), short(found), str(REPETITIONS)])
+    print(f"   {output.strip()}")
     probabilities = np.fromfile(found, np.float32).reshape(len(x), -1)
-    return Reading(library, probabilities, float(said.split()[-1]))
+    return Reading(library, probabilities, float(output.split()[-1]))
 
 
 def shades() -> str:

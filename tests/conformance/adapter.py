@@ -84,18 +84,18 @@ class _Let:
         self.named: dict[str, Any] = {}
         for name, node in notation["let"]:
             self.named[name] = self.tensor(node, name)
-        demands, fits = [], []
+        constraints, fits = [], []
         for kind, *arguments in notation.get("constraints", ()):
             if kind == "le":
                 fits.append(tuple(self.named[name] for name in arguments))
             else:
-                demand: dict[str, Any] = {
+                constraint: dict[str, Any] = {
                     "set_dim": t.SetSize,
                     "set_equal": t.SameSize,
                     "set_scale": t.Scaled,
                 }
-                demands.append(demand[kind](*arguments))
-        self.program = t.solve(*self.named.values(), demands=demands, fits=fits)
+                constraints.append(constraint[kind](*arguments))
+        self.program = t.solve(*self.named.values(), constraints=constraints, fits=fits)
 
     def tensor(self, node: Any, name: str | None = None) -> Any:
         if isinstance(node, str):

@@ -73,7 +73,7 @@ def test_axes_across_a_row_variable_wait_until_it_is_known() -> None:
 
 
 def test_axes_that_fill_a_row_variable_stand_in_the_middle() -> None:
-    program = tensor.solve(y := tensor.einsum("..v.. => i..v..j", known(4, 5)), demands=[
+    program = tensor.solve(y := tensor.einsum("..v.. => i..v..j", known(4, 5)), constraints=[
         tensor.SetSize("i", 2), tensor.SetSize("j", 3),
     ])  # fmt: skip
     assert program.shape(y).output == (2, 4, 5, 3)
@@ -140,7 +140,7 @@ def test_a_window_over_one_axis_ends() -> None:
 
 def test_a_window_that_only_one_operand_names_has_a_loop() -> None:
     y = tensor.einsum("o<+k => o", tensor.data(arange(5)))
-    program = tensor.solve(y, demands=[tensor.SetSize("k", 2)])
+    program = tensor.solve(y, constraints=[tensor.SetSize("k", 2)])
     assert program.value(y, target="numpy").tolist() == [1, 3, 5, 7]
 
 
@@ -167,7 +167,7 @@ def test_numbers_of_values_are_looked_at_after_uses() -> None:
 
 def test_a_size_that_is_set_is_named_where_it_contradicts() -> None:
     y = tensor.einsum("ij => j", known(2, 3))
-    refused = refusal("E0505", y, demands=[tensor.SetSize("i", 5)])
+    refused = refusal("E0505", y, constraints=[tensor.SetSize("i", 5)])
     assert 'SetSize("i", 5)' in refused.message
     assert "output axis 0 of x is 2" in refused.message
 
