@@ -446,6 +446,9 @@ LOWERING = (
 """From what is shaped to loops, by schedules that are chosen for a machine."""
 
 CPU_PASSES = (
+    _kernel_pass(
+        "cpu.trims", "kernel_to_trimmed", "trimmed", "loops that begin and end where conditions do"
+    ),
     _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements merged"),
     _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "lanes of reductions"),
     _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),

@@ -119,7 +119,12 @@ class Spelling:
         """The iterations that are left of a split dimension; 0 or less where none is."""
         start = self.index(rest.start)
         left = self.size(rest.size) + ("" if start == "0" else f" - ({start})")
-        return left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
+        left = left if rest.step == 1 else f"({left} + {rest.step - 1}) / {rest.step}"
+        if rest.until is None:
+            return left
+        until = self.index(rest.until)
+        until = until if rest.every == 1 else f"({until} + {rest.every - 1}) / {rest.every}"
+        return until if start == "0" else f"min_i64({left}, {until})"
 
     def variable(self, number: int) -> str:
         """A loop variable."""

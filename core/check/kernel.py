@@ -99,6 +99,8 @@ class _Verifier:
 
     def _loop(self, s: For) -> None:
         """Check a loop and what is inside it."""
+        ends = set() if s.rest is None else s.rest.axes()
+        self.demand(ends <= self.sizes.keys(), "a loop ends by what is known outside it")
         self.demand(s.variable not in self.sizes, "a loop variable is opened once")
         opened = s.stretch is None or s.stretch.block in self.sizes
         self.demand(opened, "a block is one of an open loop")

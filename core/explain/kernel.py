@@ -301,7 +301,12 @@ class _Loops:
         """The iterations that are left of a split dimension."""
         start = self._affine(rest.start)
         left = self._end(rest.size) + ("" if start == "0" else f" - ({start})")
-        return left if rest.step == 1 else f"ceil(({left}) / {rest.step})"
+        left = left if rest.step == 1 else f"ceil(({left}) / {rest.step})"
+        if rest.until is None:
+            return left
+        until = self._affine(rest.until)
+        until = until if rest.every == 1 else f"ceil(({until}) / {rest.every})"
+        return until if start == "0" else f"{left}, {until}"
 
     def _update(self, target: str, value: Scalar) -> str:
         """``target += rest`` where the value is the target plus something."""

@@ -56,12 +56,19 @@ class Buffer:
 class Rest:
     """What is left of a split dimension: ``ceil((size - start) / step)`` iterations at most.
 
-    ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it.
+    ``start`` is the index made of the parts in scope; ``step`` is what an iteration adds to it. Where a condition ends
+    the loop, no more than ``ceil(until / every)`` iterations are left, either.
     """
 
     size: int
     start: Affine
     step: int
+    until: Affine | None = None
+    every: int = 1
+
+    def axes(self) -> set[int]:
+        """The variables that it rests on."""
+        return self.start.axes() | (set() if self.until is None else self.until.axes())
 
 
 @record

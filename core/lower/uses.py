@@ -128,7 +128,7 @@ class _Mentions:
         self.sizes.add(loop.size)
         if loop.rest is not None:
             self.sizes.add(loop.rest.size)
-            self._index((loop.rest.start,))
+            self._index((loop.rest.start, loop.rest.until or Affine(())))
         for lines in () if loop.fetch is None else loop.fetch.lines:
             for load in lines.loads:
                 self._scalar(load)

@@ -141,7 +141,10 @@ def walked(s: Statement, walks: Walks) -> Statement:
 
 def walked_rest(rest: Rest | None, walks: Walks) -> Rest | None:
     """What is left of a dimension, for other indices."""
-    return None if rest is None else replace(rest, start=walked_index(rest.start, walks))
+    if rest is None:
+        return None
+    until = None if rest.until is None else walked_index(rest.until, walks)
+    return replace(rest, start=walked_index(rest.start, walks), until=until)
 
 
 def step_of(part: Affine, variable: int) -> int:

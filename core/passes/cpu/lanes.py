@@ -185,7 +185,8 @@ class _Lanes:
     def _sums(self, loop: For, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The sums of f32 in f64 that a loop can take a chunk at a time."""
         size = self.sizes[loop.size].fixed
-        whole = loop.rest is None or (size is not None and size <= self.chunk)
+        whole = loop.rest is None or (loop.rest.start == Affine(()) and loop.rest.every == 1)
+        whole = whole or (size is not None and size <= self.chunk)
         if not whole or loop.stretch is not None or any(isinstance(s, For) for s in loop.body):
             return ()
         return tuple(c for c in changes if _term(c) is not None)
@@ -215,12 +216,11 @@ class _Lanes:
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = walked(loop, {outer: index})
         assert isinstance(chunk, For)
-        chunk = replace(
-            chunk,
-            variable=inner,
-            size=self._constant(self.chunk),
-            rest=Rest(loop.size, Affine(((self.chunk, outer),)), 1),
-        )
+        until = None if loop.rest is None else loop.rest.until
+        if until is not None:
+            until = until.plus(((-self.chunk, outer),))
+        rest = Rest(loop.size, Affine(((self.chunk, outer),)), 1, until)
+        chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), rest=rest)
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 
     def _fresh(self, names: list[str], name: str) -> int:

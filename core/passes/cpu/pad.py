@@ -287,7 +287,7 @@ def _mentions(s: For | If, variable: int) -> bool:
     """Whether how often a loop runs, or a condition, depends on a variable."""
     if isinstance(s, If):
         return any(variable in each.index.axes() for each in s.within)
-    return s.rest is not None and any(v == variable for _, v in s.rest.start.terms)
+    return s.rest is not None and variable in s.rest.axes()
 
 
 def _before(body: Block, cleared: Mapping[Spot, Sequence[Statement]], block: Places) -> Block:

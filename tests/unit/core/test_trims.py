@@ -1,0 +1,98 @@
+"""Loops that begin and end where conditions do: every element counts once, and what is left has lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang import i
+from ilang.core import pipeline
+from ilang.core.check.kernel import verify
+from ilang.core.diagnostic import InternalError
+from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.kernel import Block, For, Program, Rest, map_statements, statements_within
+from ilang.core.record import replace
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(0)
+
+
+def trimmed(text: str) -> str:
+    graph = pipeline.graph_of(pipeline.text_component(text), "program")
+    return pipeline.loops_text(pipeline.lower(pipeline.infer(graph)))
+
+
+@pytest.mark.parametrize(
+    ("guard", "ends"),
+    [
+        ("j<=i", "min(2048, n_j - (2048j), i-2048j+1) in 16 lanes"),
+        ("j<i", "min(2048, n_j - (2048j), i-2048j) in 16 lanes"),
+        ("i<=j", "min(2048, n_j - (2048j), -i-2048j+n_j) in 16 lanes"),
+        ("i+2<j", "min(2048, n_j - (2048j), -i-2048j+n_j-3) in 16 lanes"),
+        ("i+j<9", "min(2048, n_j - (2048j), -i-2048j+9) in 16 lanes"),
+    ],
+)
+def test_a_sum_ends_with_its_condition_and_has_lanes(guard: str, ends: str) -> None:
+    text = trimmed(f"+ij[{guard}]~i")
+    assert ends in text
+    assert "if " not in text
+
+
+def test_a_multiple_of_the_axis_ends_in_steps() -> None:
+    assert "min(n_j, ceil((i+1) / 3))" in trimmed(">ij[3j<=i]~i")
+
+
+@pytest.mark.parametrize("guard", ["i<=j+3", "j<=i,i<j+3", "j<=4"])
+def test_what_one_end_cannot_say_stays_a_test(guard: str) -> None:
+    assert "if " in trimmed(f"+ij[{guard}]~i")
+
+
+def test_short_loops_stay_whole() -> None:
+    assert "if 0 <= i-u" in trimmed(">(2i+u:3)[u<=i]~i")
+
+
+GUARDS = (
+    *("j<=i", "j<i", "i<=j", "i<j", "i+2<j", "j+2<i", "i<=j+3", "j<=i+3", "3j<=i", "2i<j", "i+j<9"),
+    *("i+j<=3", "i+j>=9", "j<=i,i<j+3", "j==i", "j<=700i", "700i<=j", "j<=i-4", "j>=0", "j<=4"),
+)
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_values(guard: str) -> None:
+    programs = (
+        f"+ij[{guard}]~i",
+        f">ij[{guard}]~i",
+        f"+ij[{guard}]~j",
+        f"+ij[{guard}]~.",
+        f"-ij~ij >> +ij[{guard}]~i",
+        f"(I & >ij[{guard}]~i) >> ij-i~ij >> +ij[{guard}]~i",
+    )
+    for text in programs:
+        component = i(text)
+        for shape in ((9, 11), (11, 8), (20, 33), (12, 4200)):
+            x = RNG.integers(-4, 5, shape).astype(np.float32)
+            wanted = component(x, target="numpy")
+            assert np.array_equal(component(x), wanted), (text, shape)
+            assert np.array_equal(component(x, threads=3), wanted), (text, shape)
+
+
+def test_a_loop_ends_by_what_is_known_outside() -> None:
+    graph = pipeline.graph_of(pipeline.text_component(">ij[j<=i]~i"), "program")
+    program = pipeline.lower(pipeline.infer(graph))
+    verify(program)
+    loops = [s for s in statements_within(program.kernels[0].body) if isinstance(s, For)]
+    (inner,) = (loop for loop in loops if loop.rest is not None)
+
+    def ended(body: Block) -> Block:
+        rest = Rest(inner.size, Affine(()), 1, walks(inner.variable))
+        return map_statements(
+            body, lambda s: replace(s, rest=rest) if isinstance(s, For) and s.rest else s
+        )
+
+    kernel = program.kernels[0]
+    wrong: Program = replace(program, kernels=(replace(kernel, body=ended(kernel.body)),))
+    with pytest.raises(InternalError, match="a loop ends by what is known outside it"):
+        verify(wrong)
