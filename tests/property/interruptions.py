@@ -45,11 +45,11 @@ def _ones(*shape: int) -> Any:
 
 WORKLOADS: dict[str, Workload] = {
     "full sum": lambda: (i("i*j~ij >> +ij~."), (_ones(10**6), _ones(10**6))),
-    "one long reduction": lambda: (i("i*jk~ijk >> >ijk~i"), (_ones(2), _ones(10**4, 10**5))),
-    "sum over rows": lambda: (i("i*j~ij >> +ij~j"), (_ones(10**8), _ones(5000))),
-    "matmul": lambda: (i("ik*kj~ijk >> +ijk~ij"), (_ones(9000, 9000), _ones(9000, 9000))),
+    "one long reduction": lambda: (i("i*jk~ijk >> >ijk~i"), (_ones(4), _ones(10**4, 25_000))),
+    "sum over rows": lambda: (i("i*j~ij >> +ij~j"), (_ones(10**7), _ones(5000))),
+    "matmul": lambda: (i("ik*kj~ijk >> +ijk~ij"), (_ones(4000, 4000), _ones(4000, 4000))),
     "elementwise": lambda: (
-        i(" >> ".join(["^i~i"] * 150)),
+        i(" >> ".join(["^i~i"] * 40)),
         (_ones(2 * 10**7).astype(np.float64),),
     ),
     "attention": lambda: (
@@ -58,11 +58,11 @@ WORKLOADS: dict[str, Workload] = {
     ),
     "convolution": lambda: (
         ilang.load(str(ROOT / "bench" / "programs" / "conv3x3.i"))["conv3x3"],
-        (_ones(32, 128, 128, 128), _ones(256, 128, 3, 3)),
+        (_ones(8, 128, 128, 128), _ones(256, 128, 3, 3)),
     ),
     "integers": lambda: (
         i("ik*kj~ijk >> +ijk~ij"),
-        (np.ones((6000, 6000), np.int64), np.ones((6000, 6000), np.int64)),
+        (np.ones((3000, 3000), np.int64), np.ones((3000, 3000), np.int64)),
     ),
 }
 

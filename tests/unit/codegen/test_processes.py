@@ -172,9 +172,9 @@ def test_calls_of_other_threads_go_on() -> None:
     python(
         LONG
         + """
-wanted = f(ones, ones[:20_000])
+wanted = f(ones, ones[:5_000])
 results = []
-workers = [threading.Thread(target=lambda: results.append(f(ones, ones[:20_000], threads=2))) for _ in range(2)]
+workers = [threading.Thread(target=lambda: results.append(f(ones, ones[:5_000], threads=2))) for _ in range(2)]
 [w.start() for w in workers]
 threading.Thread(target=shoot, args=(signal.SIGINT,)).start()
 try:
@@ -193,12 +193,12 @@ def test_a_signal_that_raises_nothing_stops_nothing() -> None:
         LONG
         + """
 handled = []
-signal.signal(signal.SIGINT, lambda *_: handled.append(float(f(ones, ones[:10_000], threads=2))))
-wanted = f(ones, ones[:30_000])
+signal.signal(signal.SIGINT, lambda *_: handled.append(float(f(ones, ones[:2_000], threads=2))))
+wanted = f(ones, ones[:6_000])
 threading.Thread(target=shoot, args=(signal.SIGINT,)).start()
 while not handled:
-    assert f(ones, ones[:30_000], threads=2) == wanted
-assert handled == [float(f(ones, ones[:10_000]))]
+    assert f(ones, ones[:6_000], threads=2) == wanted
+assert handled == [float(f(ones, ones[:2_000]))]
 """
     )
 
