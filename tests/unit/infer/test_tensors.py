@@ -1,6 +1,7 @@
 """Tensor expressions from rows to C: projections, several writers, random specifications against the evaluator."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,21 +212,31 @@ class Drawn:
         return words, shape
 
 
+TOGETHER = 25
+"""Specifications that are compiled as one program."""
+
+
 def test_random_specifications_compile_to_what_they_mean() -> None:
-    ran = 0
+    nets: list[tensor.Tensor] = []
+    wanted: list[Any] = []
     codes: set[str] = set()
     for seed in range(300):
         drawn = Drawn(seed)
         arrays = [np.random.RandomState(seed).standard_normal(shape) for shape in drawn.shapes]
         leaves = [tensor.data(array) for array in arrays]
         acc = random.Random(seed).choice("++>")
-        made = tensor.einsum(drawn.spec, *leaves, acc=acc)
+        net = tensor.einsum(drawn.spec, *leaves, acc=acc)
         try:
-            wanted = made.value(target="numpy")
+            wanted.append(net.value(target="numpy"))
         except ShapeError as error:
             codes.add(error.code)
             continue
-        assert np.allclose(made.value(), wanted, rtol=1e-9), (seed, drawn.spec)
-        ran += 1
-    assert 200 < ran
+        nets.append(net)
+    assert 200 < len(nets)
     assert codes <= {"E0501", "E0503", "E0505", "E0574"}
+    for start in range(0, len(nets), TOGETHER):
+        some = nets[start : start + TOGETHER]
+        values = tensor.solve(*some).values(some)
+        for net, got, want in zip(some, values, wanted[start : start + TOGETHER], strict=True):
+            assert np.allclose(got, want, rtol=1e-9), net
+    assert np.allclose(nets[0].value(), wanted[0], rtol=1e-9)
