@@ -54,6 +54,18 @@ def child(work):
 """
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that several tests share: for those of what runs, not of what compiles."""
+    monkeypatch.setenv("I_CACHE_DIR", str(folder))
+
+
+@pytest.mark.usefixtures("compiled_once")
 def test_threads_are_bit_equal() -> None:
     python("""
 one = matmul(x, y)
@@ -62,6 +74,7 @@ for threads in (2, 3, 8, 10**9):
 """)
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_sixteen_threads_of_one_component() -> None:
     python("""
 wanted, wrong = matmul(x, y, target="numpy"), []
@@ -129,6 +142,7 @@ worker.join()
 """)
 
 
+@pytest.mark.usefixtures("compiled_once")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", list(WORKLOADS))
 def test_ctrl_c(name: str, threads: int) -> None:
@@ -142,6 +156,7 @@ assert not written
 """)
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_what_comes_after_ctrl_c_is_right() -> None:
     python("""
 from tests.property import interruptions
@@ -168,6 +183,7 @@ def shoot(number):
 """
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_calls_of_other_threads_go_on() -> None:
     python(
         LONG
@@ -188,6 +204,7 @@ assert results == [wanted, wanted], results
     )
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_a_signal_that_raises_nothing_stops_nothing() -> None:
     python(
         LONG
@@ -203,6 +220,7 @@ assert handled == [float(f(ones, ones[:2_000]))]
     )
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_any_exception_of_a_handler_stops_a_call() -> None:
     python(
         LONG
@@ -230,6 +248,7 @@ child(work)
     )
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_ctrl_c_of_the_reference() -> None:
     python(
         LONG

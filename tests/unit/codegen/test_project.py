@@ -718,7 +718,7 @@ def test_writes_all_or_nothing(exists: bool, failure: BaseException, tmp_path: P
         with pytest.MonkeyPatch.context() as patch:
             Failing(patch, at, failure)
             try:
-                build(MATMUL, out)
+                build("total = +i~.\n", out)
                 break
             except (ToolError, KeyboardInterrupt) as error:
                 said = str(error)
