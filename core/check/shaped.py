@@ -39,6 +39,8 @@ def _bases(shaped: Shaped) -> None:
     read = {read.value for _, node in nodes for read in node.reads} | set(shaped.outputs)
     _demand(len(set(bases)) == len(bases), "a base has one successor", 0)
     _demand(not read & set(bases), "a base is not read", 0)
+    looked_up = {each.source for _, node in nodes for each in node.lookups()}
+    _demand(not looked_up & set(bases), "what is looked up is no base", 0)
     for value, node in nodes:
         if node.base is not None:
             old, new = shaped.tensors[node.base], shaped.tensors[value]
@@ -101,11 +103,9 @@ def _assignment(shaped: Shaped, value: int, node: Assignment) -> None:
 
 def _lookups(shaped: Shaped, value: int, node: Assignment) -> None:
     """What is looked up is an integer that was computed before, at an index over axes."""
-    replaced = {n.base for n in shaped.nodes if isinstance(n, Assignment)}
     for each in node.lookups():
         source = shaped.tensors[each.source]
         _demand(each.source < value, "what is looked up comes before", value)
-        _demand(each.source not in replaced, "what is looked up is no base", value)
         _demand(source.dtype in INTEGERS, "what is looked up is an integer", value)
         _demand(len(each.index) == len(source.dims), "a lookup has the rank of its source", value)
         _demand(0 <= each.size < len(shaped.sizes), "a lookup is an index of a size", value)
