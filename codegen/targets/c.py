@@ -134,20 +134,8 @@ class _Emission:
         yield from ("}", "")
 
     def _block(self, body: Sequence[Statement], functions: Functions, indent: str) -> Iterator[str]:
-        """Statements one after the other; what copies a tile to where it belongs, if that is to do."""
-        stored = ""
         for s in body:
-            if isinstance(s, For) and s.late is not None:
-                yield from self._late(s, s.late, functions, indent)
-                continue
-            if stored:
-                yield f"{indent}if (!{stored}) {{"
-            yield from self._statement(s, functions, indent + INDENT if stored else indent)
-            if stored:
-                yield f"{indent}}}"
-            stored = ""
-            if isinstance(s, Tile) and s.into is not None:
-                stored = stored_name(self.program, s)
+            yield from self._statement(s, functions, indent)
 
     def _late(self, loop: For, late: Late, functions: Functions, indent: str) -> Iterator[str]:
         """A loop that fills a copy, unless a tile does so later in the block, which threads may share."""
@@ -160,16 +148,20 @@ class _Emission:
         yield f"{indent}const int {name} = 0;"
         yield "#endif"
         yield f"{indent}if (!{name}) {{"
-        yield from self._statement(loop, functions, indent + INDENT)
+        yield from self._for(loop, functions, indent + INDENT)
         yield f"{indent}}}"
 
     def _statement(self, s: Statement, functions: Functions, indent: str) -> Iterator[str]:
         spelling = functions.spelling
         match s:
+            case For() if s.late is not None:
+                yield from self._late(s, s.late, functions, indent)
             case For():
                 yield from self._for(s, functions, indent)
             case If():
                 words = spelling.conditions(s.within)
+                if s.stored is not None:
+                    words = f"!{stored_name(self.program, s.stored)}"
                 yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
                 yield from self._block(s.body, functions, indent + INDENT)
                 if s.otherwise:

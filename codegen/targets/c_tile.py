@@ -31,9 +31,9 @@ def late_name(program: Program, copy: int) -> str:
     return f"late_{identifier(program.buffers[copy].name)}"
 
 
-def stored_name(program: Program, tile: Tile) -> str:
-    """The name of what says that a tile is stored where it belongs."""
-    return f"stored_{identifier(program.buffers[tile.buffer].name)}"
+def stored_name(program: Program, tile: int) -> str:
+    """The name of what says that the tile of a buffer is stored where it belongs."""
+    return f"stored_{identifier(program.buffers[tile].name)}"
 
 
 class TileText:
@@ -111,7 +111,7 @@ class TileText:
 
     def stored_name(self) -> str:
         """The name of what says that the function stores the tile where it belongs."""
-        return stored_name(self.program, self.tile)
+        return stored_name(self.program, self.tile.buffer)
 
     def stored(self) -> str:
         """When the function stores the tile where it belongs."""

@@ -103,15 +103,20 @@ def _block(block: Sequence[Statement], demand: Demand) -> None:
             demand(stored == {s.late.copy}, "a late loop does nothing but fill its copy")
         if isinstance(s, Tile) and s.into is not None:
             demand(s.registers is not None, "a tile that is stored at once is in registers")
-            copies = _copies(block[n + 1 : n + 2], s.into)
+            after = block[n + 1] if n + 1 < len(block) else None
+            copies = isinstance(after, If) and after.stored == s.buffer and _copies(after, s.into)
             demand(copies, "the statement after a tile stores it where the tile goes at once")
+        if isinstance(s, If) and s.stored is not None:
+            tile = block[n - 1] if 0 < n else None
+            goes = isinstance(tile, Tile) and tile.into is not None and tile.buffer == s.stored
+            demand(goes, "what a stored tile leaves out stands after it")
     demand(not late, "a tile further down fills what a late loop leaves out")
 
 
-def _copies(after: Sequence[Statement], into: Into) -> bool:
+def _copies(after: If, into: Into) -> bool:
     """Whether a statement does nothing but store in the buffer that a tile goes into."""
-    stored = {s.buffer for s in statements_within(after) if isinstance(s, Store)}
-    return stored == {into.buffer}
+    stored = {s.buffer for s in statements_within(after.body) if isinstance(s, Store)}
+    return stored == {into.buffer} and not after.within and not after.otherwise
 
 
 def _tile(program: Program, tile: Tile, demand: Demand) -> None:

@@ -156,7 +156,10 @@ class _Loops:
     def _if(self, s: If, indent: str) -> Iterator[str]:
         """What runs where conditions hold, and what else."""
         word = "if" if s.body else "unless"
-        yield f"{indent}{word} {self._conditions(s.within)}"
+        head = f"{word} {self._conditions(s.within)}"
+        if s.stored is not None:
+            head = f"unless {self.program.buffers[s.stored].name} is stored"
+        yield indent + head
         yield from self.lines(s.body, indent + "  ")
         if s.otherwise:
             yield from [f"{indent}else"] if s.body else []

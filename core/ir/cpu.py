@@ -112,7 +112,7 @@ class Into:
     """Where a whole tile is stored from registers: ``buffer`` at ``first``, its rows ``stride`` apart.
 
     It is whole where its rows are inside (``guards``) and all that is ``within`` holds; elsewhere the statement after
-    the tile copies it there.
+    the tile, an ``If`` that says so, copies it there.
     """
 
     buffer: int

@@ -117,11 +117,15 @@ class For:
 
 @record
 class If:
-    """The body runs where every condition holds (over loop variables), else what is otherwise."""
+    """The body runs where every condition holds (over loop variables), else what is otherwise.
+
+    With ``stored``, it stands after the ``Tile`` of that buffer, and runs unless the tile is stored at once.
+    """
 
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] = ()
+    stored: int | None = None
 
 
 @record

@@ -111,7 +111,8 @@ def walked(s: Statement, walks: Walks) -> Statement:
             body = _block(s.body, walks)
             return replace(s, body=body, rest=rest, fetch=fetch, quotient=quotient)
         case If():
-            return If(_within(s.within, walks), _block(s.body, walks), _block(s.otherwise, walks))
+            body, otherwise = _block(s.body, walks), _block(s.otherwise, walks)
+            return replace(s, within=_within(s.within, walks), body=body, otherwise=otherwise)
         case Store():
             at = tuple(walked_index(index, walks) for index in s.index)
             return Store(s.buffer, at, walked_scalar(s.value, walks))

@@ -115,7 +115,7 @@ def _guards(body: Iterator[Statement] | Sequence[Statement]) -> Iterator[Guard]:
     for s in body:
         if isinstance(s, For):
             yield from _guards(s.body)
-        elif isinstance(s, If):
+        elif isinstance(s, If) and s.stored is None:
             if not s.otherwise and not any(isinstance(inner, For) for inner in s.body):
                 yield s.within
                 yield from _guards(s.body)

@@ -2,11 +2,13 @@
 
 Example:
     in:   tile t[6,64] = ...;  for i' < 6: for j' < 64: out[6i+i',64j+j'] = t[i',j']
-    out:  the same, but t goes into out[6i,64j], rows n_j apart, where all of its rows and lanes are inside; the loops
-          after it, which copy it, are then left out
+    out:  the same, but t goes into out[6i,64j], rows n_j apart, where all of its rows and lanes are inside;
+          unless t is stored: for i' < 6: for j' < 64: out[6i+i',64j+j'] = t[i',j']
 """
 
 from __future__ import annotations
+
+from itertools import zip_longest
 
 from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.cpu import Into, Left, Product
@@ -23,9 +25,14 @@ def kernel_to_direct(program: Program) -> Program:
 
 def _block(program: Program, body: Block) -> Block:
     out: list[Statement] = []
-    for n, s in enumerate(body):
-        if isinstance(s, Tile) and s.registers is not None and n + 1 < len(body):
-            into = _into(program, s, body[n + 1])
+    stored: int | None = None  # the tile before a statement that only copies it
+    for s, after in zip_longest(body, body[1:]):
+        if stored is not None:
+            out.append(If((), (s,), stored=stored))
+            stored = None
+        elif isinstance(s, Tile):
+            into = None if s.into or after is None else _into(program, s, after)
+            stored = None if into is None else s.buffer
             out.append(s if into is None else replace(s, into=into))
         elif isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _block(program, block)))
@@ -42,7 +49,12 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
             return None
         within, after = after.within, after.body[0]
     dims = program.buffers[tile.buffer].dims
-    if len(dims) != 2 or not isinstance(after, For) or len(after.body) != 1:
+    if (
+        tile.registers is None
+        or len(dims) != 2
+        or not isinstance(after, For)
+        or len(after.body) != 1
+    ):
         return None
     rows, lanes = after, after.body[0]
     if not isinstance(lanes, For) or len(lanes.body) != 1 or lanes.rest is not None:

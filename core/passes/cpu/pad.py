@@ -226,10 +226,10 @@ def _nest_of_zeros(
         cleared = _nest(_zeros(program, filling, lanes.size, 0), loops[inner:])
     else:
         middle = program.sizes[half].fixed or 0
-        parts = (
-            (_nest(_zeros(program, filling, half, first), loops[inner:]),) for first in (middle, 0)
+        second, both = (
+            _nest(_zeros(program, filling, half, first), loops[inner:]) for first in (middle, 0)
         )
-        cleared = If((_reaches(lanes.rest, middle),), *parts)
+        cleared = If((_reaches(lanes.rest, middle),), (second,), (both,))
     return _nest(If((_reaches(lanes.rest, extent - 1),), (), (cleared,)), loops[:inner])
 
 

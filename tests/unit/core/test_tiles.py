@@ -12,8 +12,17 @@ from ilang.core.ir.cpu import Left, Product, Transpose
 from ilang.core.ir.kernel import For, If, Program, Statement, Store, Tile, statements_within
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.machine import CPU
+from ilang.core.passes.cpu.direct import kernel_to_direct
 from ilang.core.passes.cpu.pad import kernel_to_padded
-from ilang.core.pipeline import LOWERING, PASSES, graph_of, infer, lower, text_component
+from ilang.core.pipeline import (
+    LOWERING,
+    PASSES,
+    graph_of,
+    infer,
+    loops_text,
+    lower,
+    text_component,
+)
 from ilang.core.record import replace
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
@@ -139,6 +148,24 @@ def test_a_whole_tile_is_stored_where_it_belongs() -> None:
     assert into.stride == Product(1, program.buffers[into.buffer].dims[1:])
     assert [guard.least for guard in into.guards] == [6]
     assert len(into.within) == 1
+
+
+def test_what_copies_a_tile_says_that_it_may_be_left_out() -> None:
+    program = lowered(MATMUL)
+    (tile,) = tiles(program)
+    (copies,) = (s for s in inside(program) if isinstance(s, If) and s.stored is not None)
+    assert copies.stored == tile.buffer
+    stored = {s.buffer for s in statements_within(copies.body) if isinstance(s, Store)}
+    assert tile.into is not None
+    assert stored == {tile.into.buffer}
+    assert "unless tile is stored\n" in loops_text(program)
+    assert kernel_to_direct(program) is program
+
+
+def test_what_is_left_out_stands_after_its_tile() -> None:
+    wrong = with_tile(lowered(MATMUL), lambda tile: replace(tile, into=None))
+    with pytest.raises(InternalError, match="what a stored tile leaves out stands after it"):
+        check.verify(wrong)
 
 
 def test_a_tile_that_is_read_by_more_than_a_copy_is_not() -> None:
