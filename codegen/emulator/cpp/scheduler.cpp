@@ -242,8 +242,9 @@ void run_block(const Launch& l, uint3 index) {
 }  // namespace
 
 Locked::Locked() {
+  // No kernel runs while a process forks. The child makes a new lock: the old one knows its owner by another number.
   static const int is_prepared = pthread_atfork([] { the_lock.lock(); }, [] { the_lock.unlock(); },
-                                                [] { the_lock.unlock(); });
+                                                [] { new (&the_lock) std::recursive_mutex; });
   (void)is_prepared;
   the_lock.lock();
 }

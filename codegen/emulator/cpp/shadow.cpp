@@ -27,10 +27,11 @@ uint32_t warp_epoch() { return sm.warps[sm.current / WARP].epoch; }
 bool is_of_warp(const Touch& t) { return t.thread / WARP == sm.current / WARP; }
 
 // Whether nothing keeps an earlier touch of the same block before what the running thread does.
-bool is_unordered(const Touch& t, bool by_several) {
+bool is_unordered(const Touch& t) {
   if (t.epoch != sm.epoch) return false;
   if (!is_of_warp(t)) return true;
-  return t.warp_epoch == warp_epoch() && (t.thread != sm.current || by_several);
+  if (t.warp_epoch != warp_epoch() || t.lanes == Lanes::mixed) return false;
+  return t.lanes == Lanes::several || t.thread != sm.current;
 }
 bool is_foreign(uint32_t epoch) { return first_epoch <= epoch && epoch < sm.block_start; }
 
@@ -51,31 +52,36 @@ void report_race(const Target& target, const char* does, const char* did, const 
 
 void check_races(Cell& c, uint8_t mask, Access access, const Target& target, const void* code) {
   const char* does = access == Access::read ? "reads" : "writes";
-  if (c.write.mask & mask && !(access == Access::update && c.write.is_special)) {
+  if (c.write.mask & mask && !(access == Access::update && c.write.is_atomic)) {
     bool foreign = target.is_global && is_foreign(c.write.epoch);
-    if (foreign || is_unordered(c.write, false))
+    if (foreign || is_unordered(c.write))
       report_race(target, does, "wrote", c.write, foreign, code, c.write_code);
   }
   if (access == Access::read) return;
   if (target.is_global && (is_foreign(c.foreign_read) || (c.read.mask & mask && is_foreign(c.read.epoch))))
     report_race(target, does, "read", c.read, true, code, c.read_code);
-  else if (c.read.mask & mask && is_unordered(c.read, c.read.is_special))
+  else if (c.read.mask & mask && is_unordered(c.read))
     report_race(target, does, "read", c.read, false, code, c.read_code);
   else if (c.other_read.mask & mask && c.other_read.epoch == sm.epoch && !is_of_warp(c.other_read))
     report_race(target, does, "read", c.other_read, false, code, c.read_code);
 }
 
+// A touch by the running thread, and by those of its warp that no barrier keeps before it.
+Touch touched(const Touch& before, uint8_t mask, bool is_atomic) {
+  Touch now{sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), mask, is_atomic, Lanes::one};
+  bool is_same = before.mask && before.epoch == sm.epoch && is_of_warp(before) && before.warp_epoch == now.warp_epoch;
+  if (!is_same || (before.lanes == Lanes::one && before.thread == now.thread && before.mask == mask)) return now;
+  now.lanes = before.lanes != Lanes::mixed && before.mask == mask ? Lanes::several : Lanes::mixed;
+  now.mask |= before.mask;
+  now.is_atomic = is_atomic && before.is_atomic;
+  return now;
+}
+
 void note_read(Cell& c, uint8_t mask, const void* code) {
-  Touch now{sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), mask, false};
   const Touch& before = c.read;
   if (before.mask && before.epoch < sm.block_start) c.foreign_read = before.epoch;
   if (before.mask && before.epoch == sm.epoch && !is_of_warp(before)) c.other_read = before;
-  bool is_same = before.mask && before.epoch == sm.epoch && is_of_warp(before) && before.warp_epoch == now.warp_epoch;
-  if (is_same) {
-    now.is_special = before.is_special || before.thread != now.thread;
-    now.mask |= before.mask;
-  }
-  c.read = now;
+  c.read = touched(before, mask, false);
   c.read_code = code;
 }
 
@@ -89,7 +95,7 @@ void check_cell(Cell& c, uint8_t mask, bool is_trusted, Access access, const Tar
   }
   if (access == Access::read) return note_read(c, mask, code);
   bool is_update = access == Access::update;
-  c.write = {sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), mask, is_update};
+  c.write = touched(c.write, mask, is_update);
   c.write_code = code;
   if (!is_update) c.written |= mask;
 }

@@ -8,12 +8,17 @@ namespace cuda_emulator {
 
 enum class Access { read, write, update };  // an update is atomic
 
+// The lanes of a warp that touched bytes since its last barrier: one; several, all of them the same bytes; or each its
+// own bytes, of which nobody knows which.
+enum class Lanes : uint8_t { one, several, mixed };
+
 // Who touched 4 bytes, and when.
 struct Touch {
   uint32_t epoch = 0, warp_epoch = 0;
   uint16_t thread = 0;
-  uint8_t mask = 0;          // which of the bytes
-  bool is_special = false;   // of a write: it was atomic; of a read: several lanes of the warp did
+  uint8_t mask = 0;      // which of the bytes
+  bool is_atomic : 1;
+  Lanes lanes : 2;  // `thread` is the last of them
 };
 
 // What is known of 4 bytes. All zeros: nothing has touched them.

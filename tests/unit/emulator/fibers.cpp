@@ -1,4 +1,6 @@
-// Fibers by themselves, added to the text of the runtime: two that take turns, and keep what they know.
+// Fibers by themselves: two that take turns, and keep what they know.
+#include "fibers.cpp"
+
 namespace {
 
 cuda_emulator::Fiber home, fibers[2];

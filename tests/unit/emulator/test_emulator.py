@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ilang.codegen.emulator.program import emulated, load
-from ilang.codegen.emulator.recipes import RuntimeRecipe, runtime_text
+from ilang.codegen.emulator.recipes import RuntimeRecipe, identity
 from ilang.codegen.emulator.runtime import DEFAULTS, Emulator
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
@@ -131,10 +131,10 @@ def test_device_memory(machine: Emulator) -> None:
 
 def test_fibers_of_the_system() -> None:
     """Where no switch is written in assembly, fibers are those of the C library: they run as the others do."""
-    text = (HERE / "fibers.cpp").read_text("utf-8")
+    text = f"// {identity()}\n{(HERE / 'fibers.cpp').read_text('utf-8')}"
     for ucontext in (False, True):
         recipe = RuntimeRecipe(ucontext=ucontext)
-        library = cache.library(f"{runtime_text()}{text}", recipe, Native)
+        library = cache.library(text, recipe, Native)
         assert library.call("run_fibers") == 0
 
 

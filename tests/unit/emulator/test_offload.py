@@ -1,9 +1,11 @@
 """Programs on a device, by way of the emulator: arrays moved, taken where they are, and given there."""
 
 import json
+import os
 import shutil
 import subprocess
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -324,3 +326,29 @@ def test_nvcc_compiles_for_the_gpu(driver: Callable[[int, int], None]) -> None:
         i("-i~i")(np.ones(3), target="cuda")
     assert failure.value.code == "E0922"
     gpu.gpu.cache_clear()
+
+
+def test_a_forked_child_has_a_device_of_its_own() -> None:
+    """Also where another thread runs a kernel at the time of the fork: the child finds the lock open."""
+    f, x = i("ij*jk~ijk >> +ijk~ik"), rand(64, 64)
+    expected = f(x, x, **ON)
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            f(x, x, **ON)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of forks of processes with threads
+            child = os.fork()
+        if not child:
+            os._exit(0 if np.array_equal(f(x, x, **ON), expected) else 1)
+    finally:
+        is_over.set()
+        thread.join()
+    assert os.waitpid(child, 0)[1] == 0
