@@ -34,7 +34,7 @@ def emulated(*, checked: bool = False) -> Device:
     Raises:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    return Device("the emulated GPU", functools.partial(load, checked=checked), _told)
+    return Device("the emulated GPU", functools.partial(load, checked=checked), _told, is_host=True)
 
 
 def _told() -> str:

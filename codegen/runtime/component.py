@@ -112,8 +112,9 @@ class Component:
             out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
             threads: how many cores to use at most; never changes a result.
             target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" runs on the GPU,
-                "cuda-emulated" emulates one: arrays with ``__cuda_array_interface__`` are then taken where they are,
-                and results stay there where there is such an array; NumPy arrays are copied to the device and back.
+                "cuda-emulated" emulates one: arrays with ``__cuda_array_interface__`` or DLPack are then taken where
+                they are, and results stay there where there is such an array; NumPy arrays are copied to the device
+                and back.
 
         Returns:
             The output, or a tuple of several.

@@ -39,6 +39,8 @@ class Device:
         name: str,
         load: Callable[[str, str], Native],
         told: Callable[[], str] = lambda: "",
+        *,
+        is_host: bool = False,
     ) -> None:
         """A device by its name in messages.
 
@@ -46,11 +48,13 @@ class Device:
             name: in messages.
             load: compiles and loads a CUDA text, whose file name it gets.
             told: what the device says of a failure, beside its status.
+            is_host: its memory is that of the process, as other libraries see it.
 
         Raises:
             ToolError: those of ``load``.
         """
         self.name = name
+        self.is_host = is_host
         self.load = load
         self._told = told
         self._native = load(_text(), "device.cu")
@@ -164,6 +168,22 @@ class DeviceArray:
             "version": 3,
             "stream": self.stream,
         }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The kind of memory and the number of the device, as DLPack has them."""
+        from ilang.codegen.runtime.dlpack import CPU, CUDA
+
+        return (CPU if self.device.is_host else CUDA, 0)
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+        """A capsule of DLPack, for a library that reads it on a stream; -1 for one that waits by itself."""
+        from ilang.codegen.runtime.dlpack import capsule_of
+
+        if self.device.is_host:
+            self.device.wait(self.stream)
+        elif stream != -1:
+            self.device.order(self.stream, stream or DEFAULT_STREAM)
+        return capsule_of(self, self.__dlpack_device__()[0])
 
     def __repr__(self) -> str:
         """Where it is, and its shape and element type."""

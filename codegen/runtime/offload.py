@@ -22,7 +22,7 @@ from ilang.codegen.runtime.native import Address
 from ilang.codegen.runtime.plan import failure
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, Error
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.record import record
@@ -65,30 +65,55 @@ class Located:
         return np.broadcast_to(np.zeros((), self.dtype), self.shape)
 
 
-def located(name: str, value: Any) -> Located | None:
-    """Where an array is on a device; None for what is on none.
+def located(name: str, value: Any, device: Device) -> Located | None:
+    """Where an array is on a device, as it says itself or hands it over by DLPack; None for what is on none.
 
     Raises:
-        DataError: E0714 (elements that do not lie one after the other).
+        DataError: E0703 (element type), E0714 (elements that do not lie one after the other).
     """
+    if isinstance(value, np.ndarray):
+        return None
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
-    except Exception:  # whatever the class of somebody else raises
+        if isinstance(interface, dict):
+            at, strides = _of_interface(interface, value), interface.get("strides")
+        else:
+            handed = _handed(name, value, device)
+            if handed is None:
+                return None
+            at, strides = handed
+    except Error:
+        raise
+    except Exception:  # whatever the class of somebody else raises: it is no array of a device then
         return None
-    if not isinstance(interface, dict):
-        return None
-    dtype, shape = np.dtype(interface["typestr"]), tuple(int(n) for n in interface["shape"])
-    address, is_readonly = interface["data"]
-    strides = interface.get("strides")
-    if strides is not None and 0 not in shape and not _is_plain(shape, dtype, strides):
+    if strides is not None and 0 not in at.shape and not _is_plain(at.shape, at.dtype, strides):
         raise DataError(
             "E0714",
             f"{name} is strided on its device: its elements do not lie one after the other",
             help="copy it there first: x.contiguous() of torch, cupy.ascontiguousarray(x)",
         )
+    return at
+
+
+def _handed(name: str, value: Any, device: Device) -> tuple[Located, tuple[int, ...] | None] | None:
+    """What is handed over by DLPack, and its strides; None for what is not, or not of the device."""
+    from ilang.codegen.runtime.dlpack import CPU, CUDA, taken
+
+    tensor = taken(name, value, CPU if device.is_host else CUDA, DEFAULT_STREAM)
+    if tensor is None or (device.is_host and not device.holds(tensor.address)):
+        return None
     return Located(
-        int(address or 0), shape, dtype, int(interface.get("stream") or 0), bool(is_readonly), value
-    )
+        tensor.address, tensor.shape, tensor.dtype, 0, False, tensor.owner
+    ), tensor.strides
+
+
+def _of_interface(interface: dict[str, Any], owner: Any) -> Located:
+    """What ``__cuda_array_interface__`` says."""
+    address, is_readonly = interface["data"]
+    shape = tuple(int(n) for n in interface["shape"])
+    stream = int(interface.get("stream") or 0)
+    dtype = np.dtype(interface["typestr"])
+    return Located(int(address or 0), shape, dtype, stream, bool(is_readonly), owner)
 
 
 def _is_plain(shape: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int]) -> bool:
@@ -112,7 +137,7 @@ def separated(
     checked, found = list(given), {}
     for n, value in enumerate(given):
         name = names[n] if n < len(names) else f"array {n}"
-        at = located(name, value)
+        at = located(name, value, device)
         if at is None:
             continue
         if 0 not in at.shape and not device.holds(at.address):

@@ -91,6 +91,41 @@ def test_arrays_are_taken_and_given_where_they_are() -> None:
     assert np.allclose(plain, x @ y, rtol=1e-5)
 
 
+class Handed:
+    """An array of another library that has DLPack alone."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        assert isinstance(self.array, np.ndarray), "an array of the device is read there"
+        return self.array
+
+
+def test_dlpack(machine: Emulator) -> None:
+    x = rand(3, 5)
+    there = on_device(x)
+    seen = np.from_dlpack(there)
+    assert seen.ctypes.data == there.address  # the emulated device has memory of the host
+    assert (seen == x).all()
+    result = i("ij~ji")(Handed(there), **ON)
+    assert isinstance(result, DeviceArray)
+    assert (np.from_dlpack(result) == x.T).all()
+    assert type(i("ij~ji")(Handed(x), **ON)) is np.ndarray
+    live = machine.live_allocations()
+    capsule = there.__dlpack__()
+    address = there.address
+    del there
+    assert machine.live_allocations() == live
+    del seen
+    assert emulated().holds(address)
+    del capsule
+    assert machine.live_allocations() == live - 1
+    with pytest.raises(Error, match="E0703"):
+        i("-i~i")(Handed(on_device(np.ones(3, np.uint16))), **ON)
+
+
 def test_only_what_is_on_the_host_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     device = emulated()
