@@ -85,7 +85,7 @@ def filled_call(graph: Graph, arrays: Sequence[Array]) -> Callable[[int, int], f
     shaped = pipeline.infer(graph, dtypes, ranks)
     small = size_class(shaped, [a.shape for a in arrays], CPU)
     extents = pipeline.fit(shaped, [a.shape for a in arrays])
-    text, interface = c.emit(pipeline.lower(shaped, small=small)), interface_of(shaped)
+    text, interface = c.emit(pipeline.lower(shaped, small=small)), interface_of(shaped, CPU)
     library = Compiled(interface, lambda: text, text).library(threads=False)
     sizes = np.array([extents[n] for n in interface.arguments] or [0], np.int64)
     outputs = [np.empty(shape, dtype) for shape, dtype in outputs_of(shaped, extents)]

@@ -24,7 +24,7 @@ from ilang.codegen.runtime.toolchain import Variant
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.cost import of_assignments
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import CPU
+from ilang.core.machine import Machine
 from ilang.core.record import record
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
@@ -105,22 +105,25 @@ class Interface:
     """What a call has to know of a program, whatever its loops are.
 
     ``arrays`` counts inputs and outputs, ``arguments`` has the numbers of the sizes that a caller gives, ``nests``
-    what an iteration of each expression counts, and the size numbers of its axes.
+    what an iteration of each expression counts, and the size numbers of its axes. No more than ``threads`` share a
+    loop.
     """
 
     name: str
     arrays: int
     arguments: tuple[int, ...]
     nests: tuple[tuple[float, tuple[int, ...]], ...]
+    threads: int
 
 
-def interface_of(shaped: Shaped) -> Interface:
-    """The interface of a program; nothing of it is decided by how the program is lowered."""
+def interface_of(shaped: Shaped, machine: Machine) -> Interface:
+    """The interface of a program for a machine; nothing of it is decided by how the program is lowered."""
     return Interface(
         shaped.name,
         len(shaped.inputs) + len(shaped.outputs),
         tuple(n for n, size in enumerate(shaped.sizes) if size.is_argument()),
-        tuple((work.time, work.sizes) for work in of_assignments(shaped, CPU).values()),
+        tuple((work.time, work.sizes) for work in of_assignments(shaped, machine).values()),
+        machine.threads.most,
     )
 
 

@@ -164,7 +164,7 @@ class Offloaded:
         self.shaped = shaped
         self.device = device
         self._name = identifier(shaped.name)
-        self._arguments = interface_of(shaped).arguments
+        self._arguments = interface_of(shaped, GPU).arguments
         self._names = (
             [shaped.tensors[value].name for value in shaped.inputs],
             [shaped.tensors[value].name for value in shaped.outputs],

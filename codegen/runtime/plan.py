@@ -13,7 +13,6 @@ from ilang.codegen.runtime.arguments import PLAIN, Output, check_threads, checke
 from ilang.codegen.runtime.concurrency import hears_signals, interruptible, is_forked
 from ilang.codegen.runtime.memory import LARGEST_SPACE, NO_SPACE, argument, bytes_of, too_large
 from ilang.core.diagnostic import DataError, Error, InternalError
-from ilang.core.machine import CPU
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -34,7 +33,8 @@ BRIEF = 0.1
 
 Another thread costs a few hundredths of a millisecond, and where cores are scarce two waits for one.
 """
-MOST_THREADS = min(CPU.threads.most, os.cpu_count() or 1)
+CORES = os.cpu_count() or 1
+"""Threads that can run at once."""
 WRITABLE = PLAIN | 0x400
 """Flags of an array that C can write as it is."""
 
@@ -50,6 +50,7 @@ class Plan:
         "_brief_from",
         "_kept",
         "_library",
+        "_most",
         "_sizes",
         "_threaded",
         "_work",
@@ -74,7 +75,8 @@ class Plan:
         self._work = int(self._library.work(self._sizes))
         if LARGEST_SPACE < self._work:
             raise too_large("the workspace", self._work)
-        self._brief_from = MOST_THREADS + 1 if LONG <= compiled.iterations(extents) else 1
+        self._most = min(compiled.interface.threads, CORES)
+        self._brief_from = self._most + 1 if LONG <= compiled.iterations(extents) else 1
         self.outputs = tuple(outputs)
         self.names = names
         self.compiled = compiled
@@ -145,7 +147,7 @@ class Plan:
         set_threads, get_threads = library.set_threads, library.get_threads
         if set_threads is None or get_threads is None:
             return None
-        count, function = min(threads, MOST_THREADS), library.function
+        count, function = min(threads, self._most), library.function
 
         def run(*arguments: Any) -> int:
             before = get_threads()  # of the calling thread, which others may care about
@@ -236,7 +238,7 @@ class Plan:
         Raises:
             DataError: E0709, E0713. ToolError: the threaded library cannot be built.
         """
-        threads = 1 if is_forked() else min(threads, MOST_THREADS)
+        threads = 1 if is_forked() else min(threads, self._most)
         library = self.compiled.library(threads=1 < threads)
         arguments = [argument(array) for array in (*arrays, *outs)]
         if self._is_long(threads) and hears_signals():

@@ -14,6 +14,7 @@ from ilang.codegen.runtime.memory import too_large
 from ilang.codegen.runtime.plan import Plan
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import CPU
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -58,7 +59,7 @@ class Specialization:
             with self._lock.taken():
                 if self._compiled is None:
                     key = repr((self.shaped, sorted(self.small)))
-                    self._compiled = Compiled(interface_of(self.shaped), self._text, key)
+                    self._compiled = Compiled(interface_of(self.shaped, CPU), self._text, key)
         plan = self._compiled.plan(extents, outputs_of(self.shaped, extents), self.names)
         if MOST_PLANS <= len(self._plans):
             self._plans.clear()
@@ -86,7 +87,7 @@ class Specialization:
         """The program as C: a function of what is inferred and the size class, and of nothing else."""
         from ilang.codegen.targets import c
 
-        return c.emit(pipeline.lower(self.shaped, small=self.small), stoppable=True)
+        return c.emit(pipeline.lower(self.shaped, CPU, self.small), stoppable=True)
 
     def evaluate(self, arrays: Sequence[Array], extents: Sequence[int], out: object) -> Any:
         """The results by NumPy, written to ``out`` where there is one.

@@ -15,6 +15,7 @@ from ilang.codegen.runtime.concurrency import ForkSafeLock, interruptible
 from ilang.codegen.runtime.load import Compiled, interface_of, open_library
 from ilang.codegen.runtime.toolchain import Variant
 from ilang.core.diagnostic import DataError, InternalError, ToolError
+from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, text_component
 from tests.unit.codegen.conftest import FakeCompiler
 from tests.unit.codegen.programs import ADD, adding
@@ -117,7 +118,7 @@ def test_iterations(compiled: Compiled) -> None:
     ],
 )
 def test_what_a_call_counts(text: str, counted: float) -> None:
-    interface = interface_of(infer(graph_of(text_component(text), "f")))
+    interface = interface_of(infer(graph_of(text_component(text), "f")), CPU)
     total = sum(weight * 8 ** len(sizes) for weight, sizes in interface.nests)
     assert total == counted
 
