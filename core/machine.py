@@ -43,6 +43,8 @@ class Tiles:
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
         block: elements of a transposed block, along the operand and along the result.
         gain: elements that a tile takes in the time of one that is read from memory and added.
+        threads, terms: of a GPU, threads along each side of a block's tile, and terms of a contraction that a block
+            copies at a time.
     """
 
     rows: int
@@ -56,6 +58,8 @@ class Tiles:
     strip_terms: int
     block: tuple[int, int]
     gain: int
+    threads: int = 1
+    terms: int = 1
 
 
 @record
@@ -136,7 +140,7 @@ class Device:
         most_registers: of a thread at most.
         shared_bytes: shared memory of a block that every device of the family has without being asked.
         sector_bytes: what global memory moves at least.
-        banks: words of shared memory that threads of a warp reach at a time.
+        banks, bank_bytes: of shared memory, what threads of a warp reach at a time: so many words of so many bytes.
         local_bytes: arrays of a thread's own up to this size stand in its local memory, larger ones in the workspace:
             local memory is set aside for all resident threads of the device.
     """
@@ -152,6 +156,7 @@ class Device:
     shared_bytes: int
     sector_bytes: int
     banks: int
+    bank_bytes: int
     local_bytes: int
 
 
@@ -244,17 +249,19 @@ GPU = Machine(
     divided_iterations=1 << 62,
     small_extent=8,
     tiles=Tiles(
-        rows=8,
-        lanes=8,
-        window_rows=8,
-        window_lanes=8,
-        window_block=1,
+        rows=4,  # of each thread, and as many lanes
+        lanes=4,
+        window_rows=4,
+        window_lanes=4,
+        window_block=4,
         most_elements=0,
         unrolled_terms=0,
         strip=1 << 62,
         strip_terms=1 << 62,
         block=(32, 32),
         gain=16,
+        threads=16,
+        terms=16,
     ),
     memory=Memory(
         line_bytes=256,  # what cudaMalloc aligns to
@@ -286,6 +293,7 @@ GPU = Machine(
         shared_bytes=48 << 10,
         sector_bytes=32,
         banks=32,
+        bank_bytes=4,
         local_bytes=512,
     ),
 )

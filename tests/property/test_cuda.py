@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang.codegen.emulator.program import load
+from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.render import write_project
 from ilang.codegen.runtime.files import read_module
+from ilang.codegen.targets import cuda
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
@@ -125,6 +128,38 @@ def test_written_schedules(mode: str) -> None:
         assert not answer.trouble, said
         for got, want in zip(answer.outputs, outputs, strict=True):
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=said)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "conflicts"),
+    [
+        ("ik*kj~ijk >> +ijk~ij", ((128, 64), (64, 128)), 2.0),
+        ("ij~ji", ((128, 128),), 1.0),
+        ("ij+ij~ij", ((64, 128), (64, 128)), 1.0),
+    ],
+)
+def test_memory_is_read_and_written_in_whole_sectors(
+    text: str, shapes: tuple[tuple[int, ...], ...], conflicts: float
+) -> None:
+    """Where threads that are neighbors touch neighbors; banks of shared memory are met by few threads at a time."""
+    shaped = infer(graph_of(text_component(text), "f"))
+    extents = fit(shaped, shapes)
+    loaded = load(cuda.emit(lower(shaped, GPU)), "f.cu", checked=True)
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+    outputs = [
+        np.zeros([extents[n] for n in shaped.tensors[v].dims], np.float32) for v in shaped.outputs
+    ]
+    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
+    with emulator().settings(profile=1):
+        emulator().take_profile()
+        assert loaded.call("f_host", np.array(free, np.int64), *arrays, *outputs) == 0
+        traffic = emulator().take_profile()
+    assert not emulator().take_findings()
+    assert {each.space for each in traffic} <= {"global", "shared"}
+    assert max(each.ratio() for each in traffic if each.space == "global") <= 1.1
+    assert (
+        max((each.ratio() for each in traffic if each.space == "shared"), default=1.0) <= conflicts
+    )
 
 
 def sample(path: Path) -> tuple[Shaped, list[Any]]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ilang.core.ir.affine import Within
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
@@ -124,12 +125,9 @@ class _Spreading:
             return None if body is None else replace(loop, body=body)
         chosen = self._chosen(chain, asked)
         if chosen:
-            body = chain[-1].body
-            for inner in reversed([each for each in chain if each not in chosen]):
-                body = (replace(inner, body=body),)
-            if is_spread_inside(body):
+            if is_spread_inside(chain[-1].body):
                 return None  # threads inside of what threads share
-            return Spread(tuple(replace(each, body=()) for each in chosen), "threads", 1, body)
+            return _shared_out(chain, chosen)
         inside = list(statements_within((loop,)))
         own = {s.variable for s in inside if isinstance(s, Define)}
         shares = any(isinstance(s, (Change, Fold)) and s.variable not in own for s in inside)
@@ -143,10 +141,8 @@ class _Spreading:
         for n, loop in enumerate(chain):
             opened = {outer.variable for outer in found}
             around = {outer.variable for outer in chain[:n]}
-            ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
             plain = loop.stretch is None and (loop.role == "t" if asked else loop.role == "")
-            early = not ends & (around - opened)
-            if plain and early and self.independence.holds(loop, around - opened):
+            if plain and self.independence.holds(loop, around - opened):
                 found.append(loop)
         extents = [self.program.sizes[loop.size].fixed for loop in found]
         count = prod(extent or self.most + 1 for extent in extents)
@@ -171,6 +167,31 @@ class _Spreading:
             return max(steps, default=(-1, 0))
 
         return sorted(loops, key=place)
+
+
+def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
+    """Some loops of a chain for threads, the others inside them.
+
+    Where one that is moved outside of another one ends by that one's variable, a condition says so instead.
+    """
+    body = chain[-1].body
+    kept = [loop for loop in chain if loop not in chosen]
+    inside = {loop.variable for loop in kept}
+    loops: list[For] = []
+    within: list[Within] = []
+    for loop in chosen:
+        ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
+        if loop.rest is not None and ends & inside:
+            index = loop.rest.start.plus(((loop.rest.step, loop.variable),))
+            within.append(Within(index, loop.rest.size))
+            loops.append(replace(loop, body=(), rest=None))
+        else:
+            loops.append(replace(loop, body=()))
+    if within:
+        body = (If(tuple(within), body),)
+    for loop in reversed(kept):
+        body = (replace(loop, body=body),)
+    return Spread(tuple(loops), "threads", 1, body)
 
 
 def chain_of(body: Block) -> list[For]:

@@ -7,7 +7,8 @@ Example, where threads share i1 and j1, and k1 and j1 of the copy:
 A buffer that is touched inside one iteration that a thread has to itself is that thread's. So is one whose elements
 each thread alone touches, because it is always indexed by the variables of the loops that threads share: these
 dimensions are left out. Any other one is shared by the block. A thread has room for little, a block for more; what has
-none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does.
+none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does. Rows of shared
+memory are one element longer where they would all begin in one bank.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
+from ilang.core.ir.shaped import Size
 from ilang.core.passes.rewriting import Access, accesses
 from ilang.core.record import record, replace
 
@@ -46,15 +48,32 @@ class Place:
 
 def kernel_to_spaces(program: Program) -> Program:
     """The program with a space for each private buffer that there is room for."""
-    buffers, kernels = list(program.buffers), []
+    buffers, sizes, kernels = list(program.buffers), list(program.sizes), []
     for kernel in program.kernels:
         places = placed(program, kernel)
         assert places is not None, "a kernel is bound so that its buffers have places"
         for number, place in places.items():
             dims = tuple(buffers[number].dims[d] for d in place.kept)
+            longer = _longer(program, buffers[number].dtype, dims)
+            if place.space == "shared" and longer:
+                sizes.append(Size(str(longer), longer, ()))
+                dims = (*dims[:-1], len(sizes) - 1)
             buffers[number] = replace(buffers[number], space=place.space, dims=dims, padded=False)
         kernels.append(replace(kernel, body=_folded(kernel.body, places)))
-    return replace(program, buffers=tuple(buffers), kernels=tuple(kernels))
+    return replace(program, buffers=tuple(buffers), sizes=tuple(sizes), kernels=tuple(kernels))
+
+
+def _longer(program: Program, dtype: str, dims: Sequence[int]) -> int:
+    """The extent that the last dimension has in memory that a block shares, where that is longer than it is; else 0.
+
+    Threads that step along another dimension would all meet in one bank, where rows are a multiple of all banks long.
+    """
+    device = program.machine.device
+    assert device is not None
+    words = [(program.sizes[size].fixed or 0) for size in dims]
+    around = max(1, device.banks * device.bank_bytes // BYTES[dtype])
+    steps = [prod(words[d + 1 :]) for d in range(len(words) - 1)]
+    return words[-1] + 1 if any(step and step % around == 0 for step in steps) else 0
 
 
 def placed(program: Program, kernel: Kernel) -> dict[int, Place] | None:
@@ -69,7 +88,7 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | None:
     left = {"local": device.local_bytes, "shared": device.shared_bytes}
     for number in private:
         place = _place(program, spread, number)
-        size = _bytes(program, program.buffers[number], place.kept)
+        size = _bytes(program, program.buffers[number], place)
         if size is not None and size <= left[place.space]:
             left[place.space] -= size
             found[number] = place
@@ -150,12 +169,16 @@ def _buffers(body: Block) -> set[int]:
     return {buffer for buffer, _ in accesses(body)}
 
 
-def _bytes(program: Program, buffer: Buffer, kept: Sequence[int]) -> int | None:
-    """The bytes of some dimensions of a buffer; None where they are known at run time only."""
-    extents = [program.sizes[buffer.dims[d]].fixed for d in kept]
+def _bytes(program: Program, buffer: Buffer, place: Place) -> int | None:
+    """The bytes of what a buffer keeps; None where they are known at run time only."""
+    dims = [buffer.dims[d] for d in place.kept]
+    extents = [program.sizes[size].fixed for size in dims]
     if None in extents:
         return None
-    return BYTES[buffer.dtype] * prod(extent or 0 for extent in extents)
+    known = [extent or 0 for extent in extents]
+    if place.space == "shared" and (longer := _longer(program, buffer.dtype, dims)):
+        known[-1] = longer
+    return BYTES[buffer.dtype] * prod(known)
 
 
 def _folded(body: Block, places: dict[int, Place]) -> Block:

@@ -59,7 +59,7 @@ def _chosen(
 ) -> Choice:
     """One choice, with some nests written."""
     if machine.kind == "gpu":
-        return choose_for_gpu(shaped, written, provenance, machine)
+        return choose_for_gpu(shaped, written, provenance, extents, machine)
     return choose_nests(analysed(shaped, written, provenance, extents, machine))
 
 

@@ -15,20 +15,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ilang.core.ir.schedule import Loop, Nest, Role, Root
-from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped
+from ilang.core.ir.schedule import Loop, Nest, Role, Root, Space
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
+from ilang.core.schedule.choose.accesses import accesses_of, reads_of
+from ilang.core.schedule.choose.gpu_tiles import Tile, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors
+from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.readers import live_values, whole_values
 
 
 def choose_for_gpu(
-    shaped: Shaped, written: Sequence[Nest | None], provenance: Provenance, machine: Machine
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    provenance: Provenance,
+    extents: Extents,
+    machine: Machine,
 ) -> Choice:
     """A nest per assignment and a kernel per value that is stored; no kernels where a person wrote a nest.
 
@@ -36,6 +43,7 @@ def choose_for_gpu(
         shaped: the program.
         written: the nests that a person wrote, None for every other node.
         provenance: of the program.
+        extents: of the program.
         machine: what the loops are for.
 
     Raises:
@@ -44,7 +52,15 @@ def choose_for_gpu(
     bound = [
         _by_position(node, nest, machine) for node, nest in zip(shaped.nodes, written, strict=True)
     ]
-    nests = _Nests(shaped, bound, provenance, inlining(shaped)).run()
+    readers = inlining(shaped)
+    accesses = accesses_of(shaped, readers, machine)
+    tiles = [
+        gpu_tile(node, extents, reads_of(node, each), machine)
+        if isinstance(node, Assignment)
+        else None
+        for node, each in zip(shaped.nodes, accesses, strict=True)
+    ]
+    nests = _Nests(shaped, bound, provenance, readers, tiles).run()
     if any(nest is not None for nest in written):
         return Choice(nests, None)
     whole = whole_values(shaped, nests) & live_values(shaped)
@@ -60,12 +76,15 @@ class _Nests:
         written: Sequence[Nest | None],
         provenance: Provenance,
         readers: Inlining,
+        tiles: Sequence[Tile | None],
     ) -> None:
         self.shaped = shaped
         self.written = written
         self.provenance = provenance
         self.readers = readers
+        self.tiles = list(tiles)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
+        self.around: dict[int, Tile] = {}
 
     def run(self) -> tuple[Nest | None, ...]:
         """The nest of every node, None for inputs."""
@@ -77,25 +96,63 @@ class _Nests:
         return tuple(nests)
 
     def _nest(self, value: int, node: Assignment) -> Nest:
-        nest = self.written[value]
+        nest, tile = self.written[value], self._tile(value, node)
         if nest is None:
-            plain = ((),) * len(node.axes), tuple(map(Loop, _order(node)))
-            factors, order = self.given.get(value, plain)
-            nest = Nest(factors, order, (None,) * len(node.reads))
+            nest = self._chosen(value, node, tile)
         sites = nest.sites
         if not nest.written:
-            sites = tuple(self._site(read, nest) for read in node.reads)
+            sites = tuple(self._site(read, nest, node, tile) for read in node.reads)
+            nest = replace(nest, spaces=self._spaces(node, sites))
         for number, read in enumerate(node.reads):
             staged = nest.staged(number) if nest.written else sites[number]
-            if staged is not None:
+            if staged is not None and (nest.written or self.readers.inlined[read.value]):
                 self._give(value, nest, read, staged)
+                if tile is not None and read.value in self.given:
+                    self.around.setdefault(read.value, tile)
         return replace(nest, sites=sites)
 
-    def _site(self, read: Read, nest: Nest) -> int | None:
-        """Inside all loops, for what is inlined; a nest that a person wrote is nobody else's."""
-        if isinstance(self.shaped.nodes[read.value], Input) or self.written[read.value] is not None:
+    def _tile(self, value: int, node: Assignment) -> Tile | None:
+        """How a value goes block by block: alone, or as what its reader computes in its innermost loop."""
+        if self.written[value] is not None:
             return None
-        return len(nest.order) if self.readers.inlined[read.value] else None
+        if value not in self.given:
+            return self.tiles[value]
+        taken_from = self.around.get(value)
+        factors, order = self.given[value]
+        if taken_from is None or len(order) != len(taken_from.order):
+            return None
+        return replace(taken_from, factors=factors, order=order)
+
+    def _chosen(self, value: int, node: Assignment, tile: Tile | None) -> Nest:
+        """The loops of a nest that nobody wrote."""
+        none = (None,) * len(node.reads)
+        if value in self.given:
+            return Nest(*self.given[value], none)
+        if tile is not None:
+            return Nest(tile.factors, tile.order, none, roles=tile.roles)
+        return Nest(((),) * len(node.axes), tuple(map(Loop, _order(node))), none)
+
+    def _site(self, read: Read, nest: Nest, node: Assignment, tile: Tile | None) -> int | None:
+        """Inside all loops, for what is inlined; around a block, for what it copies.
+
+        A nest that a person wrote is nobody else's.
+        """
+        made = self.shaped.nodes[read.value]
+        inlined = isinstance(made, Assignment) and self.readers.inlined[read.value]
+        if inlined and self.written[read.value] is None:
+            return len(nest.order)
+        if tile is not None and not read.guards and is_copied(read.index, node, tile):
+            return tile.depth
+        return None
+
+    def _spaces(self, node: Assignment, sites: Sequence[int | None]) -> tuple[Space, ...]:
+        """What is copied of a value that is computed whole, before."""
+        spaces: list[Space] = []
+        for read, site in zip(node.reads, sites, strict=True):
+            made = self.shaped.nodes[read.value]
+            whole = isinstance(made, Assignment) and not self.readers.inlined[read.value]
+            spaces.append("c" if whole and site is not None else "")
+        return tuple(spaces) if any(spaces) else ()
 
     def _give(self, reader: int, nest: Nest, read: Read, site: int) -> None:
         """Let a producer that nobody scheduled take the splits and the order of the reader that stages it."""

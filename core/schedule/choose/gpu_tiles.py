@@ -1,0 +1,120 @@
+"""Which work goes block by block through the shared memory of a GPU: contractions, and what runs across its operand.
+
+Example, a matrix product and a transpose:
+    in:   t1 = in0[i,k] * in1[k,j];  out = sum t1[i,j,k] over k         out = in0[j,i]
+    out:  out | i:4:16,j:4:16,k:16 | i j k k' i' j' i'' j'' 0           out | i:4:8,j:32 | i j 0 i' i'' j'
+          t1  | ... | i j k 0 1 k' i' j' i'' j''
+          i'' and j'' are for threads, i' and j' unrolled               i'' and j' are for threads, i' unrolled
+
+A block copies what its threads read, along memory, before they read it in any order. Neighbors of the last axis of the
+result are neighbors among the threads, so that they store along memory too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Loop, Role
+from ilang.core.ir.shaped import Assignment
+from ilang.core.machine import Machine
+from ilang.core.record import record
+from ilang.core.schedule.choose.tile import Access, Factors, tiling
+from ilang.core.schedule.extents import Extents
+
+
+@record
+class Tile:
+    """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
+
+    Of what it reads, a copy is made where an access lacks one of its axes, or runs across.
+    """
+
+    factors: Factors
+    order: tuple[Loop, ...]
+    roles: tuple[Role, ...]
+    depth: int
+
+
+def gpu_tile(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+) -> Tile | None:
+    """How an assignment goes block by block; None where nothing is gained.
+
+    Args:
+        node: an assignment.
+        extents: of the program.
+        accesses: the indices, over its axes, of all that it reads.
+        machine: what the blocks belong to.
+    """
+    return _contraction(node, extents, accesses, machine) or _across(
+        node, extents, accesses, machine
+    )
+
+
+def _contraction(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+) -> Tile | None:
+    """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads."""
+    found = tiling(node, extents, accesses, machine)
+    if found is None or any(part.axis() is None for index in accesses for part in index):
+        return None
+    threads, each, terms = machine.tiles.threads, machine.tiles.rows, machine.tiles.terms
+    *others, last = node.reduced_axes()
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[found.rows] = factors[found.lanes] = (each, threads)
+    factors[last] = (terms,)
+    batch = [a for a in node.output_axes() if a not in (found.rows, found.lanes)]
+    outer = (*batch, found.rows, found.lanes, *others, last)
+    loops = [
+        *(Loop(axis) for axis in outer),
+        *(Loop(last, 1), Loop(found.rows, 1), Loop(found.lanes, 1)),
+        *(Loop(found.rows, 2), Loop(found.lanes, 2)),
+    ]
+    inner: tuple[Role, ...] = ("", "u", "u", "t", "t")
+    return Tile(tuple(factors), tuple(loops), _roles(outer, inner), len(outer))
+
+
+def _across(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
+) -> Tile | None:
+    """Blocks of pointwise work that reads along another axis than it stores."""
+    outputs = node.output_axes()
+    if node.acc is not None or node.base is not None or len(set(outputs)) < len(node.target):
+        return None
+    if not outputs or any(part.axis() is None for index in accesses for part in index):
+        return None
+    last = outputs[-1]
+    ends = [
+        index[-1].axis() for index in accesses if any(part.axis() == last for part in index[:-1])
+    ]
+    other = next((axis for axis in ends if axis is not None and axis != last), None)
+    if other is None or any(extents.is_small(node.sizes[axis]) for axis in (other, last)):
+        return None
+    along, across = machine.tiles.block
+    each = machine.tiles.window_block
+    factors: list[tuple[int, ...]] = [()] * len(node.axes)
+    factors[other], factors[last] = (each, along // each), (across,)
+    outer = (*(a for a in outputs if a not in (other, last)), other, last)
+    loops = [*(Loop(axis) for axis in outer), Loop(other, 1), Loop(other, 2), Loop(last, 1)]
+    return Tile(tuple(factors), tuple(loops), _roles(outer, ("u", "t", "t")), len(outer))
+
+
+def _roles(outer: Sequence[int], inner: tuple[Role, ...]) -> tuple[Role, ...]:
+    """The roles of loops outside the copies, which are for blocks, and of those inside."""
+    outside: list[Role] = ["" for _ in outer]
+    return (*outside, *inner)
+
+
+def is_copied(index: Access, node: Assignment, tile: Tile) -> bool:
+    """Whether a block copies what an access reads: it lacks an axis of the tile, or runs across.
+
+    The loops outside the copies walk what is copied, all but a number of elements that is known.
+    """
+    axes = [part.axis() for part in index]
+    walked = {loop.axis for loop in tile.order[tile.depth :]}
+    if None in axes or len(set(axes)) < len(axes) or not walked & set(axes):
+        return False
+    if any(axis is not None and not tile.factors[axis] and axis in walked for axis in axes):
+        return False
+    lacks = not walked <= set(axes)
+    return lacks or (node.acc is None and axes[-1] != node.output_axes()[-1])

@@ -1,0 +1,50 @@
+"""What is chosen for a GPU: contractions and transposes by blocks, all else by elements."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.machine import GPU
+
+
+def schedule(text: str) -> list[str]:
+    """The chosen nest of every expression."""
+    graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    told = pipeline.explain(graph, machine=GPU)
+    return [row.schedule for row in told.schedule]
+
+
+@pytest.mark.parametrize(
+    ("text", "nests"),
+    [
+        (
+            "ik*kj~ijk >> +ijk~ij",
+            [
+                "| i:4:16,j:4:16,k:16 | i j k 0 1 k' i' j' i'' j''",
+                "| i:4:16,j:4:16,k:16 | i j k k' i' j' i'' j'' 0 | i':u,j':u,i'':t,j'':t",
+            ],
+        ),
+        ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j':u,j'':t,i':t"]),
+        ("ij+ij~ij", ["|| i j"]),
+        ("+ij~i", ["|| i j"]),
+    ],
+)
+def test_nests_by_pattern(text: str, nests: list[str]) -> None:
+    assert schedule(text) == nests
+
+
+@pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "ij~ji", "(I & >ij~i) >> ij-i~ij"])
+def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> None:
+    graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    chosen = pipeline.explain(graph, machine=GPU).schedule
+    assert all(row.schedule for row in chosen)
+    again = text
+    for row in chosen:
+        bare = row.text
+        again = again.replace(bare, f"{bare} {row.schedule}")
+    other = pipeline.graph_of(pipeline.text_component(again), "f")
+    first, second = (
+        pipeline.loops_text(pipeline.lower(pipeline.infer(g), GPU)) for g in (graph, other)
+    )
+    assert first == second
