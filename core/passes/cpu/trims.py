@@ -8,36 +8,53 @@ Example, the other one:
     in:   for j in 0..n_j: if 0 <= j-i: acc += in0[i,j]
     out:  for j in 0..n_j-i: acc += in0[i,i+j]
 
+A loop that only fills a buffer of its own kernel ends, too, where all that read it do:
+    in:   for j in 0..n_j: t[j] = exp(x[j])
+          for j in 0..min(n_j, i+1): acc += t[j]
+          for j in 0..n_j: out[i,j] = (t[j] if 0 <= i-j else 0)
+    out:  for j in 0..min(n_j, i+1): t[j] = exp(x[j]);  the others as they are
+
 What remains is done without a test, so that it can have lanes. A condition that several loops away decides is of a
 loop around as well, and one loop takes one condition: any other stays a test, and ``cuts.py`` sees to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.affine import Affine, Within, walks
 from ilang.core.ir.kernel import (
     Block,
+    Change,
     Define,
     For,
     If,
     Program,
     Rest,
     Statement,
+    Store,
     Tile,
     map_blocks,
 )
-from ilang.core.passes.rewriting import step_of, unless_same, walked, with_bodies
-from ilang.core.record import replace
+from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
+from ilang.core.passes.rewriting import accesses, step_of, unless_same, walked, with_bodies
+from ilang.core.record import record, replace
 
 SHORT = 8
 """A loop that is known to have no more iterations stays whole: a compiler writes each of them out."""
 
 
+@record
+class End:
+    """``ceil(until / every)`` iterations at most."""
+
+    until: Affine
+    every: int
+
+
 def kernel_to_trimmed(program: Program) -> Program:
     """The program with loops that begin and end where conditions do."""
-    return with_bodies(program, lambda kernel: _block(program, kernel.body))
+    return with_bodies(program, lambda kernel: _wanted(program, _block(program, kernel.body)))
 
 
 def _block(program: Program, block: Block) -> Block:
@@ -75,6 +92,94 @@ def _trimmed(program: Program, loop: For) -> For:
             until = replace(until, sizes=(*until.sizes, (1, loop.size)))
             return replace(loop, body=shifted, rest=Rest(loop.size, Affine(()), 1, until))
     return loop
+
+
+def _wanted(program: Program, body: Block) -> Block:
+    """A kernel whose loops fill no more of private buffers than is read."""
+    read: dict[int, set[End | None]] = {}
+    for buffer, end in _reads(body, {}):
+        if program.buffers[buffer].private:
+            read.setdefault(buffer, set()).add(end)
+    ends = {buffer: end for buffer, (end, *more) in read.items() if end is not None and not more}
+    return _filled(body, ends, frozenset()) if ends else body
+
+
+def _filled(body: Block, ends: Mapping[int, End], opened: frozenset[int]) -> Block:
+    """A block whose loops end where those do that read what they fill."""
+    return unless_same(body, [_filling(s, ends, opened) for s in body])
+
+
+def _filling(s: Statement, ends: Mapping[int, End], opened: frozenset[int]) -> Statement:
+    """A statement whose loops, and it itself, end so; ``opened`` are the variables of the loops around it."""
+    if isinstance(s, If):
+        return map_blocks(s, lambda block: _filled(block, ends, opened))
+    if not isinstance(s, For):
+        return s
+    end = ends.get(_fills(s))
+    if end is not None and end.until.axes() <= opened:
+        return replace(s, rest=Rest(s.size, Affine(()), 1, end.until, end.every))
+    variable = s.variable
+    return map_blocks(s, lambda block: _filled(block, ends, opened | {variable}))
+
+
+def _fills(loop: For) -> int:
+    """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
+    store = loop.body[-1] if loop.body else None
+    if loop.rest is not None or loop.stretch is not None or loop.lanes > 1 or loop.role == "u":
+        return -1
+    if not isinstance(store, Store) or store.index != (walks(loop.variable),):
+        return -1
+    others = all(isinstance(s, Define) and not s.mutable for s in loop.body[:-1])
+    return store.buffer if others else -1
+
+
+def _reads(body: Sequence[Statement], loops: Mapping[int, For]) -> Iterator[tuple[int, End | None]]:
+    """The buffers that a block reads, each with the end of what is read of it; None where that is not known."""
+    for s in body:
+        if isinstance(s, For):
+            yield from _reads(s.body, {**loops, s.variable: s})
+        elif isinstance(s, If):
+            yield from _reads((*s.body, *s.otherwise), loops)
+        elif isinstance(s, (Define, Change, Store)):
+            yield from _parts(s.value, (), loops)
+        else:
+            yield from ((buffer, None) for buffer, _ in accesses((s,)))
+
+
+def _parts(
+    scalar: Scalar, within: tuple[Within, ...], loops: Mapping[int, For]
+) -> Iterator[tuple[int, End | None]]:
+    """What a scalar reads where some conditions hold."""
+    match scalar:
+        case Load():
+            yield scalar.buffer, _end(scalar, within, loops)
+            looked = (each.source for index in scalar.index for each in index.lookups())
+            yield from ((source, None) for source in looked)
+        case Select():
+            yield from _parts(scalar.then, (*within, *scalar.within), loops)
+            yield from _parts(scalar.otherwise, within, loops)
+        case Convert():
+            yield from _parts(scalar.argument, within, loops)
+        case Apply():
+            for argument in scalar.arguments:
+                yield from _parts(argument, within, loops)
+        case _:
+            return
+
+
+def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End | None:
+    """Where what is read one element after the other ends: with its loop, or where a condition ceases to hold."""
+    walked = load.index[0].axis() if len(load.index) == 1 else None
+    if walked is None:
+        return None
+    rest = loops[walked].rest
+    if rest is not None and rest.until is not None and rest.start == Affine(()):
+        return End(rest.until, rest.every)
+    for each in within:
+        every = -step_of(each.index, walked)
+        if every > 0 and each.size is None and not each.index.looked:
+            return End(_without(each.index, walked, 1).plus((), 1), every)
+    return None
 
 
 def _common(body: Sequence[Statement]) -> list[Within]:

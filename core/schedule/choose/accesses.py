@@ -56,6 +56,8 @@ def reads_of(node: Assignment, accesses: Accesses) -> list[Access]:
 
 def loop_order(node: Assignment, accesses: Accesses, machine: Machine) -> tuple[int, ...]:
     """The axes of an assignment, outermost first. Ties go to the order of the output, then of the reduced axes."""
+    if node.scatters() and node.acc is None:
+        return tuple(range(len(node.axes)))  # the last iteration that meets an element stores it
     reduced = set(node.reduced_axes())
     strides = machine.strides
     cost = [strides.dependent_sum * (axis in reduced) for axis in range(len(node.axes))]

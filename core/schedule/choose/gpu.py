@@ -189,6 +189,11 @@ def _by_position(node: Node, nest: Nest | None, machine: Machine) -> Nest | None
 
 
 def _order(node: Assignment) -> tuple[int, ...]:
-    """The axes of an assignment: those of what is stored, in its order, then the reduced ones."""
+    """The axes of an assignment: those of what is stored, in its order, then the reduced ones.
+
+    Where the last iteration that meets an element stores it, all are in their own order.
+    """
+    if node.scatters() and node.acc is None:
+        return tuple(range(len(node.axes)))
     kept = tuple(dict.fromkeys(node.output_axes()))
     return (*kept, *(axis for axis in range(len(node.axes)) if axis not in kept))

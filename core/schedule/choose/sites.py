@@ -25,6 +25,8 @@ Site = tuple[int | None, Staged | None]
 def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest) -> Site:
     """Where a read of a value with this nest is computed, or a copy of it made."""
     made = analysis.shaped.nodes[read.value]
+    if any(index.looked for index in read.index):
+        return None, None  # which elements are read is known only when they are
     if isinstance(made, Input):
         return packed_site(known.packed.get(value), read, nest), None
     if analysis.inlining.sole[read.value] is None or analysis.written[read.value] is not None:

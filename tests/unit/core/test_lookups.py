@@ -44,6 +44,8 @@ ROWS = np.stack([scattered(n, x, 7, np.add, 0) for n, x in zip(IDS, X[..., 0], s
     [
         ("bt@vd~btd", [IDS, TABLE], TABLE[IDS]),
         ("bt@vd~dtb", [IDS, TABLE], TABLE[IDS].transpose(2, 1, 0)),
+        ("(I | -vd~vd) >> bt@vd~btd", [IDS, TABLE], -TABLE[IDS]),
+        ("(I | +ikd~id) >> +b@id~d", [PICK, np.stack([TABLE, TABLE], 1)], 2 * TABLE[PICK].sum(0)),
         ("b@bv~b", [PICK, WIDE], WIDE[np.arange(3), PICK]),
         ("^b@bv~b", [PICK, WIDE], np.exp(WIDE[np.arange(3), PICK])),
         ("+bt@vd~bd", [IDS, TABLE], TABLE[IDS].sum(1)),
