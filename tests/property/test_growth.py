@@ -17,10 +17,10 @@ LARGE, SHARE = 10_000, 0.1
 A list of all nodes of a program that is made again for every node costs more."""
 SIZES = {
     "doubled": (16, 32, 64),
-    **dict.fromkeys(("layers", "contractions", "tiles", "einsums"), (3, 6, 9)),
+    **dict.fromkeys(("layers", "contractions", "tiles", "einsums"), (4, 8, 12)),
 }
 """Where a step is much work, or sizes are powers of two."""
-NOISE = 50
+NOISE = 200
 """Lines that names of other lengths may cost."""
 
 
