@@ -215,7 +215,7 @@ class TileText:
             else:
                 yield self.plain.opened(loop, indent, end="rows_at_once" if grouped else "")
             indent += INDENT
-            if loop.variable in self.spelling.moved:
+            if loop.variable in self.registers.counted:
                 at = f"first_lane + {name}" if last else name
                 at = f"first_row + {name}" if grouped else at
                 clamped = not last and rest is not None
@@ -241,7 +241,7 @@ class TileText:
         yield f"#pragma GCC unroll {self._most_parts()}"
         lanes = f"parts_at_once * lanes_{kind}"
         yield self.plain.opened(loop, indent + INDENT, f"lanes_{kind}", lanes)
-        if loop.variable in self.spelling.moved:
+        if loop.variable in self.registers.counted:
             yield f"{inside}const int64_t in_{name} = first_lane + {name};"
         target = self.spelling.element(fill.buffer, fill.index)
         yield f"{inside}*({kind}u *)&{target} = {self.spelling.expression(fill.value)};"

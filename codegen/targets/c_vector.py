@@ -23,15 +23,15 @@ ACC = "in_registers"
 class InTensor(Spelling):
     """Where reads of a tile function are in the tensor: a row stays inside its dimension."""
 
-    def __init__(self, plain: Spelling, moved: frozenset[int]) -> None:
+    def __init__(self, plain: Spelling, counted: frozenset[int]) -> None:
         """Names as ``plain`` has them, but for the variables that count within a part of the tile."""
         super().__init__(plain.program, plain.kernel, plain.variables)
-        self.moved = moved
+        self.counted = counted
 
     def variable(self, number: int) -> str:
         """A loop variable."""
         name = super().variable(number)
-        return f"in_{name}" if number in self.moved else name
+        return f"in_{name}" if number in self.counted else name
 
 
 class VectorSpelling(Spelling):
@@ -40,20 +40,11 @@ class VectorSpelling(Spelling):
     def __init__(self, plain: Spelling, tile: Tile, registers: Registers) -> None:
         """Names for a kernel, as ``plain`` has them, in a tile of it that registers hold.
 
-        Variables of loops over rows and lanes count within a part of the tile, where it has parts along them or where a
-        ragged dimension ends them; reads use where that is in the tensor.
+        Some variables of loops over rows and lanes count within a part of the tile; reads use where that is in the
+        tensor.
         """
         super().__init__(plain.program, plain.kernel, plain.variables)
-        *rows, lanes = registers.loops
-        matrix = len(registers.extents) == 2
-        self.moved = frozenset(
-            {lanes.variable}.union(
-                loop.variable
-                for loop, rest in zip(rows, registers.rests, strict=False)
-                if rest is not None or matrix
-            )
-        )
-        self.reads = InTensor(plain, self.moved)
+        self.reads = InTensor(plain, registers.counted)
         self.tile = tile.buffer
         self.lanes = registers.lanes
         self.along = frozenset(registers.along) | (

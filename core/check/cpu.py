@@ -136,6 +136,9 @@ def _tile(program: Program, tile: Tile, demand: Demand) -> None:
     demand((*held.core, *held.loops) == tuple(chain), "registers have the loops of their tile")
     demand(len(held.loops) == len(held.rests) == len(dims), "each dimension of a tile has a loop")
     demand(held.body == tuple(body), "registers do what their tile does")
+    counted, lanes = held.counted, held.loops[-1].variable
+    counts = lanes in counted and counted <= {loop.variable for loop in held.loops}
+    demand(counts, "lanes, and no other loops than those of elements, count within a part")
     demand(1 < held.lanes and held.extents[-1] % held.lanes == 0, "lanes divide a row of a tile")
     for block in held.micro_tiles:
         demand(held.extents[-1] % block.lanes == 0, "the lanes at a time divide a row of a tile")

@@ -20,6 +20,7 @@ from ilang.core.ir.kernel import (
     For,
     Kernel,
     Program,
+    Rest,
     Statement,
     Store,
     Tile,
@@ -72,25 +73,35 @@ def _registers(program: Program, tile: Tile, number: int) -> Registers | None:
     if len(inner) < len(body):
         return None
     edge, _ = chain_of(tile.edge)
+    loops = tuple(replace(loop, body=()) for loop in chain[-count:])
+    rests = tuple(loop.rest for loop in edge[-count:])
     nothing = Captured((), (), (), ())
     registers = Registers(
         number,
         extents,
         tile.vector,
         tuple(replace(loop, body=()) for loop in chain[:-count]),
-        tuple(replace(loop, body=()) for loop in chain[-count:]),
+        loops,
         inner,
         tuple(dict.fromkeys(reading.along)),
         tuple(reading.vectors),
-        tuple(loop.rest for loop in edge[-count:]),
+        rests,
         (),
         False,
         tile.micro_tiles,
+        _counted(loops, rests),
         _contracts(inner),
         nothing,
         nothing,
     )
     return guarded(program, registers)
+
+
+def _counted(loops: Sequence[For], rests: Sequence[Rest | None]) -> frozenset[int]:
+    """The variables that count within a part: of lanes, of all rows of a matrix, and of rows that end earlier."""
+    *rows, lanes = loops
+    in_parts = (x for x, rest in zip(rows, rests, strict=False) if rest or len(rows) == 1)
+    return frozenset({lanes.variable}.union(loop.variable for loop in in_parts))
 
 
 def chain_of(body: Sequence[Statement]) -> tuple[list[For], Sequence[Statement]]:

@@ -199,6 +199,7 @@ def registers(**change: object) -> Callable[[Tile], Tile]:
         (registers(extents=(6, 32)), "registers have the extents of their tile"),
         (registers(core=()), "registers have the loops of their tile"),
         (registers(body=()), "registers do what their tile does"),
+        (registers(counted=frozenset()), "count within a part"),
         (registers(lanes=24), "lanes divide a row of a tile"),
         (registers(along=()), "lanes read along a row"),
         (registers(past=False), "lanes end with their row"),
