@@ -41,12 +41,16 @@ class TensorRow:
 
 @record
 class StepRow:
-    """An expression: its number, text, what it says in words, and what becomes of it (may be empty)."""
+    """An expression: its number, text, what it says in words, and what becomes of it (may be empty).
+
+    ``name`` is what the program calls its value, or empty.
+    """
 
     number: int
     text: str
     words: str
     remark: str
+    name: str
 
 
 @record
@@ -137,6 +141,9 @@ class _Explaining:
         self.successor = {
             node.base: value for value, node, _ in self._assignments() if node.base is not None
         }
+        named, results = graph.value_names(), graph.output_names(graph.outputs)
+        self.called = {*graph.inner_names(graph.outputs).values()}
+        self.called |= {n for v, n in zip(graph.outputs, results, strict=True) if v in named}
         self.specified = {node.text for node in graph.nodes if isinstance(node, Operation)}
 
     def run(self) -> Explanation:
@@ -211,7 +218,9 @@ class _Explaining:
 
     def _step(self, value: int, node: Assignment) -> StepRow:
         said = words(node, self._name(value))
-        return StepRow(self.number[value], node.text, said, self._remark(value, node))
+        name = self._name(value)
+        shown = name if name in self.called else ""
+        return StepRow(self.number[value], node.text, said, self._remark(value, node), shown)
 
     def _name(self, value: int) -> str:
         """The name of the memory of a value: one that takes the place of another has its memory."""

@@ -45,8 +45,10 @@ def port_cells(port: TensorRow) -> tuple[str, str, str, str]:
 
 
 def step_cells(step: StepRow) -> tuple[str, str, str, str]:
-    """Number, expression, words and remark of a step."""
-    return str(step.number), " ".join(step.text.split()), step.words, step.remark
+    """Number, expression (``name = ij~ji`` where the program names it), words and remark of a step."""
+    text = " ".join(step.text.split())
+    text = f"{step.name} = {text}" if step.name else text
+    return str(step.number), text, step.words, step.remark
 
 
 def projection_tables(explanation: Explanation) -> list[list[tuple[str, ...]]]:

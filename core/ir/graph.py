@@ -200,12 +200,22 @@ class Graph:
 
     def output_names(self, outputs: Sequence[int]) -> list[str]:
         """What messages and loops call results: as the text does, or ``out``, or ``out0``, ``out1``, ..."""
+        return self._distinct(outputs)[0]
+
+    def inner_names(self, outputs: Sequence[int]) -> dict[int, str]:
+        """What they call the values that have names and are no results."""
+        return self._distinct(outputs)[1]
+
+    def _distinct(self, outputs: Sequence[int]) -> tuple[list[str], dict[int, str]]:
+        """The names of results, then those of other values; no two are one, and none is an input's."""
         names = self.value_names()
         unique = Names(frozenset(self.input_name(n) for n in range(len(self.inputs))))
         plain = ["out"] if len(outputs) == 1 else [f"out{n}" for n in range(len(outputs))]
-        return [
+        results = [
             unique.fresh(names.get(value, name)) for value, name in zip(outputs, plain, strict=True)
         ]
+        others = {value: name for value, name in names.items() if value not in outputs}
+        return results, {value: unique.fresh(name) for value, name in others.items()}
 
     def looked_up(self) -> frozenset[int]:
         """The values that are looked up as indices: inputs among them are integers where nothing else is said."""

@@ -365,8 +365,8 @@ def name_tensors(
     unique = Names(frozenset(names))
     for tensor, name in zip(given, program.output_names(outputs), strict=True):
         names[tensor] = unique.fresh(name)
-    for value, name in program.value_names().items():
-        if value in number and not names[number[value]]:
+    for value, name in program.inner_names(outputs).items():
+        if value in number:
             names[number[value]] = unique.fresh(name)
     serial = 0
     for value, name in enumerate(names):

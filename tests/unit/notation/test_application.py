@@ -176,3 +176,12 @@ def test_a_block_of_any_length_is_read() -> None:
     (definition,) = module(text).definitions
     assert isinstance(definition.body, Block)
     assert len(definition.body.bindings) == count + 1
+
+
+def test_few_unknown_names_are_compared() -> None:
+    statements = "".join(f"  v{n + 1} = (i+i~i)(w{n}, x)\n" for n in range(300))
+    with pytest.raises(Error) as caught:
+        parse_module(Source("m.i", f"f(x) = {{\n  v0 = (-i~i)(x)\n{statements}  v300\n}}\n"))
+    helps = [error.help or "" for error in (caught.value, *caught.value.others)]
+    assert len(helps) == 300
+    assert sum(line.startswith("did you mean") for line in helps) == 20
