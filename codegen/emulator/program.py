@@ -34,7 +34,8 @@ def emulated(*, checked: bool = False) -> Device:
     Raises:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    return Device("the emulated GPU", functools.partial(load, checked=checked), _told, is_host=True)
+    loading = functools.partial(load, checked=checked)
+    return Device("the emulated GPU", loading, _told, emulator().stop, is_host=True)
 
 
 def _told() -> str:

@@ -62,6 +62,14 @@ class Emulator:
         self._native.call("emulator_reset")
         return tuple(read_findings(text))
 
+    def stop(self) -> None:
+        """Give up the kernel that runs; the device fails until findings are taken."""
+        self._native.call("emulator_stop")
+
+    def threads_run(self) -> int:
+        """How many threads of CUDA have run so far."""
+        return int(self._native.call("emulator_threads_run", gives="size"))
+
     def take_profile(self) -> tuple[Traffic, ...]:
         """What accesses cost since the last time, a record a line of the program."""
         return tuple(read_traffic(self._native.call("emulator_profile", gives="text")))

@@ -39,6 +39,7 @@ class Device:
         name: str,
         load: Callable[[str, str], Native],
         told: Callable[[], str] = lambda: "",
+        stop: Callable[[], None] | None = None,
         *,
         is_host: bool = False,
     ) -> None:
@@ -47,7 +48,8 @@ class Device:
         Args:
             name: in messages.
             load: compiles and loads a CUDA text, whose file name it gets.
-            told: what the device says of a failure, beside its status.
+            told: what the device says of a failure, beside its status; it then works again, if it can.
+            stop: gives up what runs, where that is possible; the device fails until it has told so.
             is_host: its memory is that of the process, as other libraries see it.
 
         Raises:
@@ -56,7 +58,8 @@ class Device:
         self.name = name
         self.is_host = is_host
         self.load = load
-        self._told = told
+        self.told = told
+        self.stop = stop
         self._native = load(_text(), "device.cu")
 
     def _call(self, function: str, *arguments: Any) -> None:
@@ -68,7 +71,7 @@ class Device:
             said = self._native.call("device_error", status, gives="text")
             raise ToolError(
                 "E0922",
-                f"{self.name} failed: {said} (status {status} of CUDA){self._told()}",
+                f"{self.name} failed: {said} (status {status} of CUDA){self.told()}",
                 help="the device may be in use, or out of memory; run the program with target c to compare",
             )
 

@@ -14,7 +14,7 @@ from ilang.codegen.runtime.arguments import (
     outputs_of,
     result_of,
 )
-from ilang.codegen.runtime.concurrency import ForkSafeLock
+from ilang.codegen.runtime.concurrency import ForkSafeLock, hears_signals, interruptible
 from ilang.codegen.runtime.device import DEFAULT_STREAM, Device, DeviceArray
 from ilang.codegen.runtime.load import interface_of
 from ilang.codegen.runtime.memory import LARGEST_SPACE, too_large
@@ -185,6 +185,21 @@ class Offloaded:
         Raises:
             DataError: the outputs, and E0709, E0713. ToolError: E0922 (the device failed).
         """
+        stop = self.device.stop
+        if stop is None or not hears_signals():
+            return self._call(arrays, on_device, extents, out)
+        try:
+            return interruptible(lambda: self._call(arrays, on_device, extents, out), stop)
+        except Error:
+            raise
+        except BaseException:
+            self.device.told()
+            raise
+
+    def _call(
+        self, arrays: Sequence[Any], on_device: dict[int, Located], extents: Sequence[int], out: Any
+    ) -> Any:
+        """The same; a signal is heard when it is over."""
         device, outputs = self.device, outputs_of(self.shaped, extents)
         outs, found = self._outs(out, outputs, arrays)
         streams = [at.stream for at in (*on_device.values(), *found.values()) if at.stream]

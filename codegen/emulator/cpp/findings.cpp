@@ -151,5 +151,6 @@ extern "C" int emulator_reset(void) {
   seen.clear();
   count = 0;
   sticky_error = last_error = cudaSuccess;
+  forget_stop();
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +32,8 @@ __attribute__((tls_model("initial-exec"))) thread_local bool runs_kernel = false
 namespace {
 
 std::recursive_mutex the_lock;
-long long threads_run = 0;
+std::atomic<unsigned long> threads_run{0};
+std::atomic<bool> is_stopped{false};
 
 struct SharedVariable {
   uint32_t block = 0;  // the start of the block that has placed it
@@ -215,6 +217,7 @@ bool run_round() {
   for (uint64_t j = 0; j < warps; ++j) {
     int w = static_cast<int>(j ^ flipped);
     if (sm.warp_count <= w) continue;
+    if (is_stopped) sm.is_aborted = true;
     while (sm.warps[w].ready && !sm.is_aborted) {
       is_progress = true;
       int lanes = static_cast<int>(flip(WARP));
@@ -236,7 +239,8 @@ void run_block(const Launch& l, uint3 index) {
   if (0 < sm.alive) abandon_block();
   end_profiled_block();
   sm.launch = nullptr;
-  threads_run += sm.threads;
+  threads_run += static_cast<unsigned long>(sm.threads);
+  if (is_stopped && sticky_error == cudaSuccess) sticky_error = cudaErrorLaunchTimeout;
 }
 
 }  // namespace
@@ -249,6 +253,8 @@ Locked::Locked() {
   the_lock.lock();
 }
 Locked::~Locked() { the_lock.unlock(); }
+
+void forget_stop() { is_stopped = false; }
 
 void abandon_thread() {
   sm.is_aborted = true;
@@ -421,4 +427,9 @@ void launch(const Launch& l) {
 
 }  // namespace cuda_emulator
 
-extern "C" long long emulator_threads_run(void) { return cuda_emulator::threads_run; }
+extern "C" unsigned long emulator_threads_run(void) { return cuda_emulator::threads_run; }
+
+extern "C" int emulator_stop(void) {
+  cuda_emulator::is_stopped = true;
+  return 0;
+}

@@ -98,6 +98,8 @@ inline bool is_shared(const void* p) {
   return static_cast<size_t>(static_cast<const char*>(p) - sm.shared) < SHARED_SPACE;
 }
 
+// Lets kernels run again after emulator_stop.
+void forget_stop();
 // Gives the block up: the running thread never goes on.
 [[noreturn]] void abandon_thread();
 // Lets copies take place until so many batches are left.

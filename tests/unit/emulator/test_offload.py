@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,7 @@ from ilang.codegen.project.selftest import Output
 from ilang.codegen.runtime import gpu, offload
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.native import Address
+from ilang.codegen.targets import cuda
 from ilang.icli.main import main
 from tests.unit.emulator.conftest import new_array, on_device, program
 
@@ -258,26 +261,25 @@ def test_check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     _, out, _ = front(capsys, *words, "--json")
     (told,) = json.loads(out)["definitions"]
     assert told["cuda"]["runs"] == 7
-    emit = "ilang.codegen.targets.cuda.emit"
-    original = __import__("ilang.codegen.targets.cuda", fromlist=["emit"]).emit
+    simple = ("check", "--target", "cuda", "--", "-i~i")
 
-    def with_bug(before: str, after: str) -> None:
+    def planted(before: str, after: str) -> tuple[int, str]:
         def emitted(lowered: Any) -> str:
             text = original(lowered)
             assert before in text
-            return str(text.replace(before, after))
+            return text.replace(before, after)
 
-        monkeypatch.setattr(emit, emitted)
+        original = cuda.emit
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda, "emit", emitted)
+            status, _, error = front(capsys, *simple)
+        return status, error
 
-    with_bug("at < iterations;", "at <= iterations;")
-    status, _, error = front(capsys, *words)
-    assert status == 70
-    assert "E9912" in error
+    status, error = planted("in0[", "in0[1 + ")
+    assert (status, error.split(":")[0]) == (70, "error[E9912]")
     assert "illegal read at program.cu:" in error
-    with_bug("double acc = 0.0", "double acc = 1.0")
-    status, _, error = front(capsys, *words)
-    assert status == 70
-    assert "error[E9905]" in error
+    status, error = planted("in0[", "2 * in0[")
+    assert (status, error.split(":")[0]) == (70, "error[E9905]")
 
 
 def test_comparison_is_that_of_the_self_test() -> None:
@@ -361,6 +363,25 @@ def test_nvcc_compiles_for_the_gpu(driver: Callable[[int, int], None]) -> None:
         i("-i~i")(np.ones(3), target="cuda")
     assert failure.value.code == "E0922"
     gpu.gpu.cache_clear()
+
+
+def test_a_long_call_can_be_stopped(machine: Emulator) -> None:
+    f, x = i("ik*kj~ijk >> +ijk~ij"), rand(1500, 1500)
+    small = f(x[:8, :8], x[:8, :8], **ON)
+    before = machine.threads_run()
+
+    def interrupt() -> None:
+        while machine.threads_run() < before + 1000:
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        f(x, x, **ON)
+    thread.join()
+    assert machine.threads_run() < before + x.size
+    assert np.array_equal(f(x[:8, :8], x[:8, :8], **ON), small)
 
 
 def test_a_forked_child_has_a_device_of_its_own() -> None:

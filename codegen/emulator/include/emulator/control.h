@@ -14,5 +14,7 @@ const char* emulator_profile(void);
 // Forgets findings and errors, the one that sticks to the device too.
 int emulator_reset(void);
 int emulator_live_allocations(void);
-long long emulator_threads_run(void);
+unsigned long emulator_threads_run(void);
+// Gives up the kernel that runs, and all that come until emulator_reset, once its threads reach a barrier or their end.
+int emulator_stop(void);
 }
