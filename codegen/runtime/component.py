@@ -183,14 +183,14 @@ class Component:
     def _found(self, error: DataError, given: Sequence[Any], target: str) -> DataError:
         """The same error; of an element that is no index, with its place: compiled code tells none.
 
-        The evaluator looks for it, and where it meets none the error stays what it is.
+        The evaluator looks for it; where it meets none, or arrays are those of a device, the error stays what it is.
         """
         from ilang.codegen.runtime.plan import OUT_OF_RANGE
 
-        if error.code != OUT_OF_RANGE or target != "c":
+        if error.code != OUT_OF_RANGE or target == "numpy":
             return error
-        specialization, arrays, extents = self._fitting(given)
         try:
+            specialization, arrays, extents = self._fitting(given)
             specialization.evaluate(arrays, extents, None)
         except DataError as found:
             return found if found.code == OUT_OF_RANGE else error

@@ -211,17 +211,25 @@ def read_pattern(reader: Reader) -> Pattern:
         return pattern
     guards = []
     while reader.peek() in ("[", ","):
-        reader.take(reader.pos + 1, right=reader.peek() == ",")
+        reader.take(reader.pos + 1)
         guards.append(_guard(reader))
     if reader.peek() != "]":
-        raise reader.unexpected("E0117", "`,` or `]` after this guard")
+        again = any(reader.at(symbol) for symbol in RELATIONS)
+        help_line = "a guard is one comparison: write `0<i,i<3` for `0<i<3`" if again else None
+        raise reader.unexpected("E0117", "`,` or `]` after this guard", help_line)
     reader.take(reader.pos + 1)
+    if reader.skip() == "[":
+        message = "the guards of an input stand in one pair of brackets"
+        help_line = "write a comma between them: `[i<2,j<i]`"
+        raise NotationError("E0117", message, reader.here(), help_line)
     return Pattern(pattern.indices, reader.span(pattern.span.start), tuple(guards))
 
 
 def _guard(reader: Reader) -> Guard:
     """``j<=i+3``; the cursor is then past the blanks that follow."""
-    reader.skip()
+    if reader.skip() == "]":
+        empty = "brackets hold conditions, `ij[j<=i]`; where there is none, leave them out"
+        raise reader.unexpected("E0117", "a guard", empty)
     start = reader.pos
     left = _linear(reader)
     relation = next((symbol for symbol in RELATIONS if reader.at(symbol)), None)
@@ -232,6 +240,8 @@ def _guard(reader: Reader) -> Guard:
             help_line = (
                 "the indices of an input are plain letters: `ij`; `[ ]` holds a guard: `ij[j<=i]`"
             )
+        elif reader.peek() == ":":
+            help_line = "brackets hold conditions: `i[1<=i]~i` is 0 at the other positions"
         elif reader.at("!="):
             help_line = (
                 "a guard has no `!=`: what is on either side is another reading, by `<` and `>`"

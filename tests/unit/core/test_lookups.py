@@ -102,6 +102,17 @@ def test_out_of_range(target: str, text: str, arrays: list[Array], message: str)
         assert caught.value.message == message
 
 
+def test_devices_look_up_too() -> None:
+    """A kernel checks the indices; loops over places that may meet are one thread's."""
+    rows, counts = i("bt@vd~btd"), i("i@i~(v:7)")
+    assert np.array_equal(rows(IDS, TABLE, target="cuda-emulated"), TABLE[IDS])
+    wanted = scattered(PICK, PICK.astype(np.float32), 7, np.add, 0)
+    got = counts(PICK, PICK.astype(np.float32), target="cuda-emulated")
+    assert np.array_equal(got, wanted)
+    with pytest.raises(Error, match="is 7, which is no index of axis v of extent 7"):
+        rows(IDS + 1, TABLE, target="cuda-emulated")
+
+
 def test_indices_of_the_caller_are_checked_before_anything_is_written() -> None:
     out = np.full((2, 3, 5), 9, np.float32)
     with pytest.raises(Error):
