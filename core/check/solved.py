@@ -31,23 +31,23 @@ def verify(solved: Solved) -> None:
 def _assignment(solved: Solved, value: int, node: Assignment) -> None:
     axes = solved.axes(value)
     for read in node.reads:
-        _walked(solved, value, read.value, read.index, axes)
-    _walked(solved, value, value, node.target, axes)
+        _indexed(solved, value, read.value, read.index, axes)
+    _indexed(solved, value, value, node.target, axes)
 
 
 def _projections(solved: Solved, value: int, node: Operation) -> None:
     for projection in solved.projections[value]:
         axes = [loop.size for loop in projection.loops]
-        _walked(solved, value, value, projection.target, axes)
+        _indexed(solved, value, value, projection.target, axes)
         for operand, index in projection.reads:
-            _walked(solved, value, node.operands[operand], index, axes)
+            _indexed(solved, value, node.operands[operand], index, axes)
 
 
-def _walked(
-    solved: Solved, value: int, walked: int, index: Sequence[Affine], axes: Sequence[int | None]
+def _indexed(
+    solved: Solved, value: int, tensor: int, index: Sequence[Affine], axes: Sequence[int | None]
 ) -> None:
     """An index has a part a dimension; an axis that walks a whole dimension has its size."""
-    dims = solved.dims(walked)
+    dims = solved.dims(tensor)
     _demand(len(index) == len(dims), "an index has a part a dimension", value)
     for part, size in zip(index, dims, strict=True):
         axis = part.axis()

@@ -57,8 +57,9 @@ class Inferred:
             [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
             for shape in self.shapes
         ]
-        self._walked = {
-            value: list(map(self._solution.known, axes)) for value, axes in collected.walked.items()
+        self._assignment_axes = {
+            value: list(map(self._solution.known, axes))
+            for value, axes in collected.assignment_axes.items()
         }
         self._check_positions()
         self._views = {key: self._solved(shape) for key, shape in collected.views.items()}
@@ -70,7 +71,7 @@ class Inferred:
             ShapeError: E0575.
         """
         guessed = {self._solution.cell(known) for known in self.run_time.guessed}
-        for value, axes in self._walked.items() if guessed else ():
+        for value, axes in self._assignment_axes.items() if guessed else ():
             node = self.graph.nodes[value]
             assert isinstance(node, Assignment)
             read = {a for r in node.reads for index in r.index for _, a in index.terms}
@@ -88,9 +89,9 @@ class Inferred:
         """The axes of a value in memory order."""
         return self._axes[value]
 
-    def walked(self, value: int) -> list[Known]:
+    def assignment_axes(self, value: int) -> list[Known]:
         """The axes of an assignment."""
-        return self._walked[value]
+        return self._assignment_axes[value]
 
     def stays(self, value: int, read: Read) -> bool:
         """Whether a read of an assignment with affine indices never leaves its dimensions."""

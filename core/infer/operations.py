@@ -104,7 +104,7 @@ class Collecting:
         self.labels: dict[int, Labels] = {}
         self.latest: dict[str, Labels] = {}
         self.views: dict[tuple[int, int], Shape] = {}
-        self.walked: dict[int, list[Dim]] = {}
+        self.assignment_axes: dict[int, list[Dim]] = {}
         self.inside: dict[int, set[Read]] = {}
         self.annotated: dict[tuple[int, str], Var] = {}
         self.used, self.bound = _uses(graph)
@@ -204,7 +204,7 @@ class Collecting:
             dim = next(dims[each.dim] for read, dims in walked if read is each.read)
             c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), here)
             self.constraints.append(c)
-        self.walked[value] = [axes[number] for number in range(len(node.axes))]
+        self.assignment_axes[value] = [axes[number] for number in range(len(node.axes))]
         whole_axes = [index.axis() for index in node.target]
         return [self._fresh() if axis is None else axes[axis] for axis in whole_axes]
 

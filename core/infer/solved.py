@@ -125,7 +125,7 @@ class Solved:
         for dim, known in enumerate(self.inferred.axes(value)):
             yield known, self.letters.of(value, dim)[0]
         if isinstance(node, Assignment):
-            for known, axis in zip(self.inferred.walked(value), node.axes, strict=True):
+            for known, axis in zip(self.inferred.assignment_axes(value), node.axes, strict=True):
                 yield known, axis.name
         if not isinstance(node, Operation):
             return
