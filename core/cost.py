@@ -119,7 +119,7 @@ def _opened(loop: For, around: list[tuple[int, int]]) -> list[tuple[int, int]]:
     The parts of a dimension count as the whole of it where all of them are around, and so do the blocks of a loop.
     """
     outer = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
-    around = [(v, n) for v, n in around if loop.stretch is None or v != loop.stretch.block]
+    around = [(v, n) for v, n in around if loop.chunk is None or v != loop.chunk.block]
     if loop.rest is None or loop.rest.step != 1 or not outer or not outer <= {v for v, _ in around}:
         return [*around, (loop.variable, loop.size)]
     return [*((v, n) for v, n in around if v not in outer), (loop.variable, loop.rest.size)]

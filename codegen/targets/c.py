@@ -44,8 +44,8 @@ from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -169,7 +169,7 @@ class _Emission:
                         yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, functions, indent + INDENT)
                 yield f"{indent}}}"
-            case Define() | Change() | Store() | Fold():
+            case Define() | Change() | Store() | HorizontalReduction():
                 yield from c_scalar.lines(s, spelling, indent)
             case Tile():
                 yield from self._tile(s, functions, indent)
@@ -254,9 +254,9 @@ class _Emission:
         if loop.rest is not None:
             whole = f"min_i64({size}, {spelling.rest(loop.rest)})"
             ends = Ends("0", f"end_{name}", whole)
-        if loop.stretch is not None:
-            count, block = loop.stretch.count, loop.stretch.block
-            words = f"{ends.end}, {spelling.size(count)}, {loop.stretch.multiple}, {spelling.variable(block)}"
+        if loop.chunk is not None:
+            count, block = loop.chunk.count, loop.chunk.block
+            words = f"{ends.end}, {spelling.size(count)}, {loop.chunk.multiple}, {spelling.variable(block)}"
             start, whole = f"start_of({words})", f"start_of({words} + 1)"
             ends = Ends(start, f"end_{name}", whole)
         if loop.outline is not None and loop.outline.sharing is not None:
@@ -266,7 +266,7 @@ class _Emission:
             if start:
                 yield f"{indent}{INDENT}const int64_t start_{name} = {start};"
             yield f"{indent}{INDENT}const int64_t end_{name} = {whole};"
-            yield from self._laned(loop, f"end_{name}", functions, indent + INDENT)
+            yield from self._vectorised(loop, f"end_{name}", functions, indent + INDENT)
             yield f"{indent}}}"
         else:
             yield from self._plain_for(loop, ends, functions, indent)
@@ -334,12 +334,12 @@ class _Emission:
         if parts is not None:
             yield f"{indent}}}"
 
-    def _laned(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
+    def _vectorised(self, loop: For, size: str, functions: Functions, indent: str) -> Iterator[str]:
         """Whole blocks of lanes, which a compiler turns into vectors, then the iterations that are left."""
         spelling = functions.spelling
         name, lanes = spelling.variable(loop.variable), loop.lanes
         start, whole = "0", f"{size} / {lanes} * {lanes}"
-        if loop.stretch is not None:  # a block starts at a multiple of the lanes
+        if loop.chunk is not None:  # a block starts at a multiple of the lanes
             start = f"start_{name}"
             whole = f"({start} + ({size} - {start}) / {lanes} * {lanes})"
         outer, ends = indent, Ends(start, whole)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from ilang.codegen.targets.cfamily import HELPERS, INDENT, Spelling, combined
-from ilang.core.ir.kernel import Change, Define, Fold, Store
+from ilang.core.ir.kernel import Change, Define, HorizontalReduction, Store
 
-Simple = Define | Change | Fold | Store
+Simple = Define | Change | HorizontalReduction | Store
 """Statements that have no statements in them."""
 
 
@@ -28,13 +28,13 @@ def lines(s: Simple, spelling: Spelling, indent: str) -> Iterator[str]:
             yield indent + spelling.update(spelling.local(s.variable), s.value)
         case Store():
             yield indent + spelling.update(spelling.element(s.buffer, s.index), s.value)
-        case Fold():
-            yield from _fold(s, spelling, indent)
+        case HorizontalReduction():
+            yield from _horizontal(s, spelling, indent)
         case _:
             assert_never(s)
 
 
-def _fold(s: Fold, spelling: Spelling, indent: str) -> Iterator[str]:
+def _horizontal(s: HorizontalReduction, spelling: Spelling, indent: str) -> Iterator[str]:
     """Combine lanes pairwise: half of them take the other half, until one is left.
 
     Each half of a sum has a text of its own: its number of lanes is then known, which is less to compile and faster.

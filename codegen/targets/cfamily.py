@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ilang.codegen.targets import cmath
+from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
@@ -70,7 +70,7 @@ class Variables:
     before 12.3 loses terms of reductions that do, once it makes vectors of them (its bug 107212).
     """
 
-    laned: frozenset[int] = frozenset()
+    vectorised: frozenset[int] = frozenset()
     wrapping: frozenset[int] = frozenset()
 
 
@@ -79,11 +79,11 @@ def variables_of(kernel: Kernel | None) -> Variables:
     if kernel is None:
         return Variables()
     inside = list(statements_within(kernel.body))
-    laned = frozenset(s.variable for s in inside if isinstance(s, Define) and s.lanes > 1)
+    vectorised = frozenset(s.variable for s in inside if isinstance(s, Define) and s.lanes > 1)
     defined = {s.variable for s in inside if isinstance(s, Define) and s.dtype in INTEGERS}
     changes = [s for s in inside if isinstance(s, Change)]
     others = {s.variable for s in changes if not _is_wrapped(s)}
-    return Variables(laned, frozenset(defined & {s.variable for s in changes} - others))
+    return Variables(vectorised, frozenset(defined & {s.variable for s in changes} - others))
 
 
 def _is_wrapped(change: Change) -> bool:
@@ -108,7 +108,7 @@ class Spelling:
         self.program = program
         self.kernel = kernel
         self.variables = variables or variables_of(kernel)
-        self.laned, self.wrapping = self.variables.laned, self.variables.wrapping
+        self.vectorised, self.wrapping = self.variables.vectorised, self.variables.wrapping
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -138,7 +138,7 @@ class Spelling:
 
     def local(self, number: int) -> str:
         """A scalar variable; of one with lanes lane 0, which has its value once they are folded."""
-        return f"{self.name(number)}[0]" if number in self.laned else self.name(number)
+        return f"{self.name(number)}[0]" if number in self.vectorised else self.name(number)
 
     def kind(self, variable: int, dtype: str) -> str:
         """The C type of a scalar variable."""
@@ -312,7 +312,7 @@ class Spelling:
             test, yes, no = scalar.arguments
             return f"{self._truth(test)} ? {self._atom(yes)} : {self._atom(no)}"
         words = [self.expression(a) for a in scalar.arguments]
-        name = cmath.name_of(scalar.primitive, scalar.dtype)
+        name = mathlib.name_of(scalar.primitive, scalar.dtype)
         if scalar.primitive == "log":
             return f"{name}({words[1]}) / {name}({words[0]})"
         if name is None and scalar.primitive in LIBM:
@@ -361,7 +361,9 @@ class InLane(Spelling):
 
     def local(self, number: int) -> str:
         """A scalar variable; of one with lanes, the one of the lane."""
-        return f"{self.name(number)}[{self.lane}]" if number in self.laned else self.name(number)
+        return (
+            f"{self.name(number)}[{self.lane}]" if number in self.vectorised else self.name(number)
+        )
 
 
 def combined(primitive: str, dtype: str, target: str, other: str) -> str:
@@ -389,7 +391,7 @@ LIBM = {
     "sin": {"f64": "sin"},
     "cos": {"f64": "cos"},
 }
-"""What the C library serves for; ``cmath`` has the others."""
+"""What the C library serves for; ``mathlib`` has the others."""
 HELPERS = frozenset({"max", "min", "square"})
 CALLS = HELPERS | LIBM.keys() | {"exp", "ln", "tanh"}
 """Primitives spelled as a call."""

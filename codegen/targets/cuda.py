@@ -27,8 +27,8 @@ from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -149,7 +149,7 @@ class _Kernel:
                     yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, indent + INDENT)
                 yield f"{indent}}}"
-            case Define() | Change() | Store() | Fold():
+            case Define() | Change() | Store() | HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
                 yield from self._spread(s, indent)
@@ -165,12 +165,12 @@ class _Kernel:
         spelling = self.spelling
         if loop.role == "u":
             yield "#pragma unroll"
-        if loop.stretch is None:
+        if loop.chunk is None:
             yield spelling.opened(loop, indent)
         else:
-            name, count = spelling.variable(loop.variable), spelling.size(loop.stretch.count)
-            block = spelling.variable(loop.stretch.block)
-            words = f"{spelling.size(loop.size)}, {count}, {loop.stretch.multiple}, {block}"
+            name, count = spelling.variable(loop.variable), spelling.size(loop.chunk.count)
+            block = spelling.variable(loop.chunk.block)
+            words = f"{spelling.size(loop.size)}, {count}, {loop.chunk.multiple}, {block}"
             first = f"int64_t {name} = start_of({words}), end_{name} = start_of({words} + 1)"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
         yield from self._block(loop.body, indent + INDENT)

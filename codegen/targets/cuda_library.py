@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ilang.codegen.targets import cmath
+from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.library import Part, header, parts_of
 
 HEAD = """\
@@ -20,5 +20,5 @@ HEAD = """\
 @functools.cache
 def parts() -> tuple[Part, ...]:
     """The parts that the text of a program may name, each after those that it names itself."""
-    elementary = (part for part in header(cmath.HEADER) if "INLINED" not in part.names)
+    elementary = (part for part in header(mathlib.HEADER) if "INLINED" not in part.names)
     return (*parts_of(HEAD), *elementary, *header("cuda.cuh"))

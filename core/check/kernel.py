@@ -13,8 +13,8 @@ from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -80,7 +80,7 @@ class _Verifier:
                     self.demand(
                         s.variable in self.defined, "a variable is defined before it changes"
                     )
-                case Fold():
+                case HorizontalReduction():
                     self.demand(
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
@@ -102,7 +102,7 @@ class _Verifier:
         ends = set() if s.rest is None else s.rest.axes()
         self.demand(ends <= self.sizes.keys(), "a loop ends by what is known outside it")
         self.demand(s.variable not in self.sizes, "a loop variable is opened once")
-        opened = s.stretch is None or s.stretch.block in self.sizes
+        opened = s.chunk is None or s.chunk.block in self.sizes
         self.demand(opened, "a block is one of an open loop")
         names = [self.kernel.names[v] for v in self.sizes]
         self.demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")

@@ -8,8 +8,8 @@ from ilang.core.ir.cpu import Outline
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     Kernel,
     Program,
     Statement,
@@ -115,7 +115,7 @@ def _captured(
     demand(outline.written == stored & arrays, "a function says which arrays it writes")
     defined = {s.variable for s in inside if isinstance(s, Define)}
     read = {part.variable for s in inside for part in parts_of(s) if isinstance(part, Local)}
-    read |= {s.variable for s in inside if isinstance(s, (Change, Fold))}
+    read |= {s.variable for s in inside if isinstance(s, (Change, HorizontalReduction))}
     scalars = {local.variable for local in given.locals}
     demand(read - defined == scalars, "a function is given the scalars that it reads")
     opened = {loop.variable for loop in (*loops, *nest)}

@@ -148,10 +148,10 @@ def _plan(scheduled: Scheduled, group: Group) -> None:
     roots = [root.value for root in group.roots]
     computed = [instance.value for instance in plan.instances]
     _demand(computed[: len(roots)] == roots, "the first instances are the roots", first)
-    if plan.running:
+    if plan.online:
         _demand(len(roots) == 1, "a kernel with an online reduction has one root", first)
     numbers = range(len(plan.instances))
-    known = all(number in numbers for number in (*plan.running, *plan.scalars))
+    known = all(number in numbers for number in (*plan.online, *plan.scalars))
     _demand(known, "a plan tells of its instances", first)
     delivered = {source.instance for each in plan.instances for source in each.sources.values()}
     staged = set(numbers[len(roots) :])

@@ -20,7 +20,7 @@ from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, un
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.passes.assignments import START
-from ilang.core.passes.rewriting import walked_index
+from ilang.core.passes.rewriting import substituted_index
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 
@@ -302,7 +302,7 @@ class _Explaining:
         seen: set[tuple[int, tuple[Affine, ...]]] = set()  # a fused value may be read many times
         while pending:
             read, names = pending.pop()
-            index = tuple(walked_index(part, names) for part in read.index)
+            index = tuple(substituted_index(part, names) for part in read.index)
             if (read.value, index) in seen:
                 continue
             seen.add((read.value, index))

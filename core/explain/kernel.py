@@ -21,8 +21,8 @@ from ilang.core.ir.kernel import (
     Buffer,
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -126,9 +126,9 @@ class _Loops:
                     yield from self._if(s, indent)
                 case Define():
                     yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
-                case Fold():
+                case HorizontalReduction():
                     name = self.kernel.locals[s.variable]
-                    yield f"{indent}{name} = fold the {s.lanes} lanes of {name} with {s.primitive}"
+                    yield f"{indent}{name} = reduce the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
                     yield indent + self._update(self.kernel.locals[s.variable], s.value)
                 case Tile():
@@ -222,9 +222,9 @@ class _Loops:
         end = self._end(loop.size)
         if loop.rest is not None:
             end = f"min({end}, {self._rest(loop.rest)})"
-        if loop.stretch is not None:
-            block = self.kernel.names[loop.stretch.block]
-            end += f", block {block} of {self._end(loop.stretch.count)}"
+        if loop.chunk is not None:
+            block = self.kernel.names[loop.chunk.block]
+            end += f", block {block} of {self._end(loop.chunk.count)}"
         parallel = "parallel " if loop.parallel else ""
         return f"{parallel}for {self.kernel.names[loop.variable]} in 0..{end}"
 

@@ -26,11 +26,11 @@ from ilang.core.ir.schedule import (
     Instance,
     Loop,
     Nest,
+    OnlineReduction,
     Opened,
     PartialSums,
     RegisterTile,
     Root,
-    Running,
     Scheduled,
     loop_text,
     schedule_text,
@@ -60,7 +60,7 @@ def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:
         yield from dict.fromkeys(
             f"  {_staged(scheduled, group, instance, number)}" for number in numbers
         )
-    for reduced, running in group.plan.running.items():
+    for reduced, running in group.plan.online.items():
         yield f"  {_running(scheduled, group.plan.instances, reduced, running)}"
 
 
@@ -167,7 +167,7 @@ def _shared(made: Assignment, inner: Nest, node: Assignment, loops: Mapping[Loop
 
 
 def _running(
-    scheduled: Scheduled, instances: tuple[Instance, ...], number: int, running: Running
+    scheduled: Scheduled, instances: tuple[Instance, ...], number: int, running: OnlineReduction
 ) -> str:
     """A reduction of a plan: ``out online, corrected by m, divided by s``."""
 

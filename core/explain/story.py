@@ -38,7 +38,7 @@ from ilang.core.infer.projections import Loop, Projection
 from ilang.core.infer.solved import Solved
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir import shaped as shaped_ir
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.graph import Annotation, Assignment, Elementwise, Graph, Input, Node
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import (
@@ -356,7 +356,7 @@ class _Telling:
             case Elementwise():
                 dims = self.solved.dims(value)
                 names = [self.solved.numbers.name(size) for size in dims]
-                index = tuple(map(walks, range(len(dims))))
+                index = tuple(map(axis_index, range(len(dims))))
                 yield self._assigned(value, names, dims, [(node.value, index)], index)
             case _:
                 pass

@@ -88,7 +88,7 @@ class Looked:
     size: int
 
 
-def walks(axis: int) -> Affine:
+def axis_index(axis: int) -> Affine:
     """The index that is one axis."""
     return Affine(((1, axis),))
 

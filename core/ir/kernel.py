@@ -9,7 +9,7 @@ Invariants:
       statement runs.
     - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
       that has all its uses inside.
-    - A laned variable changes only in a laned loop, and is read elsewhere only after its ``Fold``.
+    - A vectorised variable changes only in a vectorised loop, and is read elsewhere only when it is reduced.
     - Only a loop with nothing shared between its iterations is ``parallel``: none touches an element that another one
       writes. Parallel loops may be inside each other; one of them at a time has several threads.
 """
@@ -72,7 +72,7 @@ class Rest:
 
 
 @record
-class Stretch:
+class Chunk:
     """The iterations of one of ``count`` blocks of a loop: number ``block``, a loop variable; ``count`` is a size.
 
     A block starts at a multiple of ``multiple`` iterations, and all but the last ones are equally long.
@@ -87,9 +87,9 @@ class Stretch:
 class For:
     """``for variable in 0..size``, fewer where the ``rest`` of a ragged dimension is shorter.
 
-    With ``lanes``, iteration n belongs to lane n % lanes: a laned variable is one variable per lane. ``role`` is u
+    With ``lanes``, iteration n belongs to lane n % lanes: a vectorised variable is one variable per lane. ``role`` is u
     (unrolled) or v (SIMD lanes) where a schedule says so and the number of iterations is constant; p, q, t or "". A
-    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``stretch``, the iterations of one
+    loop that is unrolled is written out in so many ``copies``. Of a loop with a ``chunk``, the iterations of one
     block run, each with its own number. ``fetch`` says what the loop moves into the caches while it runs. ``quotient``
     is the only division of its body, by a number that all iterations share: a target may multiply by its reciprocal.
     The ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop
@@ -105,7 +105,7 @@ class For:
     lanes: int = 1
     rest: Rest | None = None
     role: Role = ""
-    stretch: Stretch | None = None
+    chunk: Chunk | None = None
     fetch: Fetch | None = None
     quotient: Apply | None = None
     outline: Outline | None = None
@@ -157,7 +157,7 @@ class Store:
 
 
 @record
-class Fold:
+class HorizontalReduction:
     """The lanes of a variable are combined pairwise, in a fixed order, into the one value it has from here on."""
 
     variable: int
@@ -195,7 +195,9 @@ class Tile:
     into: Into | None = None
 
 
-Statement = For | If | Define | Change | Store | Fold | Tile | Transpose | Spread | Barrier
+Statement = (
+    For | If | Define | Change | Store | HorizontalReduction | Tile | Transpose | Spread | Barrier
+)
 Block = tuple[Statement, ...]
 
 
@@ -275,7 +277,7 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return (s.body,)
         case Transpose():
             return ((s.loops,),)
-        case Define() | Change() | Store() | Fold() | Barrier():
+        case Define() | Change() | Store() | HorizontalReduction() | Barrier():
             return ()
         case _:
             assert_never(s)
@@ -304,7 +306,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
         case Spread():
             body = change(s.body)
             return s if body is s.body else replace(s, body=body)
-        case Define() | Change() | Store() | Fold() | Transpose() | Barrier():
+        case Define() | Change() | Store() | HorizontalReduction() | Transpose() | Barrier():
             return s
         case _:
             assert_never(s)

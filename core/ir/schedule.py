@@ -281,7 +281,7 @@ class Link:
 
 
 @record
-class Running:
+class OnlineReduction:
     """What is kept while loops run: a partial reduction, a sum that is corrected, or both in one.
 
     ``outer`` is the outermost loop over its reduced axes: it starts before that, and keeps the elements ``kept``.
@@ -304,7 +304,7 @@ class Plan:
     """The instances of a kernel, its roots first; what runs among them, and the scalars that are computed instead."""
 
     instances: tuple[Instance, ...]
-    running: dict[int, Running]
+    online: dict[int, OnlineReduction]
     scalars: dict[int, Scalar]
 
 

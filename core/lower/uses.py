@@ -10,8 +10,8 @@ from ilang.core.ir.gpu import Barrier, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Program,
     Statement,
@@ -111,7 +111,7 @@ class _Mentions:
             case Change():
                 self.locals.add(s.variable)
                 self._scalar(s.value)
-            case Fold():
+            case HorizontalReduction():
                 self.locals.add(s.variable)
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
@@ -132,9 +132,9 @@ class _Mentions:
         for lines in () if loop.fetch is None else loop.fetch.lines:
             for load in lines.loads:
                 self._scalar(load)
-        if loop.stretch is not None:
-            self.sizes.add(loop.stretch.count)
-            self.variables.add(loop.stretch.block)
+        if loop.chunk is not None:
+            self.sizes.add(loop.chunk.count)
+            self.variables.add(loop.chunk.block)
 
     def _scalar(self, scalar: Scalar) -> None:
         for part in walk(scalar):

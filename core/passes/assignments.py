@@ -20,7 +20,7 @@ from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.projections import Loop, Projection
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Affine, Within, inside, walks
+from ilang.core.ir.affine import Affine, Within, axis_index, inside
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
 from ilang.core.ir.syntax import Schedule
@@ -74,7 +74,7 @@ class Assignments:
         walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
         place = {dim: n for n, dim in enumerate(walked)}
         target = tuple(
-            walks(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
+            axis_index(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
         )
         reads = () if source is None else (shaped.Read(source, target),)
         axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in walked)
@@ -230,9 +230,9 @@ class Assignments:
         kept = sorted(set(node.output_axes()))
         place = {axis: n for n, axis in enumerate(kept)}
         dims = [node.sizes[axis] for axis in kept]
-        inner = replace(node, target=tuple(walks(axis) for axis in kept))
+        inner = replace(node, target=tuple(axis_index(axis) for axis in kept))
         number = self.add(inner, _dtype_of(node), dims)
-        index = tuple(walks(n) for n in range(len(kept)))
+        index = tuple(axis_index(n) for n in range(len(kept)))
         return replace(
             node,
             axes=tuple(node.axes[axis] for axis in kept),

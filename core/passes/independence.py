@@ -15,8 +15,8 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     Kernel,
     Program,
     Store,
@@ -39,7 +39,7 @@ class Independence:
         """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""
         own = {s.variable for s in statements_within(loop.body) if isinstance(s, Define)}
         for s in statements_within(loop.body):
-            if isinstance(s, (Change, Fold)) and s.variable not in own:
+            if isinstance(s, (Change, HorizontalReduction)) and s.variable not in own:
                 return False
         touched: dict[int, list[tuple[Affine, ...]]] = {}
         for buffer, index in accesses(loop.body):

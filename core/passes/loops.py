@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Looked, Within, inside, walks
+from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, Select
 from ilang.core.ir.schedule import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
-from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk, fresh
+from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, substituted
 from ilang.core.record import replace
 
@@ -67,7 +67,7 @@ class Loops:
             (kernel.If(inside, body),) if inside else body,
             rest=rest,
             role=role,
-            stretch=frame.stretches.get(loop),
+            chunk=frame.chunks.get(loop),
         )
         scope.parent.block.append(made)
 
@@ -221,14 +221,14 @@ class Loops:
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
         found = []
         for entry in place.dims:
-            if isinstance(entry, Walk):
-                found.append(frame.walked(entry))
+            if isinstance(entry, LoopIndex):
+                found.append(frame.index_of(entry))
             elif entry[1] is None:
                 found.append(self._indexed(frame, index[entry[0]], place is frame.place))
             else:
                 axis = index[entry[0]].axis()
                 assert axis is not None
-                found.append(walks(frame.variable(Loop(axis, entry[1]))))
+                found.append(axis_index(frame.variable(Loop(axis, entry[1]))))
         return tuple(found)
 
     def _scalar(self, frame: Frame) -> Scalar:

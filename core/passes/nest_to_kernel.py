@@ -22,7 +22,7 @@ dimension, given the parts in scope: right for every order of the parts.
 from __future__ import annotations
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
 from ilang.core.ir.schedule import (
     Group,
@@ -36,10 +36,10 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Read
+from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
-from ilang.core.passes.running import Running
-from ilang.core.passes.scope import Block, Frame, Origin, Place, Scope, Walk
+from ilang.core.passes.scope import Block, Frame, LoopIndex, Origin, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace
 
@@ -69,7 +69,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
     )
 
 
-class _Lowering(Running):
+class _Lowering(OnlineReductions):
     """One kernel under construction."""
 
     def __init__(self, scheduled: Scheduled, storage: Storage, number: int) -> None:
@@ -263,7 +263,7 @@ class _Lowering(Running):
                 assert place.local is not None
                 body.append(kernel.Define(place.local, tensor.dtype, value))
             else:
-                at = tuple(walks(frame.variable(loop)) for loop in copy.nest.order)
+                at = tuple(axis_index(frame.variable(loop)) for loop in copy.nest.order)
                 body.append(kernel.Store(place.buffer, at, value))
 
         self._over(frame, site, list(copy.nest.order), fill)
@@ -272,7 +272,7 @@ class _Lowering(Running):
     def _source(self, read: Read, copy: Copy, frame: Frame) -> Scalar:
         """What a copy takes from its input: 0 where its loops leave it."""
         tensor = self.shaped.tensors[read.value]
-        index = tuple(frame.walked(walk) for walk in copy.source)
+        index = tuple(frame.index_of(walk) for walk in copy.source)
         load = Load(self.storage.whole(read.value), index, tensor.dtype)
         within = tuple(
             Within(part, size)
@@ -286,8 +286,8 @@ def seen(place: Place, source: Source) -> Place:
     """A place as its reader sees it: intervals by the reader's own loops below the place."""
     dims = tuple(
         entry
-        if isinstance(entry, Walk) or entry[0] not in source.walks
-        else Walk(source.walks[entry[0]], None)
+        if isinstance(entry, LoopIndex) or entry[0] not in source.walks
+        else LoopIndex(source.walks[entry[0]], None)
         for entry in place.dims
     )
     return replace(place, dims=dims)

@@ -9,7 +9,7 @@ from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Operand
 from ilang.core.ir.schedule import Loop, Nest, Packed
 from ilang.core.ir.shaped import Assignment, Read, Tensor
-from ilang.core.passes.scope import Frame, Walk
+from ilang.core.passes.scope import Frame, LoopIndex
 from ilang.core.passes.storage import Storage
 from ilang.core.record import record, replace
 
@@ -24,9 +24,9 @@ class Copy:
 
     node: Assignment
     nest: Nest
-    kept: tuple[Walk, ...]
+    kept: tuple[LoopIndex, ...]
     dims: list[int]
-    source: tuple[Walk, ...]
+    source: tuple[LoopIndex, ...]
     leaves: tuple[bool, ...]
 
 
@@ -80,13 +80,13 @@ def copy_of(
     )
     factors = nest.factors + ((),) * len(sizes)
     walks = tuple(
-        Walk(tuple(terms), _begin(reader, index))
+        LoopIndex(tuple(terms), _begin(reader, index))
         for terms, index in zip(source, read.index, strict=True)
     )
     return Copy(
         copy,
         Nest(factors, tuple(order), ()),
-        tuple(Walk(entry.walk, None) for entry in kept),
+        tuple(LoopIndex(entry.walk, None) for entry in kept),
         dims,
         walks,
         tuple(

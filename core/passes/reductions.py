@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 
 from ilang.core.ir import kernel
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.scalar import Load, Local, Scalar
 from ilang.core.ir.schedule import (
     Accumulation,
@@ -103,16 +103,16 @@ class Reductions(Loops, ABC):
             self._count(frame, body, kernel.Change(local, self._accumulated(frame, part)))
 
         assert inside.variable is not None
-        frame.stretches[chunks.loop] = kernel.Stretch(inside.variable, blocks, chunks.multiple)
+        frame.chunks[chunks.loop] = kernel.Chunk(inside.variable, blocks, chunks.multiple)
         yield from self._inside(frame, inside, loops, step)
-        del frame.stretches[chunks.loop]
-        inside.block.append(kernel.Store(parts, (walks(inside.variable),), part))
+        del frame.chunks[chunks.loop]
+        inside.block.append(kernel.Store(parts, (axis_index(inside.variable),), part))
         scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
         local = self._local("acc")
         scope.block.append(kernel.Define(local, dtype, start, mutable=True))
         after = self._counting(scope)
         assert after.variable is not None
-        one = Load(parts, (walks(after.variable),), dtype)
+        one = Load(parts, (axis_index(after.variable),), dtype)
         both = self._combined(frame.node, Local(local, dtype), one)
         scope.block.append(kernel.For(after.variable, blocks, (kernel.Change(local, both),)))
         result = self._tensor(frame).dtype
@@ -164,7 +164,7 @@ class Reductions(Loops, ABC):
             buffer = self.storage.tile(self._named("tile"), tile.dtype, dims)
 
         def element() -> Load:
-            at = tuple(walks(frame.variable(loop)) for loop in tile.elements)
+            at = tuple(axis_index(frame.variable(loop)) for loop in tile.elements)
             return Load(buffer, at, tile.dtype)
 
         def step(body: Block) -> None:
@@ -278,9 +278,9 @@ class Reductions(Loops, ABC):
 
         def at() -> tuple[Affine, ...]:
             return tuple(
-                walks(frame.variable(entry))
+                axis_index(frame.variable(entry))
                 if isinstance(entry, Loop)
-                else self._indexed(frame, walks(entry), kept=True)
+                else self._indexed(frame, axis_index(entry), kept=True)
                 for entry in kept
             )
 

@@ -11,8 +11,8 @@ from ilang.core.ir.kernel import (
     Block,
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -37,7 +37,7 @@ from ilang.core.record import replace
 
 Access = tuple[int, tuple[Affine, ...]]
 """A buffer, and the index of an element of it."""
-Walks = Mapping[int, Affine]
+Substitution = Mapping[int, Affine]
 """What stands for each loop variable that is replaced."""
 
 
@@ -101,51 +101,60 @@ def accesses(body: Sequence[Statement]) -> Iterator[Access]:
             yield s.buffer, s.index
 
 
-def walked(s: Statement, walks: Walks) -> Statement:
+def substituted(s: Statement, substitution: Substitution) -> Statement:
     """A statement with other indices for some of the loop variables around it."""
     match s:
         case For():
-            rest, fetch = walked_rest(s.rest, walks), _fetch(s.fetch, walks)
-            quotient = None if s.quotient is None else walked_scalar(s.quotient, walks)
+            rest, fetch = substituted_rest(s.rest, substitution), _fetch(s.fetch, substitution)
+            quotient = None if s.quotient is None else substituted_scalar(s.quotient, substitution)
             assert quotient is None or isinstance(quotient, Apply)
-            body = _block(s.body, walks)
+            body = _block(s.body, substitution)
             return replace(s, body=body, rest=rest, fetch=fetch, quotient=quotient)
         case If():
-            body, otherwise = _block(s.body, walks), _block(s.otherwise, walks)
-            return replace(s, within=_within(s.within, walks), body=body, otherwise=otherwise)
+            body, otherwise = _block(s.body, substitution), _block(s.otherwise, substitution)
+            return replace(
+                s, within=_within(s.within, substitution), body=body, otherwise=otherwise
+            )
         case Store():
-            at = tuple(walked_index(index, walks) for index in s.index)
-            return Store(s.buffer, at, walked_scalar(s.value, walks))
+            at = tuple(substituted_index(index, substitution) for index in s.index)
+            return Store(s.buffer, at, substituted_scalar(s.value, substitution))
         case Define() | Change():
-            return replace(s, value=walked_scalar(s.value, walks))
+            return replace(s, value=substituted_scalar(s.value, substitution))
         case Tile():
-            opened = tuple(replace(loop, rest=walked_rest(loop.rest, walks)) for loop in s.blocks)
-            body, edge = _block(s.body, walks), _block(s.edge, walks)
+            opened = tuple(
+                replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.blocks
+            )
+            body, edge = _block(s.body, substitution), _block(s.edge, substitution)
             return replace(s, body=body, edge=edge, blocks=opened)
         case Spread():
-            opened = tuple(replace(loop, rest=walked_rest(loop.rest, walks)) for loop in s.loops)
-            return replace(s, loops=opened, body=_block(s.body, walks))
-        case Fold() | Barrier():
+            opened = tuple(
+                replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.loops
+            )
+            return replace(s, loops=opened, body=_block(s.body, substitution))
+        case HorizontalReduction() | Barrier():
             return s
         case Transpose():
-            loops = walked(s.loops, walks)
+            loops = substituted(s.loops, substitution)
             assert isinstance(loops, For)
             rows, columns = (
-                replace(end, rest=walked_rest(end.rest, walks)) for end in (s.rows, s.columns)
+                replace(end, rest=substituted_rest(end.rest, substitution))
+                for end in (s.rows, s.columns)
             )
             target, source = (
-                replace(at, first=tuple(walked_index(index, walks) for index in at.first))
+                replace(
+                    at, first=tuple(substituted_index(index, substitution) for index in at.first)
+                )
                 for at in (s.target, s.source)
             )
             return replace(s, loops=loops, target=target, source=source, rows=rows, columns=columns)
 
 
-def walked_rest(rest: Rest | None, walks: Walks) -> Rest | None:
+def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | None:
     """What is left of a dimension, for other indices."""
     if rest is None:
         return None
-    until = None if rest.until is None else walked_index(rest.until, walks)
-    return replace(rest, start=walked_index(rest.start, walks), until=until)
+    until = None if rest.until is None else substituted_index(rest.until, substitution)
+    return replace(rest, start=substituted_index(rest.start, substitution), until=until)
 
 
 def step_of(part: Affine, variable: int) -> int:
@@ -166,60 +175,65 @@ def is_invariant(scalar: Scalar, variable: int, own: Container[int]) -> bool:
             return False
 
 
-def walked_index(index: Affine, walks: Walks) -> Affine:
+def substituted_index(index: Affine, substitution: Substitution) -> Affine:
     """An index in which other indices stand for some variables."""
-    index = index.looking(lambda part: walked_index(part, walks))
+    index = index.looking(lambda part: substituted_index(part, substitution))
     terms: list[tuple[int, int]] = []
     offset = index.offset
     looked = index.looked
     for coefficient, variable in index.terms:
-        if variable not in walks:
+        if variable not in substitution:
             terms.append((coefficient, variable))
             continue
-        instead = walks[variable]
+        instead = substitution[variable]
         terms += [(coefficient * c, v) for c, v in instead.terms]
         offset += coefficient * instead.offset
         looked += tuple((coefficient * c, each) for c, each in instead.looked)
     return replace(index, terms=tuple(terms), offset=offset, looked=looked)
 
 
-def walked_load(load: Load, walks: Walks) -> Load:
+def substituted_load(load: Load, substitution: Substitution) -> Load:
     """An element at other indices."""
-    return replace(load, index=tuple(walked_index(part, walks) for part in load.index))
+    return replace(load, index=tuple(substituted_index(part, substitution) for part in load.index))
 
 
-def walked_scalar(scalar: Scalar, walks: Walks) -> Scalar:
+def substituted_scalar(scalar: Scalar, substitution: Substitution) -> Scalar:
     """A scalar whose loads have other indices."""
     match scalar:
         case Load():
-            return walked_load(scalar, walks)
+            return substituted_load(scalar, substitution)
         case Position():
-            return Position(walked_index(scalar.index, walks), scalar.dtype)
+            return Position(substituted_index(scalar.index, substitution), scalar.dtype)
         case Convert():
-            return Convert(walked_scalar(scalar.argument, walks), scalar.dtype)
+            return Convert(substituted_scalar(scalar.argument, substitution), scalar.dtype)
         case Apply():
-            arguments = tuple(walked_scalar(a, walks) for a in scalar.arguments)
+            arguments = tuple(substituted_scalar(a, substitution) for a in scalar.arguments)
             return Apply(scalar.primitive, arguments, scalar.dtype)
         case Select():
-            parts = walked_scalar(scalar.then, walks), walked_scalar(scalar.otherwise, walks)
-            return Select(_within(scalar.within, walks), *parts, scalar.dtype)
+            parts = (
+                substituted_scalar(scalar.then, substitution),
+                substituted_scalar(scalar.otherwise, substitution),
+            )
+            return Select(_within(scalar.within, substitution), *parts, scalar.dtype)
         case _:
             return scalar
 
 
-def _fetch(fetch: Fetch | None, walks: Walks) -> Fetch | None:
+def _fetch(fetch: Fetch | None, substitution: Substitution) -> Fetch | None:
     if fetch is None:
         return None
     lines = (
-        replace(each, loads=tuple(walked_load(load, walks) for load in each.loads))
+        replace(each, loads=tuple(substituted_load(load, substitution) for load in each.loads))
         for each in fetch.lines
     )
     return replace(fetch, lines=tuple(lines))
 
 
-def _block(body: Sequence[Statement], walks: Walks) -> tuple[Statement, ...]:
-    return tuple(walked(s, walks) for s in body)
+def _block(body: Sequence[Statement], substitution: Substitution) -> tuple[Statement, ...]:
+    return tuple(substituted(s, substitution) for s in body)
 
 
-def _within(within: Sequence[Within], walks: Walks) -> tuple[Within, ...]:
-    return tuple(replace(each, index=walked_index(each.index, walks)) for each in within)
+def _within(within: Sequence[Within], substitution: Substitution) -> tuple[Within, ...]:
+    return tuple(
+        replace(each, index=substituted_index(each.index, substitution)) for each in within
+    )

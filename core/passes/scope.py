@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.kernel import Stretch
+from ilang.core.ir.kernel import Chunk
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record
@@ -15,7 +15,7 @@ Block = list[kernel.Statement]
 
 
 @record
-class Walk:
+class LoopIndex:
     """An index as steps of loops: the sum of step times loop, plus the offset of ``rest`` where there is one."""
 
     terms: tuple[tuple[int, Loop], ...]
@@ -33,7 +33,7 @@ class Place:
 
     local: int | None
     buffer: int | None
-    dims: tuple[tuple[int, int | None] | Walk, ...]
+    dims: tuple[tuple[int, int | None] | LoopIndex, ...]
     copy: bool = False
 
 
@@ -75,6 +75,7 @@ class Frame:
     """An assignment being lowered: the scope of each open loop, its own or shared, and its staged operands."""
 
     __slots__ = (
+        "chunks",
         "constant",
         "home",
         "instance",
@@ -83,7 +84,6 @@ class Frame:
         "origin",
         "place",
         "staged",
-        "stretches",
         "value",
     )
 
@@ -101,12 +101,12 @@ class Frame:
         """Which instance of the kernel's plan it computes."""
         self.origin: dict[int, Origin] = {}
         """Where the loops of an axis begin that walk an interval of the dimension only."""
-        self.stretches: dict[Loop, Stretch] = {}
+        self.chunks: dict[Loop, Chunk] = {}
         """Loops of which a block of the iterations runs."""
         self.constant: frozenset[Loop] = frozenset()
         """Loops of a full register tile, which stop nowhere."""
 
-    def walked(self, walk: Walk) -> Affine:
+    def index_of(self, walk: LoopIndex) -> Affine:
         """An index over loops as one over loop variables."""
         terms = tuple((step, self.variable(loop)) for step, loop in walk.terms)
         return Affine(terms) if walk.rest is None else walk.rest.plus(terms)

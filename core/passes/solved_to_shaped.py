@@ -20,7 +20,7 @@ from ilang.core.infer.dtypes import type_scalar
 from ilang.core.infer.fit import check_reach, fit_shaped
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Within, walks
+from ilang.core.ir.affine import Within, axis_index
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
 from ilang.core.passes.assignments import Assignments, name_tensors, reduced_scalar
@@ -162,7 +162,7 @@ class _Shaping(Assignments):
         """An elementwise node as the assignment it is, now that its rank is known."""
         letters = [LETTERS[dim % 26] for dim in range(len(self.solved.dims(value)))]
         axes = tuple(graph.Axis(letter, None, node.span) for letter in letters)
-        index = tuple(walks(axis) for axis in range(len(axes)))
+        index = tuple(axis_index(axis) for axis in range(len(axes)))
         spans = tuple(node.span for _ in axes)
         read = graph.Read(node.value, index, False, spans, node.span)
         return graph.Assignment(axes, index, (read,), node.scalar, None, None, node.text, node.span)

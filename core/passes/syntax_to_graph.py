@@ -32,7 +32,7 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Extent, Operand, Position, Scalar
 from ilang.core.notation.arity import shared_wires
@@ -435,7 +435,7 @@ def _assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
         )
         for slot, pattern in zip(slots, node.inputs(), strict=True)
     )
-    target = tuple(walks(position[axis.letter]) for axis in node.output.axes())
+    target = tuple(axis_index(position[axis.letter]) for axis in node.output.axes())
     symbol = node.op or "+"
     leaves, read, lookups = _leaves(node, position)
     return graph.Assignment(
@@ -502,7 +502,11 @@ def _argument(node: syntax.Expression, slot: int, most: int) -> graph.Assignment
     )
     met = Apply("eq", (Operand(0), Operand(1)))
     odd = Apply("neq", (Operand(0), Operand(0)))
-    chosen = (Apply("or", (met, odd)), Position(walks(reduced)), Constant(LARGEST_WHOLE["i64"]))
+    chosen = (
+        Apply("or", (met, odd)),
+        Position(axis_index(reduced)),
+        Constant(LARGEST_WHOLE["i64"]),
+    )
     return replace(
         plain,
         reads=(read, extreme),
@@ -545,7 +549,7 @@ def _axes(patterns: list[syntax.Leaf]) -> dict[str, graph.Axis]:
 def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
     match index:
         case syntax.Axis():
-            return walks(position[index.letter])
+            return axis_index(position[index.letter])
         case syntax.Fixed():
             return Affine((), index.position)
         case syntax.Group():

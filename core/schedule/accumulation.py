@@ -89,7 +89,7 @@ def _accumulation(program: Program, plan: Plan, number: int) -> Accumulation | N
     reduction = _reduction(program, plan.instances[number])
     if reduction is None:
         return None
-    if number in plan.running:
+    if number in plan.online:
         return _corrected(reduction, plan, number)
     if all(loop.axis in reduction.reduced for loop in reduction.loops):
         return _chunks(reduction)
@@ -326,7 +326,7 @@ def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation |
 
 def _is_still(plan: Plan, number: int, loops: tuple[Loop, ...]) -> bool:
     """Whether nothing corrects a sum inside some of its loops: a part of it may then be in registers there."""
-    running = plan.running[number]
+    running = plan.online[number]
     inside = {Opened(number, loop) for loop in loops}
     links = (*running.shifts, *running.divisors)
     return running.exact and not any(

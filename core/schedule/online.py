@@ -26,9 +26,9 @@ from ilang.core.ir.schedule import (
     Axes,
     Kept,
     Link,
+    OnlineReduction,
     Plan,
     Root,
-    Running,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Read
@@ -112,7 +112,7 @@ class _Planning:
         self.instances = instances
         self.states: dict[int, _State] = {}
         self.scalars: dict[int, Scalar] = {}
-        self.running: dict[int, Running] = {}
+        self.running: dict[int, OnlineReduction] = {}
 
     def run(self) -> Plan:
         """Producers have smaller numbers than readers, so instances are done by value."""
@@ -142,7 +142,7 @@ class _Planning:
             self.states[number] = _State("raw", {}, {number: own})
         if partial or state is not None:
             links = ([], []) if state is None else (_links(state.shifts), _links(state.divisors))
-            self.running[number] = Running(
+            self.running[number] = OnlineReduction(
                 bool(partial),
                 instances.outermost(number),
                 self._kept(number),

@@ -1,4 +1,4 @@
-"""How exact the functions of ``codegen/targets/cmath.py`` are: ``python tests/property/accuracy.py``.
+"""How exact the functions of ``codegen/targets/mathlib.py`` are: ``python tests/property/accuracy.py``.
 
 A C program compares each with the C library in the next wider type. Functions of one float are given every float there
 is, a minute or two each; the others, and all with ``--step``, a part of them or random ones. A result that is NaN,
@@ -21,7 +21,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ilang.codegen.runtime import toolchain  # noqa: E402 - found through the line above
-from ilang.codegen.targets import cmath  # noqa: E402
+from ilang.codegen.targets import mathlib  # noqa: E402
 
 LIBRARY = {"ln": "log"}
 """What the C library calls a function that has another name here."""
@@ -48,12 +48,12 @@ class Measured:
 
 def functions() -> list[str]:
     """Those that stand for a primitive: their comment promises an error."""
-    return [name for name in cmath.FUNCTIONS if promised(name) is not None]
+    return [name for name in mathlib.FUNCTIONS if promised(name) is not None]
 
 
 def promised(name: str) -> float | None:
     """The error that a function's comment promises."""
-    found = re.search(r"within ([\d.]+) ulp", cmath.FUNCTIONS[name])
+    found = re.search(r"within ([\d.]+) ulp", mathlib.FUNCTIONS[name])
     return float(found.group(1)) if found else None
 
 
@@ -87,7 +87,7 @@ def measure(
 
 def source(names: Sequence[str]) -> str:
     """The C program that measures functions."""
-    parts = [INCLUDES, *cmath.definitions(names), DRIVER]
+    parts = [INCLUDES, *mathlib.definitions(names), DRIVER]
     for name in names:
         primitive, _, dtype = name.rpartition("_")
         library = LIBRARY.get(primitive, primitive)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ilang.codegen.runtime import toolchain
-from ilang.codegen.targets import cmath
+from ilang.codegen.targets import mathlib
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy, native
 
@@ -36,9 +36,9 @@ needs_compiler = pytest.mark.skipif(not _has_compiler(), reason="needs a C compi
 
 def test_every_function_promises_an_error() -> None:
     primitives = {"exp", "ln", "tanh", "pow", "sin", "cos"}
-    promised = {name for name in cmath.FUNCTIONS if accuracy.promised(name) is not None}
-    assert promised == {name for name in cmath.FUNCTIONS if name.partition("_")[0] in primitives}
-    assert all(cmath.name_of(*name.split("_")) == name for name in promised)
+    promised = {name for name in mathlib.FUNCTIONS if accuracy.promised(name) is not None}
+    assert promised == {name for name in mathlib.FUNCTIONS if name.partition("_")[0] in primitives}
+    assert all(mathlib.name_of(*name.split("_")) == name for name in promised)
 
 
 @needs_compiler
@@ -98,7 +98,7 @@ int main(void)
 def test_products_and_sums_around_a_function_are_not_fused(tmp_path: Path) -> None:
     lines = [
         *("#include <math.h>", "#include <stdint.h>"),
-        *cmath.definitions(["exp_f32"]),
+        *mathlib.definitions(["exp_f32"]),
         AROUND,
     ]
     (tmp_path / "around.c").write_text("\n".join(lines), "utf-8")
@@ -142,7 +142,7 @@ def test_lanes_are_the_function_of_each_number(name: str, tmp_path: Path) -> Non
     lines = [
         *("#include <math.h>", "#include <stdint.h>", "#include <string.h>"),
         "typedef float f32x16 __attribute__((vector_size(64)));",
-        *cmath.definitions([name]),
+        *mathlib.definitions([name]),
         LANES.replace("NAME", name),
     ]
     (tmp_path / "lanes.c").write_text("\n".join(lines), "utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ilang.codegen.runtime import toolchain
-from ilang.codegen.targets import cmath
+from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.library import header, linked
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy
@@ -86,7 +86,7 @@ def _has_compiler() -> bool:
 @pytest.mark.skipif(not _has_compiler(), reason="needs a C compiler")
 @pytest.mark.parametrize("flags", [accuracy.FAST, (*accuracy.STANDARD, "-O1")])
 def test_quotients_are_quotients(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    definitions = "\n".join(linked(CHECK, header(cmath.HEADER)))
+    definitions = "\n".join(linked(CHECK, header(mathlib.HEADER)))
     text = CHECK.replace("DEFINITIONS", definitions).replace("STEP", "1009")
     (tmp_path / "check.c").write_text(text, "utf-8")
     compiler = toolchain.find_compiler().command

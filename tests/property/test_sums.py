@@ -57,7 +57,7 @@ OF_ROWS = {
     "rows": "+ij~i",
     "rows in tiles": "+ij~i | i:4,j:512 | i j j' i'",
     "rows by columns": "+ij~i || j i",
-    "rows in strands": "+ij~i | j:16:32 | i j j' j''",
+    "rows in partial sums": "+ij~i | j:16:32 | i j j' j''",
     "rows unrolled": "+ij~i | j:512 | i j j' | j':u",
 }
 OF_COLUMNS = {

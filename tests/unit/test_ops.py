@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import toolchain
-from ilang.codegen.targets import c_library, cfamily, cmath
+from ilang.codegen.targets import c_library, cfamily, mathlib
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.library import linked
 from ilang.core.dtype import DTYPES, FLOATS, INTEGERS
@@ -134,7 +134,7 @@ def test_every_primitive_has_a_spelling(name: str, dtype: str) -> None:
     assert all(f"x{n}[0]" in text for n in range(len(scalar.arguments)))
     known = {"INT64_C", *(f"{helper}_{dtype}" for helper in cfamily.HELPERS)}
     known |= {spelling for row in cfamily.LIBM.values() for spelling in row.values()}
-    known |= cmath.FUNCTIONS.keys()
+    known |= mathlib.FUNCTIONS.keys()
     assert set(re.findall(r"\b(\w+)\(", text)) <= known
 
 

@@ -96,7 +96,7 @@ def _is_innermost(program: Program, body: Sequence[Statement], reach: dict[int, 
             fixed = program.sizes[s.size].fixed
             if fixed is None or not 0 < fixed <= SHORT:
                 return False
-            if s.parallel or s.lanes > 1 or s.stretch is not None:
+            if s.parallel or s.lanes > 1 or s.chunk is not None:
                 return False
             reach[s.variable] = fixed - 1
             if not _is_innermost(program, s.body, reach):

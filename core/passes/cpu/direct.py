@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.cpu import Into, Left, Product
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.rewriting import accesses, step_of, unless_same, walked_index, with_bodies
+from ilang.core.passes.rewriting import (
+    accesses,
+    step_of,
+    substituted_index,
+    unless_same,
+    with_bodies,
+)
 from ilang.core.record import replace
 
 
@@ -62,12 +68,12 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     store = lanes.body[0]
     copied = Load(
         tile.buffer,
-        (walks(rows.variable), walks(lanes.variable)),
+        (axis_index(rows.variable), axis_index(lanes.variable)),
         program.buffers[tile.buffer].dtype,
     )
     if not isinstance(store, Store) or store.value != copied or store.buffer in _read(tile):
         return None
-    if (rows.size, lanes.size) != dims or any(x.stretch is not None for x in (rows, lanes)):
+    if (rows.size, lanes.size) != dims or any(x.chunk is not None for x in (rows, lanes)):
         return None
     along = [step_of(part, lanes.variable) for part in store.index]
     across = [step_of(part, rows.variable) for part in store.index]
@@ -78,7 +84,7 @@ def _into(program: Program, tile: Tile, after: Statement) -> Into | None:
     height = program.sizes[rows.size].fixed
     if height is None or moved[0] == len(store.index) - 1:
         return None
-    index = tuple(walked_index(part, first) for part in store.index)
+    index = tuple(substituted_index(part, first) for part in store.index)
     stride = Product(across[moved[0]], program.buffers[store.buffer].dims[moved[0] + 1 :])
     guards = () if rows.rest is None else (Left(rows.rest, height),)
     return Into(store.buffer, index, stride, guards, within)

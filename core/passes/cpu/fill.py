@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ilang.core.ir.affine import walks
+from ilang.core.ir.affine import axis_index
 from ilang.core.ir.cpu import Late, Left
 from ilang.core.ir.kernel import (
     Block,
@@ -29,7 +29,13 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
-from ilang.core.passes.rewriting import parts_of, step_of, unless_same, walked_index, with_bodies
+from ilang.core.passes.rewriting import (
+    parts_of,
+    step_of,
+    substituted_index,
+    unless_same,
+    with_bodies,
+)
 from ilang.core.record import replace
 
 
@@ -118,7 +124,7 @@ class _Filling:
         instead = {
             part.terms[0][1]: at for part, at in zip(copied.index, index, strict=True) if part.terms
         }
-        taken = tuple(walked_index(part, instead) for part in source.index)
+        taken = tuple(substituted_index(part, instead) for part in source.index)
         for at in (index, taken):
             if not at or step_of(at[-1], lanes) != 1 or any(step_of(x, lanes) for x in at[:-1]):
                 return None
@@ -128,14 +134,14 @@ class _Filling:
 def _copied(s: Statement) -> Store | None:
     """What loops copy that do nothing else, each along a dimension of a private buffer."""
     variables = []
-    while isinstance(s, For) and len(s.body) == 1 and s.stretch is None and s.lanes == 1:
+    while isinstance(s, For) and len(s.body) == 1 and s.chunk is None and s.lanes == 1:
         variables.append(s.variable)
         s = s.body[0]
     if not isinstance(s, Store) or not isinstance(s.value, Load) or s.value.dtype == "bool":
         return None
     if any(part.looked for part in s.value.index):
         return None
-    return s if [walks(v) for v in variables] == list(s.index) else None
+    return s if [axis_index(v) for v in variables] == list(s.index) else None
 
 
 Readers = dict[int, list[tuple[int, tuple[For, ...], Tile]]]
@@ -153,7 +159,7 @@ def _tile_readers(body: Sequence[Statement]) -> Readers:
             if isinstance(inner, Tile) and around:
                 for load in _loads(inner.body):
                     here.setdefault(load.buffer, (n, around, inner))
-            elif isinstance(inner, For) and inner.stretch is None and inner.lanes == 1:
+            elif isinstance(inner, For) and inner.chunk is None and inner.lanes == 1:
                 stack += [(below, (*around, inner)) for below in reversed(inner.body)]
         for buffer, reader in here.items():
             readers.setdefault(buffer, []).append(reader)

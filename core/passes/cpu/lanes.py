@@ -14,8 +14,8 @@ The role ``v`` of schedules (LANGUAGE.md section 3): the innermost loop has it b
 has unit stride. Lane ``k % 16`` takes iteration k and the lanes are folded pairwise, so the result depends on the
 extent alone, not on the machine. A lane of an f32 sum takes few terms before they are added in f64.
 
-A row that a laned loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one. A slow
-loop also fetches what the next loop will write.
+A row that a vectorised loop reads again, after a loop before it, is in the cache: meanwhile it fetches the next one. A
+slow loop also fetches what the next loop will write.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.dtype import BYTES
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.cpu import Fetch, Lines
 from ilang.core.ir.kernel import (
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Part,
@@ -45,7 +45,7 @@ from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes, step_in_row
-from ilang.core.passes.rewriting import parts_of, walked, walked_load
+from ilang.core.passes.rewriting import parts_of, substituted, substituted_load
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -123,7 +123,7 @@ class _Lanes:
                     at = defined.pop(c.variable)
                     out[at] = replace(out[at], lanes=lanes)
                 out += self._summed(replace(s, fetch=fetch), sums, lanes)
-                out += [_fold(c, lanes) for c in others]
+                out += [_horizontal(c, lanes) for c in others]
         return tuple(out)
 
     def _fetch(self, loop: For, rows: _Rows, position: int, around: int) -> Fetch | None:
@@ -140,7 +140,7 @@ class _Lanes:
             if isinstance(p, Load) and _of_any(p, loop.variable) in read
         ]
         moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
-        next_rows = (walked_load(p, following) for p in moves)
+        next_rows = (substituted_load(p, following) for p in moves)
         found = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
         walked_rows = [p for p in found if self._is_row(p, loop.variable)]
         if not walked_rows:
@@ -163,7 +163,7 @@ class _Lanes:
         later = rows.loop_after(position)
         if later is None or later.size != loop.size:
             return []
-        like = walked(later, {later.variable: walks(loop.variable)})
+        like = substituted(later, {later.variable: axis_index(loop.variable)})
         assert isinstance(like, For)
         if like.rest != loop.rest:
             return []
@@ -187,14 +187,14 @@ class _Lanes:
         size = self.sizes[loop.size].fixed
         whole = loop.rest is None or (loop.rest.start == Affine(()) and loop.rest.every == 1)
         whole = whole or (size is not None and size <= self.chunk)
-        if not whole or loop.stretch is not None or any(isinstance(s, For) for s in loop.body):
+        if not whole or loop.chunk is not None or any(isinstance(s, For) for s in loop.body):
             return ()
         return tuple(c for c in changes if _term(c) is not None)
 
     def _summed(self, loop: For, sums: Sequence[Change], lanes: int) -> list[Statement]:
         """A loop in lanes, its f32 sums in variables of their own for a chunk of it."""
         if not sums:
-            return [_laned(loop, lanes)]
+            return [_vectorised(loop, lanes)]
         parts = {c.variable: self._fresh(self.locals, "partial") for c in sums}
         body = tuple(
             Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
@@ -204,7 +204,7 @@ class _Lanes:
         )
         zero = Constant(0, "f32")
         start = [Define(p, "f32", zero, mutable=True, lanes=lanes) for p in parts.values()]
-        end: list[Statement] = [Fold(p, "add", "f32", lanes) for p in parts.values()]
+        end: list[Statement] = [HorizontalReduction(p, "add", "f32", lanes) for p in parts.values()]
         for acc, p in parts.items():
             end.append(Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
         loop = replace(loop, body=body, lanes=lanes)
@@ -214,7 +214,7 @@ class _Lanes:
         name = self.variables[loop.variable]
         outer, inner = loop.variable, self._fresh(self.variables, f"{name}1")
         index = Affine(((self.chunk, outer), (1, inner)))
-        chunk = walked(loop, {outer: index})
+        chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, For)
         until = None if loop.rest is None else loop.rest.until
         if until is not None:
@@ -278,7 +278,7 @@ class _Rows:
 
 def _of_any(load: Load, variable: int) -> Load:
     """A load with the variable of its loop as that of any loop: two loops that read alike have equal ones."""
-    return walked_load(load, {variable: walks(ANY)})
+    return substituted_load(load, {variable: axis_index(ANY)})
 
 
 def _constants(sizes: Sequence[Size]) -> dict[int, int]:
@@ -305,15 +305,15 @@ def _sum(variable: int, term: Scalar | None, dtype: str) -> Scalar:
     return Apply("add", (Local(variable, dtype), term), dtype)
 
 
-def _laned(loop: For, lanes: int) -> For:
+def _vectorised(loop: For, lanes: int) -> For:
     """The nest with lanes on its innermost loop."""
     inner = loop.body[0]
     if len(loop.body) == 1 and isinstance(inner, For):
-        return replace(loop, body=(_laned(inner, lanes),))
+        return replace(loop, body=(_vectorised(inner, lanes),))
     return replace(loop, lanes=lanes)
 
 
-def _fold(change: Change, lanes: int) -> Fold:
+def _horizontal(change: Change, lanes: int) -> HorizontalReduction:
     value = change.value
     assert isinstance(value, Apply)
-    return Fold(change.variable, value.primitive, value.dtype or "", lanes)
+    return HorizontalReduction(change.variable, value.primitive, value.dtype or "", lanes)

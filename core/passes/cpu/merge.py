@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.kernel import (
     Block,
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -34,7 +34,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
-from ilang.core.passes.rewriting import accesses, parts_of, reads_of, walked, walked_rest
+from ilang.core.passes.rewriting import accesses, parts_of, reads_of, substituted, substituted_rest
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -105,11 +105,11 @@ class _Merging:
 
     def _merged(self, first: For, second: For, between: Sequence[Statement]) -> For | None:
         """Two loops as one, after the definitions between them; None where they stay two."""
-        instead = {second.variable: walks(first.variable)}
-        rest = walked_rest(second.rest, instead)
+        instead = {second.variable: axis_index(first.variable)}
+        rest = substituted_rest(second.rest, instead)
         if (second.size, rest) != (first.size, first.rest) or first.role != second.role:
             return None
-        body = tuple(walked(s, instead) for s in second.body)
+        body = tuple(substituted(s, instead) for s in second.body)
         if not _is_plain(first) or not _is_plain(second):
             return None
         if self._waits(first) != self._waits(second):
@@ -193,7 +193,7 @@ def _is_plain(loop: For) -> bool:
     """Whether a loop may be changed: it is not in blocks, and has no register tile."""
     inner = list(statements_within([loop]))
     return not any(
-        isinstance(s, Tile) or (isinstance(s, For) and s.stretch is not None) for s in inner
+        isinstance(s, Tile) or (isinstance(s, For) and s.chunk is not None) for s in inner
     )
 
 
@@ -231,7 +231,9 @@ def _written(body: Sequence[Statement]) -> set[int]:
 
 def _changed(body: Sequence[Statement]) -> set[int]:
     """The variables that a block changes."""
-    return {s.variable for s in statements_within(body) if isinstance(s, (Change, Fold))}
+    return {
+        s.variable for s in statements_within(body) if isinstance(s, (Change, HorizontalReduction))
+    }
 
 
 def _read_later(body: Sequence[Statement]) -> set[int]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Within, walks
+from ilang.core.ir.affine import Within, axis_index
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
     Block,
@@ -179,9 +179,9 @@ class _Clearing:
         inside = () if n is None else around[n:]
         loops = [at.s for at in inside if isinstance(at.s, For)]
         for s in loops:
-            if store.index[-1] == walks(s.variable) and s.size == size:
+            if store.index[-1] == axis_index(s.variable) and s.size == size:
                 depends = any(_mentions(loop, s.variable) for loop in loops)
-                simple = s.stretch is None and not depends
+                simple = s.chunk is None and not depends
                 return _Filling(around[:n], inside[0], inside, store, s) if simple else None
         return None
 

@@ -72,7 +72,7 @@ class _Marking:
         mark = (
             wanted
             and not once
-            and loop.stretch is None
+            and loop.chunk is None
             and self._pays(loop, alone)
             and self.independence.holds(loop)
         )

@@ -60,7 +60,7 @@ def _copies(program: Program, loop: For) -> list[Transpose]:
 def _transposes(program: Program, loops: tuple[For, For], store: Store, load: Load) -> bool:
     """Whether it is a copy of many elements that vectors hold, along one dimension and along another."""
     outer, inner = loops
-    if any(x.role or x.lanes > 1 or x.stretch is not None or _is_small(program, x) for x in loops):
+    if any(x.role or x.lanes > 1 or x.chunk is not None or _is_small(program, x) for x in loops):
         return False
     if inner.rest is not None and outer.variable in inner.rest.axes():
         return False

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ilang.core.ir.affine import Affine, Within, walks
+from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -37,7 +37,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
 )
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
-from ilang.core.passes.rewriting import accesses, step_of, unless_same, walked, with_bodies
+from ilang.core.passes.rewriting import accesses, step_of, substituted, unless_same, with_bodies
 from ilang.core.record import record, replace
 
 SHORT = 8
@@ -72,7 +72,7 @@ def _statement(program: Program, s: Statement) -> Statement:
 def _trimmed(program: Program, loop: For) -> For:
     """A loop that takes one of the conditions under which it does anything; the loop itself where there is none."""
     extent = program.sizes[loop.size].fixed
-    if loop.rest is not None or loop.stretch is not None or loop.lanes > 1 or loop.role == "u":
+    if loop.rest is not None or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return loop
     if extent is not None and extent <= SHORT:
         return loop
@@ -87,7 +87,7 @@ def _trimmed(program: Program, loop: For) -> For:
         if step_of(each.index, loop.variable) == 1 and _is_natural(begin):
             further = begin.plus(((1, loop.variable),))
             body = _settled(loop.body, each)
-            shifted = tuple(walked(s, {loop.variable: further}) for s in body)
+            shifted = tuple(substituted(s, {loop.variable: further}) for s in body)
             until = _without(each.index, loop.variable, 1)
             until = replace(until, sizes=(*until.sizes, (1, loop.size)))
             return replace(loop, body=shifted, rest=Rest(loop.size, Affine(()), 1, until))
@@ -125,9 +125,9 @@ def _filling(s: Statement, ends: Mapping[int, End], opened: frozenset[int]) -> S
 def _fills(loop: For) -> int:
     """The buffer of which a whole loop fills an element after the other, and does nothing else; -1 for any other."""
     store = loop.body[-1] if loop.body else None
-    if loop.rest is not None or loop.stretch is not None or loop.lanes > 1 or loop.role == "u":
+    if loop.rest is not None or loop.chunk is not None or loop.lanes > 1 or loop.role == "u":
         return -1
-    if not isinstance(store, Store) or store.index != (walks(loop.variable),):
+    if not isinstance(store, Store) or store.index != (axis_index(loop.variable),):
         return -1
     others = all(isinstance(s, Define) and not s.mutable for s in loop.body[:-1])
     return store.buffer if others else -1

@@ -65,7 +65,7 @@ def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For
         opened = {outer.variable for outer in found}
         around = {outer.variable for outer in chain[:n]} - opened
         ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
-        plain = loop.stretch is None and loop.role != "q"
+        plain = loop.chunk is None and loop.role != "q"
         if plain and ends <= opened and independence.holds(loop, around):
             found.append(loop)
     return found

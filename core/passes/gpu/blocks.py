@@ -22,8 +22,8 @@ from ilang.core.ir.kernel import (
     Block,
     Change,
     Define,
-    Fold,
     For,
+    HorizontalReduction,
     If,
     Kernel,
     Program,
@@ -111,7 +111,7 @@ class _Spreading:
                 return replace(s, body=within, otherwise=otherwise)
             case Store():
                 return Spread((), "threads", 1, (s,))
-            case Define() | Change() | Fold():
+            case Define() | Change() | HorizontalReduction():
                 return s
             case _:
                 return None
@@ -130,7 +130,9 @@ class _Spreading:
             return _shared_out(chain, chosen)
         inside = list(statements_within((loop,)))
         own = {s.variable for s in inside if isinstance(s, Define)}
-        shares = any(isinstance(s, (Change, Fold)) and s.variable not in own for s in inside)
+        shares = any(
+            isinstance(s, (Change, HorizontalReduction)) and s.variable not in own for s in inside
+        )
         if not any(isinstance(s, Store) for s in inside):
             return loop
         return None if shares else Spread((), "threads", 1, (loop,))
@@ -141,7 +143,7 @@ class _Spreading:
         for n, loop in enumerate(chain):
             opened = {outer.variable for outer in found}
             around = {outer.variable for outer in chain[:n]}
-            plain = loop.stretch is None and (loop.role == "t" if asked else loop.role == "")
+            plain = loop.chunk is None and (loop.role == "t" if asked else loop.role == "")
             if plain and self.independence.holds(loop, around - opened):
                 found.append(loop)
         extents = [self.program.sizes[loop.size].fixed for loop in found]

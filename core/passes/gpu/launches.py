@@ -16,7 +16,7 @@ from ilang.core.ir.kernel import (
     Block,
     Change,
     Define,
-    Fold,
+    HorizontalReduction,
     Kernel,
     Program,
     Statement,
@@ -59,7 +59,7 @@ def _together(body: Block) -> Iterator[Block]:
 def _locals(s: Statement) -> Iterator[int]:
     """The scalar variables that a statement mentions, at any depth."""
     for inner in statements_within((s,)):
-        if isinstance(inner, (Define, Change, Fold)):
+        if isinstance(inner, (Define, Change, HorizontalReduction)):
             yield inner.variable
         if isinstance(inner, (Define, Change, Store)):
             yield from (part.variable for part in walk(inner.value) if isinstance(part, Local))

@@ -117,7 +117,7 @@ def _delivered(plan: Plan, instance: Instance, node: Assignment, number: int) ->
     source = instance.sources.get(node.reads[number])
     if source is None:
         return []
-    running = plan.running.get(source.instance)
+    running = plan.online.get(source.instance)
     partial = running is not None and running.partial
     kept = running.kept if running and partial else plan.instances[source.instance].kept
     return [dim.extent for dim in kept]

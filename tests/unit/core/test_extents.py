@@ -9,7 +9,7 @@ from ilang.core.check.solved import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.explain.extents import extents_text
 from ilang.core.infer.solved import Solved
-from ilang.core.ir.affine import walks
+from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Compose
 from ilang.core.record import replace
@@ -66,7 +66,7 @@ def test_a_program_of_numbers_has_no_run_time_extents() -> None:
 def test_the_verifier_names_what_does_not_hold() -> None:
     wrong = solved("ij*jk~ijk")
     node = wrong.graph.nodes[2]
-    nodes = (*wrong.graph.nodes[:2], replace(node, target=tuple(map(walks, (1, 0, 2)))))
+    nodes = (*wrong.graph.nodes[:2], replace(node, target=tuple(map(axis_index, (1, 0, 2)))))
     wrong.graph = replace(wrong.graph, nodes=nodes)
     with pytest.raises(InternalError, match="the size of the dimension that it walks"):
         verify(wrong)

@@ -12,7 +12,7 @@ import pytest
 from ilang import Error, i
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.core.check.graph import verify
-from ilang.core.ir.affine import walks
+from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import Assignment, Axis, Graph, Input, Lookup, Read
 from ilang.core.ir.scalar import Operand
 from ilang.core.pipeline import fit, infer, lower
@@ -189,7 +189,7 @@ def axes(letters: str) -> tuple[Axis, ...]:
 
 def read(value: int, *index: int, skips: bool = False) -> Read:
     spans = tuple(HERE for _ in index)
-    return Read(value, tuple(map(walks, index)), skips, spans, HERE)
+    return Read(value, tuple(map(axis_index, index)), skips, spans, HERE)
 
 
 def both(graph: Graph, arrays: Sequence[Array]) -> Array:
@@ -214,7 +214,7 @@ def test_two_axes_of_one_read() -> None:
     looked = (Lookup(1, 0), Lookup(2, 1))
     reads = (read(0, 0), read(1, 0), read(2, 1, 2))
     node = Assignment(
-        axes("bvw"), (walks(0),), reads, Operand(2), None, None, "x[v,w]", HERE, lookups=looked
+        axes("bvw"), (axis_index(0),), reads, Operand(2), None, None, "x[v,w]", HERE, lookups=looked
     )
     graph = Graph("pairs", (*inputs(3), node), (0, 1, 2), (3,))
     other = np.array([1, 4, 3])
@@ -225,7 +225,15 @@ def test_what_is_looked_up_by_what_is_looked_up() -> None:
     looked = (Lookup(1, 0), Lookup(2, 1))
     reads = (read(0, 0), read(1, 1), read(2, 2))
     node = Assignment(
-        axes("bvw"), (walks(0),), reads, Operand(2), None, None, "x[y[z]]", HERE, lookups=looked
+        axes("bvw"),
+        (axis_index(0),),
+        reads,
+        Operand(2),
+        None,
+        None,
+        "x[y[z]]",
+        HERE,
+        lookups=looked,
     )
     graph = Graph("twice", (*inputs(3), node), (0, 1, 2), (3,))
     between = np.arange(7)[::-1].copy()
@@ -235,7 +243,7 @@ def test_what_is_looked_up_by_what_is_looked_up() -> None:
 @pytest.mark.parametrize("acc", [None, "+"])
 def test_a_copy_of_a_base_is_written_in_order(acc: str | None) -> None:
     reads = (read(1, 0, skips=True), read(2, 0, 2, skips=True))
-    target = (walks(1), walks(2))
+    target = (axis_index(1), axis_index(2))
     node = Assignment(
         axes("bvd"),
         target,

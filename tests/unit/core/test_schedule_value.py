@@ -93,7 +93,7 @@ def test_planned_once_a_root(counted: Counter[str]) -> None:
 
 def test_an_online_reduction_is_in_the_value() -> None:
     (group,) = scheduled(ONLINE).groups
-    assert group.plan.running
+    assert group.plan.online
     assert "online" in pipeline.stage_text(
         pipeline.graph_of(pipeline.text_component(ONLINE), "f"), "schedule"
     )

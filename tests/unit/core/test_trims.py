@@ -12,7 +12,7 @@ from ilang import i
 from ilang.core import pipeline
 from ilang.core.check.kernel import verify
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.affine import Affine, walks
+from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.kernel import Block, For, Program, Rest, map_statements, statements_within
 from ilang.core.record import replace
 
@@ -61,7 +61,7 @@ def test_what_is_read_to_an_end_is_filled_to_it() -> None:
     """Exponentials to the right of the diagonal are not computed: the sum and the quotient read none of them."""
     text = trimmed(f"{CAUSAL} >> ij[j<=i]/i~ij")
     loop = text.index("i-2048j+1) in 16 lanes")
-    assert loop < text.index("exp(") < text.index("fold the 16 lanes")
+    assert loop < text.index("exp(") < text.index("reduce the 16 lanes")
 
 
 def test_what_is_read_further_is_filled() -> None:
@@ -106,7 +106,7 @@ def test_a_loop_ends_by_what_is_known_outside() -> None:
     (inner,) = (loop for loop in loops if loop.rest is not None)
 
     def ended(body: Block) -> Block:
-        rest = Rest(inner.size, Affine(()), 1, walks(inner.variable))
+        rest = Rest(inner.size, Affine(()), 1, axis_index(inner.variable))
         return map_statements(
             body, lambda s: replace(s, rest=rest) if isinstance(s, For) and s.rest else s
         )

@@ -26,7 +26,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import INFINITY, Apply, Constant, Load, Local, Scalar, Select, finite
 from ilang.core.ir.schedule import Link, Loop, Opened, PartialSums, RegisterTile, Scheduled
 from ilang.core.passes.reductions import Reductions, Steps
-from ilang.core.passes.scope import Block, Frame, Place, Scope, Walk
+from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope
 from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.record import record
 
@@ -46,7 +46,7 @@ class Kept:
     odd: Place | None
 
 
-class Running(Reductions):
+class OnlineReductions(Reductions):
     """The part of lowering a kernel that knows the plan."""
 
     def __init__(self, scheduled: Scheduled, storage: Storage) -> None:
@@ -63,7 +63,7 @@ class Running(Reductions):
 
     def _runs(self, frame: Frame) -> bool:
         """Whether an assignment is a running reduction."""
-        return frame.instance in self.plan.running
+        return frame.instance in self.plan.online
 
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         if self._runs(frame):
@@ -73,9 +73,9 @@ class Running(Reductions):
 
     def _running_place(self, instance: int) -> Place | None:
         """Where a reduction is that is read while it is partial; None for any other value."""
-        if instance not in self.plan.running:
+        if instance not in self.plan.online:
             return None
-        return self._running(instance).place if self.plan.running[instance].partial else None
+        return self._running(instance).place if self.plan.online[instance].partial else None
 
     def _scalar(self, frame: Frame) -> Scalar:
         """What an iteration of an assignment computes."""
@@ -111,7 +111,7 @@ class Running(Reductions):
     def _running(self, instance: int) -> Kept:
         """Where a running reduction is; it is started when it is first asked for."""
         if instance not in self.kept:
-            outer = self.plan.running[instance].outer
+            outer = self.plan.online[instance].outer
             inside = self.frames[outer.instance].home[outer.loop]
             assert inside.parent is not None
             self._start(instance, inside.parent)
@@ -120,7 +120,7 @@ class Running(Reductions):
     def _start(self, instance: int, scope: Scope) -> None:
         """Make room in a scope, and start there; an output part that is open around it needs no room."""
         row = self._row(instance, self._open(instance, scope))
-        node, loops, running = row.node, self._outputs(row), self.plan.running[instance]
+        node, loops, running = row.node, self._outputs(row), self.plan.online[instance]
         entries = tuple((entry.dim, entry.part) for entry in running.kept)
         dims = [self.storage.number(entry.extent) for entry in running.kept]
         name, exact = self.shaped.tensors[row.value].name, running.exact
@@ -162,7 +162,7 @@ class Running(Reductions):
 
     def _partial(self, frame: Frame, site: Scope, own: list[Loop]) -> Steps:
         """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
-        running, kept = self.plan.running[frame.instance], self._running(frame.instance)
+        running, kept = self.plan.online[frame.instance], self._running(frame.instance)
         yield from self._stage_outside(frame)
         rows = self._outputs(frame)
         before = self._snapshot(frame, site, rows, kept) if running.scales else None
@@ -195,7 +195,7 @@ class Running(Reductions):
             return place
         sizes, factors = frame.node.sizes, frame.nest.factors
         dims = [self.storage.part(sizes[x.axis], factors[x.axis], x.part) for x in rows]
-        walked = tuple(Walk(((1, loop),), None) for loop in rows)
+        walked = tuple(LoopIndex(((1, loop),), None) for loop in rows)
         place = Place(None, self._scratch(name, kept.dtype, dims, site), walked)
 
         def copy(body: Block) -> None:
@@ -216,7 +216,7 @@ class Running(Reductions):
         local = self._local("factor")
         scope.block.append(kernel.Define(local, WIDE, _factor(old, new)))
         factor = Local(local, WIDE)
-        for link in self.plan.running[frame.instance].scales:
+        for link in self.plan.online[frame.instance].scales:
             place = self._running(link.instance).place
             home = self._open(link.instance, site)
             home.update(
@@ -240,7 +240,7 @@ class Running(Reductions):
     def _corrected(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """A sum that is corrected and is read after its loops: start, accumulate, finish, store."""
         instance = frame.instance
-        running = self.plan.running
+        running = self.plan.online
         self.kept = {n: k for n, k in self.kept.items() if running[n].outer.instance != instance}
         self._start(instance, scope)
         kept, result = self.kept[instance], self.shaped.tensors[frame.value].dtype
@@ -271,7 +271,7 @@ class Running(Reductions):
         It is divided by what divides it, and NaN where a maximum has seen nothing but -inf: x - m is NaN there. An
         empty sum is what it started with.
         """
-        running, kept = self.plan.running[instance], self.kept[instance]
+        running, kept = self.plan.online[instance], self.kept[instance]
         held = self._held(row, kept.place, kept.dtype)
         value = held
         divisors = [self._divisor(row, link) for link in running.divisors]
