@@ -85,5 +85,5 @@ GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.md"))
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_printed_schedules_of_golden_programs_give_the_same_code(path: Path) -> None:
     text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
-    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "program"))
+    shaped = pipeline.infer(pipeline.program_graph(pipeline.text_program(text)))
     assert schedules.code(schedules.written_back(shaped)) == schedules.code(shaped)
