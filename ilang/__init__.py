@@ -62,10 +62,15 @@ __all__ = [
 
 
 def i(text: str) -> Component:
-    """The component that a text spells: one index expression, or a program of several.
+    """The component that a text spells: one index expression, a program of several, or a definition.
+
+        i("ik*kj~ijk >> +ijk~ij")
+        i("f(x[n], y[n]) = { d = (i-i~i)(x, y); (+i~.)((i*i~i)(d, d)) }")
+
+    A definition may have others before it that it uses; its inputs are given in order or by name.
 
     Raises:
-        Error: NotationError, MeaningError: the text is wrong, and where.
+        Error: NotationError, MeaningError, ModuleError: the text is wrong, and where.
     """
     from ilang.codegen.runtime.component import from_text
 

@@ -16,7 +16,7 @@ from ilang.core.ir.syntax import over_names
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.module import only_export, parse_module
 from ilang.core.source import Source
-from tests.property.test_bodies import same_graph
+from tests.property.body_checking import same_graph
 from tests.property.wiring import wired
 
 Array = np.ndarray[Any, np.dtype[Any]]

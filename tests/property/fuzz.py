@@ -5,8 +5,8 @@ by bit where arithmetic is exact. Failures are made small and kept in ``tests/pr
 replays. The same seed gives the same programs.
 
 ``--specs 1000`` checks as many chains of einsum specifications and expressions (``specs.py``) in the same modes, and
-``--mixed 1000`` as many graphs that operations between tensors are in as well (``mixed.py``); a failure is printed with
-its seed.
+``--mixed 1000`` as many graphs that operations between tensors are in as well (``mixed.py``); ``--bodies 1000``
+compares definitions over names with their wiring (``bodies.py``). A failure is printed with its seed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.property import emulated, mixed_checking, native, spec_checking, trial  # noqa: E402 - found through the line above
+from tests.property import (  # noqa: E402 - found through the line above
+    body_checking,
+    emulated,
+    mixed_checking,
+    native,
+    spec_checking,
+    trial,
+)
 from tests.property.checking import Failure, Tally, check  # noqa: E402
 from tests.property.shrinking import shrink  # noqa: E402
 
@@ -117,12 +124,31 @@ def keep(failure: Failure, folder: Path) -> Path:
     return path
 
 
+def work_bodies(job: Job) -> list[body_checking.Failure]:
+    """Check one batch of definitions over names."""
+    start, size, _, _ = job
+    return body_checking.check(range(start, start + size))
+
+
+def fuzz_bodies(seed: int, count: int, options: argparse.Namespace) -> bool:
+    """Check so many definitions over names; whether none failed."""
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        found = pool.imap(work_bodies, list(jobs(seed, count, options.batch)))
+        failures = [failure for batch in found for failure in batch]
+    print(f"bodies over names {count}")
+    print(f"failures          {len(failures)}")
+    for number, step, message in failures[:KEPT]:
+        print(f"\nseed {number}: {step}\n{message}")
+    return not failures
+
+
 def main() -> int:
     """Run from the command line; the exit status is 1 if anything failed."""
     parser = argparse.ArgumentParser(description="Check random programs against the oracle.")
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
     parser.add_argument("--mixed", type=int, default=0, help="graphs with tensor operations")
+    parser.add_argument("--bodies", type=int, default=0, help="definitions over names")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=50, help="programs in one C file")
@@ -138,6 +164,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
     fine &= not options.mixed or fuzz_mixed(seed, options.mixed, options, modes)
+    fine &= not options.bodies or fuzz_bodies(seed, options.bodies, options)
     if not options.programs:
         return 0 if fine else 1
     total, batches, started = Tally(), Counter[str](), time.monotonic()
