@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from ilang.codegen.emulator.recipes import ProgramRecipe, identity
 from ilang.codegen.emulator.runtime import emulator
@@ -23,8 +24,15 @@ def load(text: str, name: str = "program.cu", *, checked: bool = False) -> Nativ
     Raises:
         ToolError: E0901 to E0909 (the C++ compiler), E0920 (a construct that cannot be translated).
     """
+    return _load(lambda: text, name, "", checked=checked)
+
+
+def _load(text: Callable[[], str], name: str, source: str, *, checked: bool) -> Native:
+    def translated() -> str:
+        return f"// {identity()}\n{translate(text(), name)}"
+
     recipe = ProgramRecipe(emulator().content, checked)
-    return cache.library(f"// {identity()}\n{translate(text, name)}", recipe, Native)
+    return cache.library_of(source, translated, recipe, Native)
 
 
 @functools.lru_cache(maxsize=2)
@@ -34,7 +42,7 @@ def emulated(*, checked: bool = False) -> Device:
     Raises:
         ToolError: E0901 to E0909 (no C++ compiler, or it fails).
     """
-    loading = functools.partial(load, checked=checked)
+    loading = functools.partial(_load, checked=checked)
     return Device("the emulated GPU", loading, _told, emulator().stop, is_host=True)
 
 

@@ -52,6 +52,9 @@ STALE_SECONDS = 24 * 3600
 LOCK_SECONDS = 30
 """How long to wait for another process that compiles the same text before doing so as well."""
 
+WRITERS = (".py", ".h", ".cuh")
+"""Files that a text follows from: programs, and the parts of texts that they take whole."""
+
 KEPT = {"E0903", "E0904", "E0905", "E0906"}
 """The errors of a compiler that fails, whose working folder stays for whoever wants to look at the source."""
 
@@ -159,7 +162,7 @@ def _writer() -> str | None:
         while folders:
             with os.scandir(folders.pop()) as items:
                 for item in sorted(items, key=lambda item: item.name):
-                    if item.name.endswith(".py"):
+                    if item.name.endswith(WRITERS):
                         status = item.stat()
                         seen.append(f"{item.path}:{status.st_size}:{status.st_mtime_ns}")
                     elif item.is_dir() and item.name != "__pycache__":

@@ -31,13 +31,20 @@ def _text() -> str:
     return Path(__file__).with_name("device.cu").read_text("utf-8")
 
 
+Load = Callable[[Callable[[], str], str, str], Native]
+"""Compiles and loads a CUDA text: what writes it, the name of its file, and what it follows from, if that is known.
+
+The text is written where the cache does not know what it gave for what it follows from.
+"""
+
+
 class Device:
     """A device: loads programs, has memory. Safe to use from several threads."""
 
     def __init__(
         self,
         name: str,
-        load: Callable[[str, str], Native],
+        load: Load,
         told: Callable[[], str] = lambda: "",
         stop: Callable[[], None] | None = None,
         *,
@@ -47,7 +54,7 @@ class Device:
 
         Args:
             name: in messages.
-            load: compiles and loads a CUDA text, whose file name it gets.
+            load: compiles and loads a CUDA text.
             told: what the device says of a failure, beside its status; it then works again, if it can.
             stop: gives up what runs, where that is possible; the device fails until it has told so.
             is_host: its memory is that of the process, as other libraries see it.
@@ -60,7 +67,7 @@ class Device:
         self.load = load
         self.told = told
         self.stop = stop
-        self._native = load(_text(), "device.cu")
+        self._native = load(_text, "device.cu", "")
 
     def _call(self, function: str, *arguments: Any) -> None:
         self.check(self._native.call(function, *arguments))

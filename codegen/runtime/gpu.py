@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import _cffi_backend as backend
@@ -113,7 +113,7 @@ def gpu() -> Device:
     """
     recipe = GpuRecipe(capability())
 
-    def load(text: str, name: str) -> Native:
-        return cache.library(f"// {name}\n{text}", recipe, Native)
+    def load(text: Callable[[], str], name: str, source: str) -> Native:
+        return cache.library_of(source, lambda: f"// {name}\n{text()}", recipe, Native)
 
     return Device("the GPU", load)

@@ -150,6 +150,13 @@ def separated(
     return checked, found
 
 
+def _text(shaped: Shaped, small: Collection[int]) -> str:
+    """A program as CUDA: a function of what is inferred and the size class, and of nothing else."""
+    from ilang.codegen.targets import cuda
+
+    return cuda.emit(pipeline.lower(shaped, GPU, small))
+
+
 class Offloaded:
     """One shaped program on one device, compiled when it is made. Safe to use from several threads."""
 
@@ -159,8 +166,6 @@ class Offloaded:
         Raises:
             ToolError: it cannot be compiled.
         """
-        from ilang.codegen.targets import cuda
-
         self.shaped = shaped
         self.device = device
         self._name = identifier(shaped.name)
@@ -169,8 +174,8 @@ class Offloaded:
             [shaped.tensors[value].name for value in shaped.inputs],
             [shaped.tensors[value].name for value in shaped.outputs],
         )
-        program = pipeline.lower(shaped, GPU, small)
-        self._native = device.load(cuda.emit(program), f"{self._name}.cu")
+        source = repr(("cuda", self._name, shaped, sorted(small)))
+        self._native = device.load(lambda: _text(shaped, small), f"{self._name}.cu", source)
         self._spaces: dict[int, DeviceArray] = {}
         self._lock = ForkSafeLock()
 

@@ -256,13 +256,14 @@ def test_the_writer_is_our_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert known
     assert "/core/pipeline.py:" in known
     assert "/codegen/targets/c.py:" in known
-    for name in ("core/a.py", "codegen/b/c.py"):
+    assert "/codegen/targets/headers/cuda.cuh:" in known
+    for name in ("core/a.py", "codegen/b/c.h"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("1")
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "codegen" / "runtime" / "cache.py"))
     seen = set()
     for content in ("1", "22"):
-        (tmp_path / "codegen/b/c.py").write_text(content)
+        (tmp_path / "codegen/b/c.h").write_text(content)
         cache._writer.cache_clear()
         seen.add(cache._writer())
     cache._writer.cache_clear()

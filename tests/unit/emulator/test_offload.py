@@ -20,7 +20,7 @@ from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
 from ilang.codegen.project.selftest import Output
-from ilang.codegen.runtime import gpu, offload
+from ilang.codegen.runtime import cache, gpu, offload
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.native import Address
 from ilang.codegen.targets import cuda
@@ -272,6 +272,7 @@ def test_check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
         original = cuda.emit
         with monkeypatch.context() as patch:
             patch.setattr(cuda, "emit", emitted)
+            patch.setattr(cache, "_writer", lambda: None)  # what it wrote is not remembered
             status, _, error = front(capsys, *simple)
         return status, error
 
@@ -280,6 +281,14 @@ def test_check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert "illegal read at program.cu:" in error
     status, error = planted("in0[", "2 * in0[")
     assert (status, error.split(":")[0]) == (70, "error[E9905]")
+
+
+def test_what_a_text_follows_from_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of an earlier run is loaded, not written again: another component is as good as another run."""
+    x = rand(7)
+    expected = i("i*i~i")(x, x, **ON)
+    monkeypatch.setattr(cuda, "emit", None)
+    assert np.array_equal(i("i*i~i")(x, x, **ON), expected)
 
 
 def test_comparison_is_that_of_the_self_test() -> None:
