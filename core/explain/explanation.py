@@ -5,12 +5,13 @@ The command line draws it (``core/explain/page.py``, ``icli/render.py``); ``--js
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ilang.core.cost import Total, of_assignments
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import affine_text, number_text, size_text
 from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.projection import ProjectionRow, projection_row
-from ilang.core.explain.story import StoryRow, rows_text, typed_story
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
@@ -23,6 +24,9 @@ from ilang.core.passes.assignments import START
 from ilang.core.passes.rewriting import substituted_index
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
+
+if TYPE_CHECKING:  # few pages tell the story of the inference
+    from ilang.core.explain.story import StoryRow
 
 
 @record
@@ -135,9 +139,7 @@ class _Explaining:
         self.number = {value: n for n, value in enumerate(values, 1)}
         self.reader = self._readers()
         self.read = self._reads()
-        self.rows: dict[int, str] = {}
-        for each in self.shaped.rows:
-            self.rows.setdefault(each.value, rows_text(each))
+        self.rows = self._rows()
         self.successor = {
             node.base: value for value, node, _ in self._assignments() if node.base is not None
         }
@@ -159,8 +161,24 @@ class _Explaining:
             loops_text(self.program),
             self._cost(),
             tuple(assumed_notes(shaped)),
-            typed_story(shaped, self.graph.annotations, self.given) if self.verbose else (),
+            self._story() if self.verbose else (),
         )
+
+    def _rows(self) -> dict[int, str]:
+        """The axes of values divided into rows, where einsum specifications say how."""
+        if not self.shaped.rows:
+            return {}
+        from ilang.core.explain.story import rows_text
+
+        rows: dict[int, str] = {}
+        for each in self.shaped.rows:
+            rows.setdefault(each.value, rows_text(each))
+        return rows
+
+    def _story(self) -> tuple[StoryRow, ...]:
+        from ilang.core.explain.story import typed_story
+
+        return typed_story(self.shaped, self.graph.annotations, self.given)
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
         return ScheduleRow(self.number[value], unscheduled(node), schedule_text(node, nest))

@@ -24,7 +24,6 @@ from ilang.core.ir.syntax import (
     Target,
     Tree,
 )
-from ilang.core.notation.advice import advised
 from ilang.core.notation.combinator import DEEPEST, read_number, read_program, read_quoted
 from ilang.core.notation.lookahead import begins_application, matches_form, past_bracket
 from ilang.core.notation.reader import (
@@ -122,6 +121,8 @@ def _statement(
             help_line = WIRED_HELP if reader.combinator(reader.pos) else STATEMENT_HELP
             raise reader.unexpected("E0109", f"the end of the {reader.unit}", help_line)
     except (NotationError, ModuleError) as error:
+        from ilang.core.notation.advice import advised
+
         scope.complete = False
         keep(refused, advised(error, reader, start))
         return None

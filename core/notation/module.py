@@ -22,7 +22,6 @@ from ilang.core.ir.syntax import (
 from ilang.core.notation.application import is_over_names, keep, place, read_body
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
-from ilang.core.notation.misapplied import misapplied
 from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,
@@ -174,7 +173,11 @@ def _misused(
     except ModuleError as error:
         return [error]
     bodies = [each.body for each in (*definitions, *others) if over_names(each.body)]
-    known = wires_of_all({each.name: each for each in definitions}) if bodies else {}
+    if not bodies:
+        return []
+    from ilang.core.notation.misapplied import misapplied
+
+    known = wires_of_all({each.name: each for each in definitions})
     return [error for body in bodies for error in misapplied(body, known)]
 
 

@@ -13,7 +13,6 @@ from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.schedule.choose.accesses import accesses_of
-from ilang.core.schedule.choose.gpu import choose_for_gpu
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
@@ -59,6 +58,8 @@ def _chosen(
 ) -> Choice:
     """One choice, with some nests written."""
     if machine.kind == "gpu":
+        from ilang.core.schedule.choose.gpu import choose_for_gpu
+
         return choose_for_gpu(shaped, written, provenance, extents, machine)
     return choose_nests(analysed(shaped, written, provenance, extents, machine))
 
