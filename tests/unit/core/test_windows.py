@@ -17,6 +17,8 @@ def test_the_interval_of_a_window() -> None:
     assert loops("-i~i >> +(i+u:3)~i || i 0 u") == (
         "memory t1 f32[3] private\n"
         "parallel for i in 0..n_i2\n"
+        "  as loop0(n_i; in0, out) writing out, keeping t1\n"
+        "  shared by time 3·n_i2\n"
         "  for i2 in 0..min(3, n_i - (i))\n"
         "    t1[i2] = -in0[i2+i]\n"
         "  acc = 0\n"
@@ -60,7 +62,8 @@ def test_backwards_all_is_computed() -> None:
 
 def test_computed_whole_and_its_tile_copied() -> None:
     text = loops("+ij~i >> >(i+u:3-1)~i | i:16 | i 0 i' u | 0:c")
-    assert "for i in 0..n_i\n  acc = 0" in text
+    assert "for i in 0..n_i\n  as loop0(n_j, n_j_2048; in0, t1) writing t1\n" in text
+    assert "  shared by time n_i·n_j\n  acc = 0\n" in text
     assert "t1_copy[t1_0] = (t1[16i+t1_0-1] if 0 <= 16i+t1_0-1 < n_i else 0)" in text
 
 
