@@ -119,7 +119,7 @@ def _statement(
         result = read(reader, scope)
         if reader.skip():
             help_line = WIRED_HELP if reader.combinator(reader.pos) else STATEMENT_HELP
-            raise reader.unexpected("E0109", f"the end of the {reader.unit}", help_line)
+            raise _unexpected(reader, "E0109", f"the end of the {reader.unit}", help_line)
     except (NotationError, ModuleError) as error:
         from ilang.core.notation.advice import advised
 
@@ -246,7 +246,16 @@ def _leaf(reader: Reader, scope: Scope, inside: bool) -> Argument:
     if c and c in WORD_START:
         span = reader.take(reader.past(WORD, reader.pos))
         return scope.read(span.text(), span)
-    raise reader.unexpected("E0130", "an argument" if inside else "an output", ARGUMENT_HELP)
+    wanted = "an argument" if inside else "an output"
+    raise _unexpected(reader, "E0130", wanted, ARGUMENT_HELP)
+
+
+def _unexpected(reader: Reader, code: str, wanted: str, help_line: str) -> NotationError:
+    """An error at the cursor; braces and `;` are no characters of programs, but of blocks."""
+    if reader.peek() in ("{", "}", ";"):
+        message = f"expected {wanted} before {reader.found()}"
+        return NotationError(code, message, reader.here(), help_line)
+    return reader.unexpected(code, wanted, help_line)
 
 
 def _past_argument(reader: Reader) -> int:

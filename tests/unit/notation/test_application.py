@@ -97,6 +97,8 @@ def test_an_index_expression_stays_one(text: str) -> None:
         ("f(x) = { total(x) } >> less", "E0109", 1, 21),
         ("f(x) = { a = total(x) b\n a }", "E0109", 1, 23),
         ("f(x) = total >> less(x, x)", "E0109", 1, 21),
+        ("f(x) = { x } }", "E0109", 1, 14),
+        ("f(x) = { { x } }", "E0130", 1, 10),
         ("f(x) = totl(x)", "E0401", 1, 8),
         ("f(x) = total(y)", "E0401", 1, 14),
         ("f(x) = { f64 = total(x); f64 }", "E0404", 1, 10),
