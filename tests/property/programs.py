@@ -780,6 +780,8 @@ class _Maker:
         """A value read at indices along one of its dimensions; some letters are reduced now and then."""
         rng = self.rng
         table = self.value(1)
+        if HIGHEST_RANK < self.ranks[table] + 1:  # places have two dimensions at most
+            return table
         reads, place = self.places()
         axis = rng.choice([letter for letter in LETTERS if letter not in place])
         others = self.beside(place, self.ranks[table] - 1, axis)
@@ -799,6 +801,8 @@ class _Maker:
         """A value whose elements meet at indices along a dimension of the result."""
         rng = self.rng
         value = self.value()
+        if HIGHEST_RANK < self.ranks[value] + 3:
+            return value
         if self.dtypes[value] == "bool":
             value = self.converted(value, "f32")
         reads, place = self.places()
