@@ -46,6 +46,7 @@ class Staged:
     """What is chosen for a value inside of what reads it: its splits and loops.
 
     ``places`` has the loop of a kernel that each shared loop is; ``packed`` is the tile or block around the value.
+    ``is_part`` says that only an interval of it is computed there, or of what reads it: what an affine index reads.
     """
 
     value: int
@@ -53,6 +54,7 @@ class Staged:
     order: tuple[Loop, ...]
     places: Mapping[Loop, Place]
     packed: Packed | Across | None = None
+    is_part: bool = False
 
 
 class Known:
@@ -77,6 +79,10 @@ class Known:
         self.places.setdefault(staged.value, {}).update(staged.places)
         if staged.packed is not None:
             self.packed[staged.value] = staged.packed
+
+    def is_part(self, value: int) -> bool:
+        """Whether a value is computed inside of a reader that needs an interval of it only."""
+        return value in self.staged and self.staged[value].is_part
 
     def shared_places(
         self, reader: int, pairs: Mapping[int, int], order: Sequence[Loop]

@@ -24,7 +24,7 @@ def shared_inside(
     None where there is no such place, or no need of one.
     """
     reads, tilings = analysis.inlining.all_reads[value], analysis.tilings
-    if not _may_share(analysis, value):
+    if not _may_share(analysis, known, value):
         return None
     places = [
         known.leading_places(reader, read, inverse(mapping(node, read))) for reader, read in reads
@@ -48,8 +48,8 @@ def shared_inside(
     return common, Staged(value, factors, order, known.shared_places(reader, pairs, outer.order))
 
 
-def _may_share(analysis: Analysis, value: int) -> bool:
-    """Whether a value is read by several, all of which are free to compute it inside."""
+def _may_share(analysis: Analysis, known: Known, value: int) -> bool:
+    """Whether a value is read by several, all of which are free to compute it inside, and need all of it there."""
     inlining, tilings = analysis.inlining, analysis.tilings
     reads = inlining.all_reads[value]
     readers = {reader for reader, _ in reads}
@@ -59,6 +59,7 @@ def _may_share(analysis: Analysis, value: int) -> bool:
         and bool(reads)
         and (tilings.is_by_rows(value) or tilings.found(value) is None)
         and not any(analysis.written[n] is not None for n in (value, *readers))
+        and not any(known.is_part(reader) for reader in readers)
     )
 
 

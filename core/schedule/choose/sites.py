@@ -45,7 +45,8 @@ def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest
     outer = replace(nest, order=nest.order[:shared])
     places = known.shared_places(value, pairs, outer.order)
     around = None if packed is None else packed.inside(back)
-    return shared, Staged(read.value, *taken(outer, pairs, own), places, around)
+    is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
+    return shared, Staged(read.value, *taken(outer, pairs, own), places, around, is_part)
 
 
 def _tiled_site(
@@ -66,7 +67,7 @@ def _tiled_site(
         return None, None
     places = known.shared_places(reader, pairs, nest.order[:site])
     factors, order = analysis.tilings.loops(value, made) or ((), ())
-    return site, Staged(value, factors, order, places)
+    return site, Staged(value, factors, order, places, None, known.is_part(reader))
 
 
 def adopted(analysis: Analysis, known: Known, value: int, nest: Nest) -> Iterator[Staged]:

@@ -14,6 +14,7 @@ from ilang.core.schedule.choose.sharing import shared_inside
 from ilang.core.schedule.choose.sites import adopted, site_of
 from ilang.core.schedule.extents import extents_of
 from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.schedule.written import written_nest
 
 PRODUCT = "ik*kj~ijk >> +ijk~ij"
@@ -117,3 +118,12 @@ def test_a_producer_takes_the_splits_of_a_written_reader() -> None:
     (staged,) = adopted(analysis, known, 2, nest)
     assert staged.factors == ((8,), ())
     assert staged.order == (Loop(0), Loop(0, 1), Loop(1))
+
+
+def test_what_a_window_needs_a_part_of_is_computed_whole() -> None:
+    """Inside of both readers it would be computed twice, and an argmax compare two computations of one value."""
+    text = "-ijk~ijk >> (I & -phn~phn) >> (>@vgb~vg | I) >> (r(2c+k:1)~rck | I)"
+    shaped = infer(graph_of(text_component(text), "f"))
+    groups = shaped_to_schedule(shaped, CPU).groups
+    computed = [instance.value for group in groups for instance in group.plan.instances]
+    assert len(computed) == len(set(computed)), "each value is computed once"
