@@ -245,7 +245,7 @@ GPU = Machine(
     name="gpu",
     kind="gpu",
     variants=(Variant("__CUDACC__", 16, 0),),  # float4: what a thread loads at a time
-    sum_lanes=1,
+    sum_lanes=16,  # chunks begin at a multiple of a warp
     divided_iterations=1 << 62,
     small_extent=8,
     tiles=Tiles(
@@ -277,7 +277,7 @@ GPU = Machine(
         enough_work=65536,
         levels=3,
         least_iterations=0,
-        most_blocks=1024,
+        most_blocks=264,  # two for each multiprocessor
         block_work=4096,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),

@@ -40,7 +40,7 @@ from ilang.codegen.targets.cfamily import (
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
 from ilang.core.ir.cpu import Late, Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -175,7 +175,7 @@ class _Emission:
                 yield from self._tile(s, functions, indent)
             case Transpose():
                 yield indent + c_transpose.call(s, spelling)
-            case Spread() | Barrier():
+            case Spread() | Barrier() | Combine():
                 raise AssertionError("C has no grid")
             case _:
                 assert_never(s)

@@ -17,12 +17,12 @@ from typing import assert_never
 
 from ilang.codegen.targets import c_scalar, cuda_header, cuda_library
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, comment
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, combined, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
@@ -34,9 +34,11 @@ from ilang.core.ir.kernel import (
     Program,
     Statement,
     Store,
+    Chunk,
     Tile,
     statements_within,
 )
+from ilang.core.machine import Device
 from ilang.core.pipeline import host_of
 
 INCLUDES = (
@@ -153,6 +155,8 @@ class _Kernel:
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
                 yield from self._spread(s, indent)
+            case Combine():
+                yield from self._combine(s, indent)
             case Barrier():
                 yield f"{indent}__syncthreads();"
             case Tile() | Transpose():
@@ -168,13 +172,41 @@ class _Kernel:
         if loop.chunk is None:
             yield spelling.opened(loop, indent)
         else:
-            name, count = spelling.variable(loop.variable), spelling.size(loop.chunk.count)
-            block = spelling.variable(loop.chunk.block)
-            words = f"{spelling.size(loop.size)}, {count}, {loop.chunk.multiple}, {block}"
-            first = f"int64_t {name} = start_of({words}), end_{name} = start_of({words} + 1)"
+            name, (start, end) = spelling.variable(loop.variable), self._ends(loop, loop.chunk)
+            first = f"int64_t {name} = {start}, end_{name} = {end}"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
         yield from self._block(loop.body, indent + INDENT)
         yield f"{indent}}}"
+
+    def _combine(self, s: Combine, indent: str) -> Iterator[str]:
+        """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
+        warp = self._device().warp
+        name, kind = self.spelling.local(s.variable), self.spelling.kind(s.variable, s.dtype)
+        update = combined(s.primitive, s.dtype, name, "given")
+        yield f"{indent}for (int half = {warp // 2}; half > 0; half /= 2) {{"
+        yield f"{indent}{INDENT}const {kind} given = __shfl_xor_sync(0xffffffffu, {name}, half);"
+        yield f"{indent}{INDENT}{update}"
+        yield f"{indent}}}"
+        if s.threads <= warp:
+            return
+        yield f"{indent}{{"
+        inside = indent + INDENT
+        yield f"{inside}__shared__ {kind} sums[{s.threads // warp}];"
+        yield f"{inside}__syncthreads();"
+        yield f"{inside}if (threadIdx.x % {warp} == 0) sums[threadIdx.x / {warp}] = {name};"
+        yield f"{inside}__syncthreads();"
+        yield f"{inside}{name} = sums[0];"
+        yield f"{inside}for (int part = 1; part < {s.threads // warp}; ++part) {{"
+        yield f"{inside}{INDENT}const {kind} given = sums[part];"
+        yield f"{inside}{INDENT}{update}"
+        yield f"{inside}}}"
+        yield f"{indent}}}"
+
+    def _device(self) -> Device:
+        """What the program may ask for."""
+        device = self.program.machine.device
+        assert device is not None
+        return device
 
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations that are shared out among blocks or threads."""
@@ -184,6 +216,9 @@ class _Kernel:
             yield from self._alone(s, indent)
             return
         spelling = self.spelling
+        if s.over == "threads" and s.loops[0].chunk is not None:
+            yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent)
+            return
         sizes = [spelling.size(loop.size) for loop in s.loops]
         yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
         at, inside = AT[s.over], indent + INDENT
@@ -198,6 +233,22 @@ class _Kernel:
                 yield f"{inside}if ({name} >= {spelling.rest(loop.rest)}) continue;"
         yield from self._block(s.body, inside)
         yield f"{indent}}}"
+
+    def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str) -> Iterator[str]:
+        """The iterations of one chunk of a loop, shared out among the threads of a block."""
+        first, end = self._ends(loop, stretch)
+        name = self.spelling.variable(loop.variable)
+        yield f"{indent}const int64_t end_{name} = {end};"
+        head = f"int64_t {name} = {first} + threadIdx.x; {name} < end_{name}; {name} += blockDim.x"
+        yield f"{indent}for ({head}) {{"
+        yield from self._block(s.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _ends(self, loop: For, chunk: Chunk) -> tuple[str, str]:
+        """The first iteration of a chunk of a loop, and that after its last one."""
+        size, count = self.spelling.size(loop.size), self.spelling.size(chunk.count)
+        words = f"{size}, {count}, {chunk.multiple}, {self.spelling.variable(chunk.block)}"
+        return f"start_of({words})", f"start_of({words} + 1)"
 
     def _alone(self, s: Spread, indent: str) -> Iterator[str]:
         """The one iteration of no loops: the first thread's."""

@@ -8,7 +8,7 @@ from ilang.core.check import kernel as kernels
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -21,6 +21,7 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
+from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.independence import Independence
 from ilang.core.passes.rewriting import accesses
 from ilang.core.record import replace
@@ -67,7 +68,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
             alone = not any(isinstance(x, (Spread, Barrier)) for x in statements_within(s.body))
             right = alone and s.over == "threads" and s.threads == spread.threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
-            _independent(program, kernel, s)
+            _independent(program, kernel, s, _combined(kernel))
     if blocks:
         _alike(program, kernel, spread.body)
     device = program.machine.device
@@ -75,7 +76,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     _demand(program, kernel, 0 < spread.threads <= most, "a block has as many threads as it may")
     others = [s for s in statements_within(spread.body) if isinstance(s, (Tile, Transpose))]
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
-    _independent(program, kernel, spread)
+    _independent(program, kernel, spread, set())
 
 
 def _alike(program: Program, kernel: Kernel, body: Block) -> None:
@@ -87,7 +88,12 @@ def _alike(program: Program, kernel: Kernel, body: Block) -> None:
                 _alike(program, kernel, block)
 
 
-def _independent(program: Program, kernel: Kernel, spread: Spread) -> None:
+def _combined(kernel: Kernel) -> set[int]:
+    """The variables that are combined."""
+    return {s.variable for s in statements_within(kernel.body) if isinstance(s, Combine)}
+
+
+def _independent(program: Program, kernel: Kernel, spread: Spread, combined: set[int]) -> None:
     """Each loop of a spread, as if it stood alone around the rest, has independent iterations."""
     body = spread.body
     for loop in reversed(spread.loops):
@@ -95,7 +101,7 @@ def _independent(program: Program, kernel: Kernel, spread: Spread) -> None:
     independence = Independence(program, replace(kernel, body=body))
     around: set[int] = set()
     while len(body) == 1 and isinstance(body[0], For) and len(around) < len(spread.loops):
-        apart = independence.holds(body[0], ())
+        apart = independence.holds(without_changes(body[0], combined))
         _demand(program, kernel, apart, "what a thread writes, no other thread touches")
         around.add(body[0].variable)
         body = body[0].body

@@ -9,7 +9,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -88,8 +88,9 @@ class _Verifier:
                     self._opened(s.blocks, (s.body, s.edge))
                 case Spread():
                     self._opened(s.loops, (s.body,))
-                case Barrier():
-                    pass
+                case Barrier() | Combine():
+                    known = isinstance(s, Barrier) or s.variable in self.defined
+                    self.demand(known, "a variable is defined before it is combined")
                 case Transpose():
                     self.block((s.loops,))
                     cpu.transpose(self.program, s, self.demand)

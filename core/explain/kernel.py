@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Buffer,
     Change,
@@ -135,8 +135,8 @@ class _Loops:
                     yield from self._tile(s, indent)
                 case Transpose():
                     yield from self._transpose(s, indent)
-                case Barrier():
-                    yield f"{indent}barrier"
+                case Barrier() | Combine():
+                    yield indent + self._together(s)
                 case Spread():
                     yield from self._spread(s, indent)
                 case Store():
@@ -202,6 +202,13 @@ class _Loops:
         past = f", past the caches from {s.stream_from >> 20} MiB" if s.stream_from else ""
         yield f"{indent}{self._head(s.loops)} in squares{past}"
         yield from self.lines(s.loops.body, indent + "  ")
+
+    def _together(self, s: Barrier | Combine) -> str:
+        """What all threads of a block do together."""
+        if isinstance(s, Barrier):
+            return "barrier"
+        name = self.kernel.locals[s.variable]
+        return f"{name} = combine {name} of all threads with {s.primitive}"
 
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations that are shared out, and what one of them does."""

@@ -8,6 +8,7 @@ Invariants of a kernel for a GPU:
       nothing, and its loops and conditions are the same for all of them.
     - A ``Barrier`` stands there too, so that all threads of a block arrive; between two accesses by different threads
       to one element, one of them a write, there is one.
+    - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
       or, in a spread over the grid, in scratch storage of the thread that owns it.
 """
@@ -38,6 +39,19 @@ class Spread:
     over: Over
     threads: int
     body: tuple[Statement, ...]
+
+
+@record
+class Combine:
+    """What the threads of a block have in a scalar variable becomes one value, which all of them then have.
+
+    They are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
+    """
+
+    variable: int
+    primitive: str
+    dtype: str
+    threads: int
 
 
 @record

@@ -21,7 +21,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
@@ -196,7 +196,7 @@ class Tile:
 
 
 Statement = (
-    For | If | Define | Change | Store | HorizontalReduction | Tile | Transpose | Spread | Barrier
+    For | If | Define | Change | Store | HorizontalReduction | Tile | Transpose | Spread | Barrier | Combine
 )
 Block = tuple[Statement, ...]
 
@@ -277,7 +277,7 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return (s.body,)
         case Transpose():
             return ((s.loops,),)
-        case Define() | Change() | Store() | HorizontalReduction() | Barrier():
+        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine():
             return ()
         case _:
             assert_never(s)
@@ -306,7 +306,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
         case Spread():
             body = change(s.body)
             return s if body is s.body else replace(s, body=body)
-        case Define() | Change() | Store() | HorizontalReduction() | Transpose() | Barrier():
+        case Define() | Change() | Store() | HorizontalReduction() | Transpose() | Barrier() | Combine():
             return s
         case _:
             assert_never(s)

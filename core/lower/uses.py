@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -118,6 +118,8 @@ class _Mentions:
                     self.sizes |= set(self.program.buffers[s.target.buffer].dims)
             case Spread() | Barrier():
                 return
+            case Combine():
+                self.locals.add(s.variable)
             case Store():
                 self.written.add(s.buffer)
                 self._element(s.buffer, s.index)

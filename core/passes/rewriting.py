@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -131,7 +131,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
                 replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.loops
             )
             return replace(s, loops=opened, body=_block(s.body, substitution))
-        case HorizontalReduction() | Barrier():
+        case HorizontalReduction() | Barrier() | Combine():
             return s
         case Transpose():
             loops = substituted(s.loops, substitution)

@@ -94,6 +94,10 @@ SCHEDULED = {
         ),
         MATMUL,
     ),
+    "sums": ("+ij~i", (((5, 700),), ((300, 3),), ((4, 0),), ((0, 4),))),
+    "total": ("+ij~.", (((50, 700),), ((1, 1),), ((0, 4),))),
+    "product": ("ik*kj~ijk >> +ijk~ij", MATMUL),
+    "turned": ("ij~ji", (((50, 70),), ((0, 3),))),
     "transpose": ("ij~ji | i:32,j:32 | j i 0 j' i'", (((50, 70),), ((1, 33),), ((0, 3),))),
     "rows": (
         (
@@ -136,6 +140,8 @@ def test_written_schedules(mode: str) -> None:
         ("ik*kj~ijk >> +ijk~ij", ((128, 64), (64, 128)), 2.0),
         ("ij~ji", ((128, 128),), 1.0),
         ("ij+ij~ij", ((64, 128), (64, 128)), 1.0),
+        ("+ij~i", ((16, 512),), 1.0),
+        (">ij~.", ((64, 512),), 1.0),
     ],
 )
 def test_memory_is_read_and_written_in_whole_sectors(

@@ -8,16 +8,20 @@ Example:
                 for k1: acc[i1,j1] += ...                        for k1: acc[i1,j1] += ...
 
 Loops of role ``t`` that stand right inside each other are spread together, moved outside what stands between them; work
-beside them, such as a copy, is spread as its loops allow. What stores and has no such loop is one thread's. All else is
-done by every thread alike: loops around, scalar variables, conditions.
+beside them, such as a copy, is spread as its loops allow. A loop of role ``t`` that accumulates in scalar variables
+gives each thread a part, and what all threads have is combined after it. What stores and has no such loop is one
+thread's. All else is done by every thread alike: loops around, scalar variables, conditions.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Mapping
 from math import prod
 
+from ilang.core.dtype import INTEGER_ENDS
 from ilang.core.ir.affine import Within
-from ilang.core.ir.gpu import Spread
+from ilang.core.ir.gpu import Combine, Spread
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -29,11 +33,17 @@ from ilang.core.ir.kernel import (
     Program,
     Statement,
     Store,
+    map_statements,
     statements_within,
 )
+from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
+from ilang.core.ops import OPS
 from ilang.core.passes.independence import Independence
-from ilang.core.passes.rewriting import accesses
+from ilang.core.passes.rewriting import accesses, parts_of
 from ilang.core.record import replace
+
+COMBINED = {op.binary: op.identity for op in OPS.values() if op.identity is not None}
+"""Primitives whose arguments may come in any order, and the number that changes nothing."""
 
 
 def is_for_blocks(kernel: Kernel) -> bool:
@@ -57,8 +67,8 @@ def kernel_to_blocks(
     assert device is not None
     spreading = _Spreading(program, kernel)
     threads = spreading.block(body)
-    if threads is None:
-        return None
+    if threads is None or spreading.threads == 1:
+        return None  # nothing is shared out
     whole = -(-spreading.threads // device.warp) * device.warp
     return Spread(tuple(loops), "blocks", whole, _counted(threads, whole))
 
@@ -67,7 +77,7 @@ def _counted(body: Block, threads: int) -> Block:
     """A block whose spreads all know how many threads there are."""
     out: list[Statement] = []
     for s in body:
-        if isinstance(s, Spread):
+        if isinstance(s, (Spread, Combine)):
             out.append(replace(s, threads=threads))
         elif isinstance(s, For):
             out.append(replace(s, body=_counted(s.body, threads)))
@@ -88,17 +98,67 @@ class _Spreading:
         device = program.machine.device
         assert device is not None
         self.most = device.most_block_threads
+        self.usual = device.block_threads
         self.threads = 1
 
     def block(self, body: Block) -> Block | None:
         """The statements of a block for all threads; None where that cannot be."""
         out: list[Statement] = []
+        started: dict[int, Scalar] = {}
         for s in body:
-            spread = self._statement(s)
+            sums = self._reduction(s, started)
+            spread = self._statement(s) if sums is None else sums[0]
             if spread is None:
                 return None
-            out.append(spread)
+            out += [spread] if sums is None else sums
+            for x in statements_within((s,)):
+                if isinstance(x, (Change, HorizontalReduction)):
+                    started.pop(x.variable, None)
+            if isinstance(s, Define) and s.mutable:
+                started[s.variable] = s.value
         return tuple(out)
+
+    def _reduction(self, s: Statement, started: Mapping[int, Scalar]) -> list[Statement] | None:
+        """A loop for threads that accumulates in variables that were just ``started``, and their combination after it.
+
+        None where a statement is anything else.
+        """
+        chain = chain_of((s,))
+        asked = [loop for loop in chain if loop.role == "t"]
+        if len(asked) != 1 or asked[0].rest is not None or is_spread_inside(chain[-1].body):
+            return None
+        body = chain[-1].body
+        for loop in reversed([each for each in chain if each is not asked[0]]):
+            body = (replace(loop, body=body),)
+        found = self._combined(body, started)
+        if not found:
+            return None
+        spread = replace(asked[0], body=body)
+        if not self.independence.holds(without_changes(spread, found)):
+            return None
+        extent, most = self.program.sizes[spread.size].fixed, self.usual
+        self.threads = max(self.threads, most if extent is None else min(max(1, extent), most))
+        return [Spread((replace(spread, body=()),), "threads", 1, body), *found.values()]
+
+    def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, Combine]:
+        """How the variables that a loop accumulates in are combined; none if one cannot be."""
+        found: dict[int, Combine] = {}
+        inside = list(statements_within(body))
+        own = {x.variable for x in inside if isinstance(x, Define)}
+        for x in inside:
+            if isinstance(x, HorizontalReduction):
+                return {}
+            if isinstance(x, Change) and x.variable not in own:
+                primitive = _accumulates(x)
+                if primitive is None or x.variable not in started or x.variable in found:
+                    return {}
+                if not _is_identity(primitive, started[x.variable]):
+                    return {}
+                found[x.variable] = Combine(x.variable, primitive, x.value.dtype or "", 1)
+        read = Counter(
+            part.variable for x in inside for part in parts_of(x) if isinstance(part, Local)
+        )
+        return {} if any(read[n] > 1 for n in found) else found
 
     def _statement(self, s: Statement) -> Statement | None:
         match s:
@@ -169,6 +229,33 @@ class _Spreading:
             return max(steps, default=(-1, 0))
 
         return sorted(loops, key=place)
+
+
+def without_changes(loop: For, variables: Container[int]) -> For:
+    """A loop without what accumulates in some variables."""
+
+    def change(s: Statement) -> Statement | None:
+        return None if isinstance(s, Change) and s.variable in variables else s
+
+    return replace(loop, body=map_statements(loop.body, change))
+
+
+def _accumulates(change: Change) -> str | None:
+    """The primitive with which a variable takes another value; None where it becomes anything else."""
+    value = change.value
+    if not isinstance(value, Apply) or value.primitive not in COMBINED:
+        return None
+    old = value.arguments[0]
+    return value.primitive if isinstance(old, Local) and old.variable == change.variable else None
+
+
+def _is_identity(primitive: str, start: Scalar) -> bool:
+    """Whether a primitive leaves what it is applied to, and to this number, as it is."""
+    if not isinstance(start, Constant) or start.dtype is None:
+        return False
+    if start.dtype in INTEGER_ENDS and primitive in ("max", "min"):
+        return start.value == INTEGER_ENDS[start.dtype][primitive == "min"]
+    return start.value == COMBINED[primitive]
 
 
 def _shared_out(chain: list[For], chosen: list[For]) -> Spread:

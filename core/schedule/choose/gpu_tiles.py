@@ -46,9 +46,8 @@ def gpu_tile(
         accesses: the indices, over its axes, of all that it reads.
         machine: what the blocks belong to.
     """
-    return _contraction(node, extents, accesses, machine) or _across(
-        node, extents, accesses, machine
-    )
+    tile = _contraction(node, extents, accesses, machine)
+    return tile or _across(node, extents, accesses, machine) or _row(node, extents, accesses)
 
 
 def _contraction(
@@ -97,6 +96,21 @@ def _across(
     outer = (*(a for a in outputs if a not in (other, last)), other, last)
     loops = [*(Loop(axis) for axis in outer), Loop(other, 1), Loop(other, 2), Loop(last, 1)]
     return Tile(tuple(factors), tuple(loops), _roles(outer, ("u", "t", "t")), len(outer))
+
+
+def _row(node: Assignment, extents: Extents, accesses: Sequence[Access]) -> Tile | None:
+    """A reduction along memory: a block for each element of the result, whose threads share the row."""
+    reduced = node.reduced_axes()
+    if node.acc is None or node.base is not None or not reduced:
+        return None
+    ends = {index[-1].axis() for index in accesses if index}
+    last = reduced[-1]
+    if last not in ends or ends & set(node.output_axes()) or extents.is_small(node.sizes[last]):
+        return None
+    kept = dict.fromkeys(node.output_axes())
+    order = (*kept, *reduced)
+    roles = _roles(order[:-1], ("t",))
+    return Tile(((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order))
 
 
 def _roles(outer: Sequence[int], inner: tuple[Role, ...]) -> tuple[Role, ...]:

@@ -7,7 +7,7 @@ import pytest
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify, verify_ordered
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Kernel, Program, map_statements, statements_within
 from ilang.core.machine import GPU
@@ -36,7 +36,7 @@ def shared(kernel: Kernel) -> str:
         ("ij+ij~ij", ["i j"]),
         ("ik*kj~ijk >> +ijk~ij", ["i j"]),
         ("ij~ji", ["j i"]),
-        ("+i~.", ["b", ""]),  # blocks of a sum, then one thread that adds them
+        ("+i~.", ["b", ""]),  # chunks of a sum, each a block's, then one thread that adds them
         ("ij~j || i j", ["j", "j", "j"]),  # threads keep their columns, row after row
         ("(I & +ij~i) >> ij/i~ij", ["i", "i j"]),
         ("2.5", [""]),
@@ -135,3 +135,17 @@ def test_more_threads_than_a_block_has_are_not_asked_for() -> None:
 def test_what_a_block_has_no_room_for_is_done_by_single_threads() -> None:
     rows = program("ij~ij | i:4 | i 0 i' j")  # four rows of any length
     assert [s.over for s in rows.kernels[0].body if isinstance(s, Spread)] == ["grid"]
+
+
+def combined(text: str) -> list[tuple[str, int]]:
+    """How the threads of blocks combine what they have."""
+    inside = (s for kernel in program(text).kernels for s in statements_within(kernel.body))
+    return [(s.primitive, s.threads) for s in inside if isinstance(s, Combine)]
+
+
+def test_threads_share_a_row_and_combine_what_they_have() -> None:
+    assert combined("+ij~i") == [("add", 256)]
+    assert combined(">ij~i") == [("max", 256)]
+    assert combined("+ij~.") == [("add", 256)]
+    assert combined("+ij~j") == []  # neighbors have neighboring columns as it is
+    assert combined("+ij~i || i j") == []

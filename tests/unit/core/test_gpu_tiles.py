@@ -27,7 +27,9 @@ def schedule(text: str) -> list[str]:
         ),
         ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j':u,j'':t,i':t"]),
         ("ij+ij~ij", ["|| i j"]),
-        ("+ij~i", ["|| i j"]),
+        ("+ij~i", ["|| i j | j:t"]),
+        ("+ij~j", ["|| j i"]),
+        ("+ij~.", ["|| i j | j:t"]),
     ],
 )
 def test_nests_by_pattern(text: str, nests: list[str]) -> None:
