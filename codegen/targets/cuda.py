@@ -26,6 +26,7 @@ from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
+    Chunk,
     Define,
     For,
     HorizontalReduction,
@@ -34,7 +35,6 @@ from ilang.core.ir.kernel import (
     Program,
     Statement,
     Store,
-    Chunk,
     Tile,
     statements_within,
 )
@@ -114,7 +114,7 @@ class _Kernel:
         yield "/*"
         yield from (comment(f" * {line}") for line in self.kernel.comments)
         yield " */"
-        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads})"
+        yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, 1)"
         name = f"{identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
         yield "{"
@@ -169,6 +169,8 @@ class _Kernel:
         spelling = self.spelling
         if loop.role == "u":
             yield "#pragma unroll"
+        elif loop.copies is not None:
+            yield f"#pragma unroll {loop.copies}"
         if loop.chunk is None:
             yield spelling.opened(loop, indent)
         else:
@@ -219,14 +221,13 @@ class _Kernel:
         if s.over == "threads" and s.loops[0].chunk is not None:
             yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent)
             return
+        if s.over == "threads" and self._count(s) <= s.threads:
+            yield from self._once(s, indent)
+            return
         sizes = [spelling.size(loop.size) for loop in s.loops]
         yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
-        at, inside = AT[s.over], indent + INDENT
-        for n, loop in enumerate(s.loops):
-            inner = " * ".join(sizes[n + 1 :])
-            value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
-            value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
-            yield f"{inside}const int64_t {spelling.variable(loop.variable)} = {value};"
+        inside = indent + INDENT
+        yield from self._variables(s, AT[s.over], inside)
         for loop in s.loops:
             if loop.rest is not None:
                 name = spelling.variable(loop.variable)
@@ -234,9 +235,42 @@ class _Kernel:
         yield from self._block(s.body, inside)
         yield f"{indent}}}"
 
+    def _variables(self, s: Spread, at: str, indent: str) -> Iterator[str]:
+        """The variables of the loops of a spread, from the number of an iteration."""
+        sizes = [self.spelling.size(loop.size) for loop in s.loops]
+        for n, loop in enumerate(s.loops):
+            inner = " * ".join(sizes[n + 1 :])
+            value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
+            value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
+            yield f"{indent}const int64_t {self.spelling.variable(loop.variable)} = {value};"
+
+    def _count(self, s: Spread) -> int:
+        """How many iterations a spread has; more than there are threads where that is not known."""
+        extents = [self.program.sizes[loop.size].fixed for loop in s.loops]
+        return prod(s.threads + 1 if extent is None else extent for extent in extents)
+
+    def _once(self, s: Spread, indent: str) -> Iterator[str]:
+        """Iterations of which each thread has one at most."""
+        spelling, count = self.spelling, self._count(s)
+        yield indent + ("{" if count == s.threads else f"if (threadIdx.x < {count}) {{")
+        inside = indent + INDENT
+        yield from self._variables(s, "threadIdx.x", inside)
+        rests = [
+            f"{spelling.variable(loop.variable)} < {spelling.rest(loop.rest)}"
+            for loop in s.loops
+            if loop.rest is not None
+        ]
+        if rests:
+            yield f"{inside}if ({' && '.join(rests)}) {{"
+            yield from self._block(s.body, inside + INDENT)
+            yield f"{inside}}}"
+        else:
+            yield from self._block(s.body, inside)
+        yield f"{indent}}}"
+
     def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str) -> Iterator[str]:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
-        first, end = self._ends(loop, stretch)
+        first, end = self._ends(loop, chunk)
         name = self.spelling.variable(loop.variable)
         yield f"{indent}const int64_t end_{name} = {end};"
         head = f"int64_t {name} = {first} + threadIdx.x; {name} < end_{name}; {name} += blockDim.x"

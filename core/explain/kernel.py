@@ -247,7 +247,9 @@ class _Loops:
         """How a loop runs: in lanes, unrolled, fetching, or not where a tile does what it does."""
         lanes = f" in {loop.lanes} lanes" if loop.lanes > 1 else ""
         role = _role_text(loop.role)
-        if loop.copies not in (None, self.program.sizes[loop.size].fixed):
+        if loop.copies == 1 and not role:
+            role = " without copies"
+        elif loop.copies not in (None, self.program.sizes[loop.size].fixed):
             role += f" by {loop.copies}"
         fetch = "" if loop.fetch is None else self._fetch(loop.fetch)
         quotient = ""

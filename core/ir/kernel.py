@@ -196,7 +196,17 @@ class Tile:
 
 
 Statement = (
-    For | If | Define | Change | Store | HorizontalReduction | Tile | Transpose | Spread | Barrier | Combine
+    For
+    | If
+    | Define
+    | Change
+    | Store
+    | HorizontalReduction
+    | Tile
+    | Transpose
+    | Spread
+    | Barrier
+    | Combine
 )
 Block = tuple[Statement, ...]
 
@@ -306,7 +316,15 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
         case Spread():
             body = change(s.body)
             return s if body is s.body else replace(s, body=body)
-        case Define() | Change() | Store() | HorizontalReduction() | Transpose() | Barrier() | Combine():
+        case (
+            Define()
+            | Change()
+            | Store()
+            | HorizontalReduction()
+            | Transpose()
+            | Barrier()
+            | Combine()
+        ):
             return s
         case _:
             assert_never(s)

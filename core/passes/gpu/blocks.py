@@ -261,7 +261,8 @@ def _is_identity(primitive: str, start: Scalar) -> bool:
 def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     """Some loops of a chain for threads, the others inside them.
 
-    Where one that is moved outside of another one ends by that one's variable, a condition says so instead.
+    Where one that is moved outside of another one ends by that one's variable, a condition says so instead. A loop
+    right around an unrolled one has no copies: registers hold what one iteration needs.
     """
     body = chain[-1].body
     kept = [loop for loop in chain if loop not in chosen]
@@ -279,7 +280,8 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     if within:
         body = (If(tuple(within), body),)
     for loop in reversed(kept):
-        body = (replace(loop, body=body),)
+        around = loop.role != "u" and any(isinstance(s, For) and s.role == "u" for s in body)
+        body = (replace(loop, body=body, copies=1 if around else loop.copies),)
     return Spread(tuple(loops), "threads", 1, body)
 
 
