@@ -8,6 +8,7 @@ from ilang.codegen.targets.c_entry import STATUS, wrapped
 from ilang.codegen.targets.c_header import argument_lines, parameters, sizes_lines, work_lines
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
+from ilang.core.pipeline import host_of
 
 STREAM = "struct CUstream_st *stream"
 """A ``cudaStream_t``, as plain C has it."""
@@ -41,6 +42,8 @@ def declarations(program: Program) -> Iterator[str]:
     yield "/*"
     yield " * Enqueues the work on a stream of the current device and returns; the arrays and the workspace are"
     yield " * memory of that device. Calls that share a workspace must be ordered."
+    if host_of(program).ranges:
+        yield " * Looks at all indices that it reads from arrays first: takes memory for a flag, and waits for it."
     yield from argument_lines(program)
     yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
     yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave"
