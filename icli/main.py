@@ -89,6 +89,7 @@ def _help(word: str, rest: list[str]) -> int:
 
 def _run(name: str, tokens: list[str]) -> int:
     """Run one command; only its module is imported."""
+    import atexit
     import gc
     from importlib import import_module
 
@@ -98,6 +99,7 @@ def _run(name: str, tokens: list[str]) -> int:
     gc.set_threshold(
         100_000, 20, 20
     )  # programs are millions of records and no cycles: half the time of large ones
+    atexit.register(gc.freeze)  # a process that ends looks for no cycles in what goes with it
     command: Command = import_module(COMMANDS[name][0]).COMMAND
     screen = Screen(tokens)
     request = read(command, tokens[1:])
