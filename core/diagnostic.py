@@ -16,7 +16,6 @@ the text that the command line shows, without color. Codes are documented in ``i
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
 from ilang.core.record import record
@@ -149,9 +148,11 @@ def encodable(text: str) -> str:
 
 
 def _is_plain(c: str) -> bool:
-    return " " <= c <= "~" or (
-        c > "\u00a0" and unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-    )
+    if c <= "\u00a0":
+        return " " <= c <= "~"
+    from unicodedata import category
+
+    return category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def _escape(c: str) -> str:
@@ -238,6 +239,8 @@ def _excerpt(first: Span, labels: list[Label]) -> list[str]:
 
 def _drawn(line: str, focus: int) -> tuple[str, list[int]]:
     """The visible line, cut around ``focus``, and the drawn column of each code point (one more for the end)."""
+    from unicodedata import east_asian_width
+
     pieces = [_escape(c) if not _is_plain(c) else c for c in line]
     cut_left = max(0, focus - WIDEST_LINE // 2) if len(line) > WIDEST_LINE else 0
     cut_right = min(len(line), cut_left + WIDEST_LINE)
@@ -248,7 +251,7 @@ def _drawn(line: str, focus: int) -> tuple[str, list[int]]:
         columns.append(column)
         if cut_left <= n < cut_right:
             text += piece
-            column += sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in piece)
+            column += sum(2 if east_asian_width(c) in "WF" else 1 for c in piece)
     columns.append(column)
     return (text + "…" if cut_right < len(line) else text), columns
 

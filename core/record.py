@@ -173,4 +173,9 @@ def _complete(
 
 def replace(instance: T, **changes: object) -> T:
     """A copy of a record with some fields changed."""
-    return type(instance)(**{**instance.__dict__, **changes})
+    fields = instance.__dict__
+    if not changes.keys() <= fields.keys():
+        raise TypeError(f"{type(instance).__name__}: fields {tuple(fields)}, got {tuple(changes)}")
+    copy = object.__new__(type(instance))
+    copy.__dict__.update(fields, **changes)
+    return copy

@@ -6,14 +6,16 @@ import re
 
 from ilang.core.diagnostic import CommandError
 
-CODE = re.compile(r"[Ee][0-9]{1,4}|codes", re.IGNORECASE)
-FENCED = re.compile(r"^```\w+ ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-HEADING = re.compile(r"^## (E[0-9]{4})\b.*$", re.MULTILINE)
+FENCED = r"(?ms)^```\w+ ?(\S*)\n(.*?)^```$"
+HEADING = r"(?m)^## (E[0-9]{4})\b.*$"
 
 
 def is_code(text: str) -> bool:
     """Whether a text is spelled like an error code, or the beginning of one, or asks for all: ``codes``."""
-    return CODE.fullmatch(text) is not None
+    if text.lower() == "codes":
+        return True
+    digits = text[1:]
+    return text[:1] in ("E", "e") and digits.isdecimal() and digits.isascii() and len(digits) <= 4
 
 
 def pages() -> dict[str, str]:
@@ -24,7 +26,7 @@ def pages() -> dict[str, str]:
 
 
 def _cut(text: str) -> dict[str, str]:
-    heads = list(HEADING.finditer(text))
+    heads = list(re.finditer(HEADING, text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
     return {
         head.group(1): _drawn(text[head.start() + len("## ") : end].strip()) + "\n"
@@ -36,7 +38,7 @@ def _drawn(text: str) -> str:
     """A page without the marks of Markdown: what was fenced is indented, below the name of its file."""
     from textwrap import indent
 
-    return FENCED.sub(lambda m: _file(m.group(1)) + indent(m.group(2), "    ").rstrip(), text)
+    return re.sub(FENCED, lambda m: _file(m.group(1)) + indent(m.group(2), "    ").rstrip(), text)
 
 
 def _file(name: str) -> str:

@@ -20,7 +20,7 @@ from ilang.icli.screen import Screen
 Kind = Literal["program", "program or code", "array", "folder", "definition", "word"]
 """What a value names, for the completion of words in shells (``completion.py``); a word is one of few, or free."""
 
-NUMBER = re.compile(r"-(\d|\.\d|inf$|nan$)")
+NUMBER = r"-(\d|\.\d|inf$|nan$)"
 
 
 @record
@@ -127,7 +127,9 @@ def read(command: Command, tokens: Sequence[str]) -> Request:
 
 def is_operand(token: str) -> bool:
     """Whether a token is an operand: a program, a number, a name, standard input."""
-    return not token.startswith("-") or token == "-" or "~" in token or bool(NUMBER.match(token))
+    return (
+        not token.startswith("-") or token == "-" or "~" in token or bool(re.match(NUMBER, token))
+    )
 
 
 def _option(command: Command, known: dict[str, Option], token: str) -> tuple[Option, str | None]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.component import Component
     from ilang.core.passes.syntax_to_graph import Definitions
 
-DEFINES = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])")
+DEFINES = r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])"
 """How a module begins, and no expression does."""
 
 Item = TypeVar("Item")
@@ -87,7 +87,7 @@ def _from_input(data: bytes) -> Tree | Module:
     from ilang.core.pipeline import text_component
 
     source = decode_module(data, "<stdin>")
-    if DEFINES.match(without_comments(source.text)):
+    if re.match(DEFINES, without_comments(source.text)):
         return parse_module(source)
     return text_component(source.text.rstrip("\r\n"), "<stdin>")
 

@@ -6,7 +6,7 @@ import re
 
 from ilang.core.diagnostic import CommandError
 
-EXTENT = re.compile(r"[0-9]{1,18}")
+EXTENT = r"[0-9]{1,18}"
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
@@ -17,7 +17,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
     words = text.strip().replace("×", "x").split("x")
     if words == ["."]:
         return ()
-    if not all(EXTENT.fullmatch(word) for word in words):
+    if not all(re.fullmatch(EXTENT, word) for word in words):
         raise CommandError(
             "E0810",
             f"{text or '(empty)'} is not a shape",

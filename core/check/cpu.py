@@ -71,10 +71,14 @@ def _strided(
 def tiles(program: Program, kernel: Kernel, demand: Demand) -> None:
     """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
     inside = list(statements_within(kernel.body))
-    held = list(dict.fromkeys(s for s in inside if isinstance(s, Tile)))  # a body may be its edge
-    if not held:
+    found: dict[int, Tile] = {}
+    for s in inside:
+        if isinstance(s, Tile):  # a body may be its edge, and a tile stand in both
+            same = found.setdefault(s.buffer, s) == s
+            demand(same, "a tile has a buffer of its own")
+    if not found:
         return
-    demand(len({s.buffer for s in held}) == len(held), "a tile has a buffer of its own")
+    held = list(found.values())
     numbers = [s.registers.number for s in held if s.registers is not None]
     demand(len(set(numbers)) == len(numbers), "a tile in registers has a number of its own")
     filled = [s.fill.buffer for s in held if s.fill is not None]

@@ -5,7 +5,6 @@ A constant has no type of its own: it takes that of what it meets, and f32 where
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -72,7 +71,9 @@ def _nearest(constant: Constant) -> float | int:
     """The value of a constant: of an f32, the nearest that the type has."""
     if constant.dtype != "f32":
         return constant.value
-    return float(struct.unpack("f", struct.pack("f", constant.value))[0])
+    from struct import pack, unpack
+
+    return float(unpack("f", pack("f", constant.value))[0])
 
 
 def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scalar:

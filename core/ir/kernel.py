@@ -348,12 +348,22 @@ def map_statements(body: Block, change: Callable[[Statement], Statement | None])
 
 def children(s: Statement) -> tuple[Statement, ...]:
     """The statements that stand directly in a statement: of its blocks, and what else it is made of."""
-    if isinstance(s, Tile):
-        fill = () if s.fill is None else (s.fill,)
-        return (*s.blocks, *s.body, *fill, *s.edge)
-    if isinstance(s, Spread):
-        return (*s.loops, *s.body)
-    return tuple(inner for block in blocks_of(s) for inner in block)
+    match s:
+        case For():
+            return s.body
+        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine():
+            return ()
+        case If():
+            return (*s.body, *s.otherwise)
+        case Tile():
+            fill = () if s.fill is None else (s.fill,)
+            return (*s.blocks, *s.body, *fill, *s.edge)
+        case Spread():
+            return (*s.loops, *s.body)
+        case Transpose():
+            return (s.loops,)
+        case _:
+            assert_never(s)
 
 
 def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -362,4 +372,6 @@ def statements_within(body: Sequence[Statement]) -> Iterator[Statement]:
     while stack:
         s = stack.pop()
         yield s
-        stack.extend(reversed(children(s)))
+        inner = children(s)
+        if inner:
+            stack.extend(reversed(inner))

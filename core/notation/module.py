@@ -121,7 +121,7 @@ def parse_module(source: Source) -> Module:
 
 def names_inputs(text: str) -> bool:
     """Whether a text holds definitions, one of which names its inputs: ``f(x) = ...``."""
-    return "=" in text and NAMES_INPUTS.search(without_comments(text)) is not None
+    return NAMES_INPUTS.search(without_comments(text)) is not None
 
 
 def read_module(source: Source, trace: list[list[Token]] | None) -> Module:

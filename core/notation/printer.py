@@ -49,7 +49,7 @@ from ilang.core.notation.reader import DISCARD, TYPES
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3}
 TIGHTEST = 5
-NUMERAL = re.compile(r"-?[0-9]+e[-+][0-9]+")
+NUMERAL = r"-?[0-9]+e[-+][0-9]+"
 
 
 class _Anything:
@@ -217,7 +217,9 @@ def print_index(index: Index) -> str:
             return str(index.position)
         case Group():
             text = "".join(_term(term) for term in index.terms).removeprefix("+")
-            if NUMERAL.fullmatch(f"{text}{index.offset:+d}"):  # twice the axis e, not two and zeros
+            if re.fullmatch(
+                NUMERAL, f"{text}{index.offset:+d}"
+            ):  # twice the axis e, not two and zeros
                 return f"({index.offset}{text if text[0] == '-' else '+' + text})"
             bare = text.isalpha()  # one axis in parentheses would not be an index
             return f"({text}{index.offset:+d})" if index.offset or bare else f"({text})"

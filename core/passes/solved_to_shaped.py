@@ -17,7 +17,6 @@ from typing import assert_never
 from ilang.core.diagnostic import ElementTypeError, Label
 from ilang.core.dtype import INTEGERS, LARGEST_WHOLE, accumulator
 from ilang.core.infer.dtypes import type_scalar
-from ilang.core.infer.fit import check_reach, fit_shaped
 from ilang.core.infer.solved import Solved
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, axis_index
@@ -63,6 +62,8 @@ def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shap
     Raises:
         ShapeError: E05.
     """
+    from ilang.core.infer.fit import fit_shaped
+
     fixed = fit_shaped(made, shapes)
     sizes = tuple(replace(size, fixed=n) for size, n in zip(made.sizes, fixed, strict=True))
     return replace(made, sizes=sizes)
@@ -281,6 +282,8 @@ class _Shaping(Assignments):
             if None in known.values():
                 yield reach
             else:
+                from ilang.core.infer.fit import check_reach
+
                 check_reach(reach, known)
 
     def _add(self, value: int, node: shaped.Node, dtype: str) -> None:

@@ -307,10 +307,24 @@ def test_the_version_costs_nothing() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_ending_looks_for_no_cycles() -> None:
+    code = (
+        "import atexit, gc; from ilang.icli.main import main\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+        "main(['explain', '+ij~i'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("True\n")
+
+
 def test_importing_little() -> None:
     code = (
         "import sys; from ilang.icli.main import main; main(['explain', 'ik*kj~ijk >> +ijk~ij'])\n"
         "heavy = {'numpy', 'rich', 'prompt_toolkit', 'cffi', 'click', 'json', 'pathlib', 'dataclasses'}\n"
+        "heavy |= {'struct', 'unicodedata'}\n"
+        "heavy |= {f'ilang.core.{name}' for name in ('notation.module', 'infer.fit', 'explain.story')}\n"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run(
