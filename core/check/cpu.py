@@ -68,9 +68,8 @@ def _strided(
     return Strided(buffer, first, tuple(Product(n, dims[d + 1 :]) for n, d in steps if n))
 
 
-def tiles(program: Program, kernel: Kernel, demand: Demand) -> None:
+def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:
     """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
-    inside = list(statements_within(kernel.body))
     found: dict[int, Tile] = {}
     for s in inside:
         if isinstance(s, Tile):  # a body may be its edge, and a tile stand in both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.check import cpu, outline
@@ -40,22 +41,24 @@ from ilang.core.ir.scalar import (
 def verify(program: Program) -> None:
     """Raise an InternalError (E9905) naming the first invariant that does not hold."""
     for kernel in program.kernels:
-        verifier = _Verifier(program, kernel)
+        inside = list(statements_within(kernel.body))
+        verifier = _Verifier(program, kernel, inside)
         verifier.block(kernel.body)
-        cpu.tiles(program, kernel, verifier.demand)
-        outline.outlines(program, kernel, verifier.demand)
+        cpu.tiles(program, kernel, inside, verifier.demand)
+        outline.outlines(program, kernel, inside, verifier.demand)
 
 
 class _Verifier:
     """One walk over a kernel: the loop variables in scope, the scalar variables defined, the conditions that hold."""
 
-    def __init__(self, program: Program, kernel: Kernel) -> None:
+    def __init__(self, program: Program, kernel: Kernel, inside: Sequence[Statement]) -> None:
+        """For a kernel that has the statements ``inside``, at any depth."""
         self.program = program
         self.kernel = kernel
         self.sizes: dict[int, int] = {}
         self.defined: set[int] = set()
         self.held: frozenset[Within] = frozenset()
-        self.written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
+        self.written = {s.buffer for s in inside if isinstance(s, Store)}
 
     def block(self, body: tuple[Statement, ...]) -> None:
         """Check the statements of a block in order; what it defines ends with it."""
@@ -107,8 +110,8 @@ class _Verifier:
         self.demand(opened, "a block is one of an open loop")
         names = [self.kernel.names[v] for v in self.sizes]
         self.demand(self.kernel.names[s.variable] not in names, "names in scope are distinct")
-        simple = all(isinstance(inner, (Define, Change, Store)) for inner in s.body)
-        self.demand(s.lanes == 1 or simple, "a loop in lanes has nothing inside it")
+        simple = s.lanes == 1 or all(isinstance(x, (Define, Change, Store)) for x in s.body)
+        self.demand(simple, "a loop in lanes has nothing inside it")
         cpu.cut(s, self.sizes, self.demand)
         self.sizes[s.variable] = s.size
         cpu.quotient(s, self.demand)

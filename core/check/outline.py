@@ -25,9 +25,8 @@ Demand = Callable[[bool, str], None]
 """What raises the error of an invariant that does not hold."""
 
 
-def outlines(program: Program, kernel: Kernel, demand: Demand) -> None:
+def outlines(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:
     """The functions of a kernel, from where it is outlined on: itself, and all of its parallel loops."""
-    inside = list(statements_within(kernel.body))
     numbers = [s.outline.number for s in inside if isinstance(s, For) and s.outline is not None]
     if kernel.outline is None:
         demand(not numbers, "the loops of a kernel are functions where the kernel is one")

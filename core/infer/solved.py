@@ -16,17 +16,20 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.infer.counting import axis_says, variable_says
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.letters import Letters, named_axes
-from ilang.core.infer.projections import Loop, project
 from ilang.core.ir.affine import Within, inside
 from ilang.core.ir.graph import Assignment, Graph, Node, Read
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known
 from ilang.core.ir.shaped import Counted, Derivation, Place, Size
 from ilang.core.record import record, replace
+
+if TYPE_CHECKING:  # expressions have no projections
+    from ilang.core.infer.projections import Loop, Projection
 
 
 @record
@@ -71,15 +74,24 @@ class Solved:
         self._dims: list[tuple[int, ...]] = []
         self._axes: dict[int, tuple[int, ...]] = {}
         self._name()
-        self.projections = {
-            value: project(inferred, value, self.numbers)
-            for value, node in enumerate(self.graph.nodes)
-            if isinstance(node, Operation) and value in self.needed
-        }
+        self.projections = self._projected()
         run_time = inferred.run_time
         self.bounds = tuple(self.numbers.bound(reach) for reach in run_time.reaches)
         self.derived = self._derivations()
         self.guessed = tuple(sorted(set(map(self.numbers.of, run_time.guessed))))
+
+    def _projected(self) -> dict[int, list[Projection]]:
+        """The projections of each operation."""
+        operations = [
+            value
+            for value, node in enumerate(self.graph.nodes)
+            if isinstance(node, Operation) and value in self.needed
+        ]
+        if not operations:
+            return {}
+        from ilang.core.infer.projections import project
+
+        return {value: project(self.inferred, value, self.numbers) for value in operations}
 
     def _name(self) -> None:
         """Number the sizes in the order in which values, then their axes, have them; written names come first."""

@@ -23,7 +23,13 @@ from ilang.core.ir.syntax import (
     Tree,
 )
 from ilang.core.notation.index import read_expression
-from ilang.core.notation.lookahead import is_affine, is_index, matches_form, opens_expression
+from ilang.core.notation.lookahead import (
+    is_affine,
+    is_index,
+    matches_form,
+    opens_expression,
+    opens_schedule,
+)
 from ilang.core.notation.reader import (
     BLANKS,
     DEFINITION_HELP,
@@ -35,7 +41,6 @@ from ilang.core.notation.reader import (
     Reader,
     is_head,
 )
-from ilang.core.notation.schedule import opens_schedule, parse_schedule
 from ilang.core.source import Source, Span
 
 DEEPEST = 200
@@ -274,7 +279,11 @@ class _Program:
         spec = parse_spec(reader.source, reader.span(reader.pos, close))
         reader.take(close)
         self.unquoted(opened, close, "the quoted specification")
-        schedule = parse_schedule(reader, True) if opens_schedule(reader, True) else None
+        schedule = None
+        if opens_schedule(reader, True):
+            from ilang.core.notation.schedule import parse_schedule
+
+            schedule = parse_schedule(reader, True)
         return Einsum(spec, schedule, reader.span(start))
 
     def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:

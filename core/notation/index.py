@@ -17,6 +17,8 @@ operator is one token: ``> >`` is not ``>>``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ilang.core.check.form import check_expression
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.syntax import (
@@ -37,11 +39,12 @@ from ilang.core.ir.syntax import (
     Schedule,
     Term,
 )
-from ilang.core.notation.lookahead import is_index, opens_argument, past_leaf
+from ilang.core.notation.lookahead import is_index, opens_argument, opens_schedule, past_leaf
 from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, Reader
-from ilang.core.notation.schedule import opens_schedule, parse_schedule
-from ilang.core.schedule.check.wellformed import Form, check_schedule
 from ilang.core.source import Source
+
+if TYPE_CHECKING:  # few expressions have schedules
+    from ilang.core.schedule.check.wellformed import Form
 
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "==", "<", ">")
 """Longest first."""
@@ -67,6 +70,9 @@ def read_expression(reader: Reader) -> Expression:
     check_expression(form)
     if not opens_schedule(reader):
         return form
+    from ilang.core.notation.schedule import parse_schedule
+    from ilang.core.schedule.check.wellformed import check_schedule
+
     schedule: Schedule = parse_schedule(reader)
     span = form.span.to(schedule.span)
     tree = Expression(form.op, form.left, form.right, form.output, schedule, span)
@@ -76,6 +82,8 @@ def read_expression(reader: Reader) -> Expression:
 
 def _form(e: Expression) -> Form:
     """What a schedule of an expression must fit."""
+    from ilang.core.schedule.check.wellformed import Form
+
     kept, leaves, looked = e.output.letters(), e.leaves(), e.looked_up()
     read = "".join(leaf.letters() for leaf in leaves)
     axes = tuple(letter for letter in dict.fromkeys(kept + read) if letter not in looked)

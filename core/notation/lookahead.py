@@ -3,6 +3,7 @@
 - a parenthesis with a digit, ``+`` or ``-`` is an affine index, unless it holds a number or a name alone: ``(2i+k)``
 - one with a whole number alone is a fixed index inside a pattern, ``oc(0)(0)``, and a constant directly before
   ``>>`` or ``<<``
+- a ``|`` begins a schedule where a further one or an axis with a colon follows, and no pattern: ``+ij~i | j:8``
 - the longest ``[op] pattern [op pattern] ~ pattern`` is an expression
 """
 
@@ -189,3 +190,37 @@ def _past_guards(reader: Reader, start: int) -> int:
         return at
     stop = reader.past(GUARDING, at + 1)
     return reader.past(BLANKS, stop + 1) if reader.text.startswith("]", stop, reader.end) else at
+
+
+def opens_schedule(reader: Reader, named: bool = False) -> bool:
+    """Whether a schedule begins after the blanks at the cursor; the cursor stays. ``named``: axes may be words."""
+    bar = reader.past(BLANKS, reader.pos)
+    if not reader.text.startswith("|", bar, reader.end):
+        return False
+    at = reader.past(BLANKS, bar + 1)
+    if at >= reader.end:
+        return False
+    if reader.text[at] == "|":
+        return not _is_unary_or(reader, at)
+    stop = axis_end(reader, at, named)
+    return stop > at and has_colon(reader, stop)
+
+
+def axis_end(reader: Reader, at: int, named: bool) -> int:
+    """Where the axis of a schedule at a position ends; the position itself where none stands there."""
+    if reader.text[at] not in (WORD_START if named else LETTERS):
+        return at
+    return reader.past(WORD, at) if named else at + 1
+
+
+def _is_unary_or(reader: Reader, at: int) -> bool:
+    """Whether ``|| pattern ~`` stands at a position."""
+    if not reader.text.startswith("||", at, reader.end):
+        return False
+    after = past_pattern(reader, at + 2)
+    return after >= 0 and reader.text.startswith("~", after, reader.end)
+
+
+def has_colon(reader: Reader, start: int) -> bool:
+    """Whether a colon stands after the blanks at a position."""
+    return reader.text.startswith(":", reader.past(BLANKS, start), reader.end)

@@ -16,46 +16,13 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import Label, NotationError
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
-from ilang.core.notation.lookahead import past_pattern
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, WORD_START, Reader
+from ilang.core.notation.lookahead import axis_end, has_colon
+from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, Reader
 from ilang.core.schedule.check.wellformed import FACTOR_DIGITS, factor_out_of_range
 from ilang.core.source import Span
 
 SHAPE_HELP = "a schedule is `| splits | order | roles`, for example `+ij~i | j:8 | i j j'`"
 ROLES_HELP = "roles are like `+ij~i || i j | i:p`, and those of staged inputs like `0:s`"
-
-
-def opens_schedule(reader: Reader, named: bool = False) -> bool:
-    """Whether a schedule begins after the blanks at the cursor; the cursor stays. ``named``: axes may be words."""
-    bar = reader.past(BLANKS, reader.pos)
-    if not reader.text.startswith("|", bar, reader.end):
-        return False
-    at = reader.past(BLANKS, bar + 1)
-    if at >= reader.end:
-        return False
-    if reader.text[at] == "|":
-        return not _is_unary_or(reader, at)
-    stop = _axis_end(reader, at, named)
-    return stop > at and _has_colon(reader, stop)
-
-
-def _axis_end(reader: Reader, at: int, named: bool) -> int:
-    """Where the axis at a position ends; the position itself where none stands there."""
-    if reader.text[at] not in (WORD_START if named else LETTERS):
-        return at
-    return reader.past(WORD, at) if named else at + 1
-
-
-def _is_unary_or(reader: Reader, at: int) -> bool:
-    """Whether ``|| pattern ~`` stands at a position."""
-    if not reader.text.startswith("||", at, reader.end):
-        return False
-    after = past_pattern(reader, at + 2)
-    return after >= 0 and reader.text.startswith("~", after, reader.end)
-
-
-def _has_colon(reader: Reader, start: int) -> bool:
-    return reader.text.startswith(":", reader.past(BLANKS, start), reader.end)
 
 
 def parse_schedule(reader: Reader, named: bool = False) -> Schedule:
@@ -95,7 +62,7 @@ def _split(reader: Reader, first: bool, named: bool) -> Split:
     """``i:2:4``."""
     found = reader.skip()
     start = reader.pos
-    stop = _axis_end(reader, start, named) if found else start
+    stop = axis_end(reader, start, named) if found else start
     if stop == start:
         raise reader.unexpected("E0121", "an axis to split", expression=False)
     axis = reader.take(stop, left=first).text()
@@ -137,7 +104,7 @@ def _order(reader: Reader, named: bool) -> tuple[LoopPart | Site | Start, ...]:
         start = reader.pos
         if not c or c in "|&)" or reader.combinator(start):
             return tuple(order)
-        if _axis_end(reader, start, named) > start:
+        if axis_end(reader, start, named) > start:
             order.append(_loop(reader, True, named))
         elif c in DIGITS:
             order.append(Site(int(c), reader.take(start + 1, left=True)))
@@ -159,7 +126,7 @@ def _swallowed(reader: Reader) -> NotationError:
 def _loop(reader: Reader, left: bool, named: bool) -> LoopPart:
     """``i''``; blanks may stand before a prime."""
     start = reader.pos
-    axis = reader.take(_axis_end(reader, start, named), left=left).text()
+    axis = reader.take(axis_end(reader, start, named), left=left).text()
     part, stop = 0, reader.pos
     while reader.skip() == "'":
         reader.take(reader.pos + 1)
@@ -176,10 +143,10 @@ def _opens_roles(reader: Reader, named: bool) -> bool:
     at = reader.past(BLANKS, bar + 1)
     if at >= reader.end:
         return False
-    stop = _axis_end(reader, at, named)
+    stop = axis_end(reader, at, named)
     if stop > at:
-        return _has_colon(reader, reader.past("'" + BLANKS, stop))
-    return reader.text[at] in DIGITS and _has_colon(reader, at + 1)
+        return has_colon(reader, reader.past("'" + BLANKS, stop))
+    return reader.text[at] in DIGITS and has_colon(reader, at + 1)
 
 
 def _roles(reader: Reader, named: bool) -> tuple[LoopRole | SiteRole, ...]:
@@ -197,7 +164,7 @@ def _role(reader: Reader, first: bool, named: bool) -> LoopRole | SiteRole:
     """``i':v`` or ``0:s2``; what the words mean is checked later."""
     c = reader.skip()
     start = reader.pos
-    is_loop = c != "" and _axis_end(reader, start, named) > start
+    is_loop = c != "" and axis_end(reader, start, named) > start
     if not is_loop and (not c or c not in DIGITS):
         raise reader.unexpected("E0123", "a loop or the digit of an input", ROLES_HELP, False)
     target = _loop(reader, first, named) if is_loop else reader.take(start + 1, left=first)

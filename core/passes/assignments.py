@@ -14,11 +14,11 @@ Extents are size numbers: those of a solved graph are all known, those of a prog
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
 from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
-from ilang.core.infer.projections import Loop, Projection
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Affine, Within, axis_index, inside
 from ilang.core.ir.operation import Operation
@@ -27,8 +27,10 @@ from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
-from ilang.core.schedule.check.wellformed import Form, check_schedule, resolved
 from ilang.core.source import Span
+
+if TYPE_CHECKING:  # few programs have operations
+    from ilang.core.infer.projections import Loop, Projection
 
 START = "start of "
 """How the text begins of what fills a tensor that several assignments write."""
@@ -132,6 +134,8 @@ class Assignments:
         kept = {axis for index in projection.target for _, axis in index.terms}
         loops = list(projection.loops)
         if len(kept) == len(loops) and skipped:
+            from ilang.core.infer.projections import Loop
+
             loops.append(Loop("once", 1))  # a maximum of what is read, or of nothing
         acc = node.acc if len(kept) < len(loops) else None
         typed, dtype = reduced_scalar(scalar, acc, delivered, node.span)
@@ -257,6 +261,8 @@ def _scheduled(node: shaped.Assignment, operands: int) -> shaped.Assignment:
         return node
     axes = tuple(axis.name for axis in node.axes)
     kept = frozenset(axes[axis] for axis in node.output_axes())
+    from ilang.core.schedule.check.wellformed import Form, check_schedule, resolved
+
     schedule = resolved(node.schedule, axes)
     check_schedule(schedule, Form(axes, kept, operands))
     return replace(node, schedule=schedule)

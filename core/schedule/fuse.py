@@ -8,7 +8,6 @@ also through a chain of plain accesses. Letters, positions and equal extents dec
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from heapq import heappop, heappush
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.schedule import Fusion, Loop, Nest, loop_text, unscheduled
@@ -48,6 +47,8 @@ class Provenance:
 
     def _falling(self, value: int, axis: int) -> Iterator[tuple[int, int]]:
         """Every dimension that an axis walks, directly and through what it reads, the last one first."""
+        from heapq import heappop, heappush
+
         todo = [
             (-value, False, axis)
         ]  # axes of assignments, and after them dimensions of the same value, negated

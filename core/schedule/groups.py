@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from ilang.core.ir.schedule import Nest, Root
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.schedule.fuse import Provenance, Sources
-from ilang.core.schedule.online import Plans
+from ilang.core.schedule.plans import Plans
 from ilang.core.schedule.readers import readers_of, whole_values
 
 

@@ -8,8 +8,8 @@ rule 6). That is right where every use of it ends in a sum that can be corrected
     - a sum or maximum s that only divides: the quotient is not formed, and the sum of its numerators is divided once,
       by the final s.
 
-``Plans.of`` looks at one kernel and changes nothing. It follows each instance that staging makes of a value, from the
-partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
+``online_plan`` looks at one kernel and changes nothing. It follows each instance that staging makes of a value, from
+the partial reductions to the sums that end them, and refuses every other way. What the state of a value means:
 
     raw       it is a partial reduction
     shifted   it is x - m
@@ -17,8 +17,6 @@ partial reductions to the sums that end them, and refuses every other way. What 
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, finite
@@ -28,59 +26,24 @@ from ilang.core.ir.schedule import (
     Link,
     OnlineReduction,
     Plan,
-    Root,
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import record, replace
 from ilang.core.schedule.check.refusals import interleaved, parallel, unfinished
-from ilang.core.schedule.fuse import Fusions, mapping
-from ilang.core.schedule.instances import Computations, Instances
+from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.staged import kept_dims
 
 
-class Plans:
-    """The plans of the kernels of a program; of those with an online reduction each is found when first asked for."""
+def online_plan(instances: Instances) -> Plan:
+    """The plan of a kernel in which something is read while it is partial.
 
-    def __init__(self, fusions: Fusions) -> None:
-        """For one program."""
-        self.fusions = fusions
-        self.written = any(nest is not None and nest.written for nest in fusions.nests)
-        self.known: dict[int, Plan | None] = {}
-        self.computations = Computations(fusions.shaped)
-
-    def online(self, root: int) -> Plan | None:
-        """The plan of a kernel that computes ``root`` alone, if something in it is read while it is partial.
-
-        Raises:
-            ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
-            MeaningError: E0251.
-        """
-        if not self.written:
-            return None
-        if root not in self.known:
-            alone = (Root(root, root, 0),)
-            computations = Computations(self.fusions.shaped)
-            instances = Instances(self.fusions, alone, computations, intervals=False)
-            partial = any(instances.partial(number) for number in range(len(instances.found)))
-            self.known[root] = _Planning(instances).run() if partial else None
-        return self.known[root]
-
-    def of(self, roots: Sequence[Root]) -> Plan:
-        """The plan of the kernel that computes some values.
-
-        Raises:
-            ScheduleError: as ``online`` does.
-            MeaningError: E0251 (the digits of schedules have too much computed again).
-        """
-        online = self.online(roots[0].value)
-        if online is None:
-            found = Instances(self.fusions, roots, self.computations).found
-            return Plan(tuple(found), {}, {})
-        for instance in online.instances:
-            self.computations.add(instance.value)
-        return online
+    Raises:
+        ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
+    """
+    return _Planning(instances).run()
 
 
 @record

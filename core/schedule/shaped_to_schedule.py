@@ -21,7 +21,7 @@ from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.extents import extents_of
 from ilang.core.schedule.fuse import Fusions, Provenance
 from ilang.core.schedule.groups import grouped
-from ilang.core.schedule.online import Plans
+from ilang.core.schedule.plans import Plans
 from ilang.core.schedule.readers import live_values
 from ilang.core.schedule.written import written_nest
 
