@@ -127,3 +127,10 @@ def test_what_a_window_needs_a_part_of_is_computed_whole() -> None:
     groups = shaped_to_schedule(shaped, CPU).groups
     computed = [instance.value for group in groups for instance in group.plan.instances]
     assert len(computed) == len(set(computed)), "each value is computed once"
+
+
+def test_what_one_reader_looks_up_is_computed_whole() -> None:
+    text = "(I | -ab~ba) >> (I | (I & I)) >> (+i@iv~i | -ij~ij)"
+    shaped = infer(graph_of(text_component(text), "f"))
+    scheduled = shaped_to_schedule(shaped, CPU)
+    assert 2 in scheduled.whole()
