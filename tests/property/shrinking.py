@@ -29,10 +29,28 @@ def shrink(trial: Trial, fails: Callable[[Trial], bool], seconds: float = SECOND
         for candidate in _candidates(trial):
             if end < time.monotonic():
                 return trial
-            if _size(candidate) < _size(trial) and fails(candidate):
+            if _size(candidate) < _size(trial) and _fits(candidate) and fails(candidate):
                 trial, changed = candidate, True
                 break
     return trial
+
+
+def _fits(trial: Trial) -> bool:
+    """Whether the arrays of every run have extents that fit, and indices that are inside what they look up."""
+    program = trial.program
+    for run in trial.runs:
+        extents = programs.completed(program, sizes_of(program, run))
+        if extents is None:
+            return False
+        arrays = dict(zip(program.inputs, run, strict=True))
+        shapes = programs.shapes(program, extents)
+        if any(array.shape != shapes[value] for value, array in arrays.items()):
+            return False
+        for value, limit in programs.limits(program, extents).items():
+            indices = arrays.get(value)
+            if indices is not None and not np.all((indices >= 0) & (indices < limit)):
+                return False
+    return True
 
 
 def _size(trial: Trial) -> tuple[int, ...]:
