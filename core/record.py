@@ -37,11 +37,14 @@ def record(cls: type[T]) -> type[T]:
         if other.__class__ is not self.__class__:
             return NotImplemented
         mine, theirs = self.__dict__, other.__dict__
-        return all(mine[name] == theirs[name] for name in compared)
+        for name in compared:  # noqa: SIM110 - a loop takes half the time of a generator
+            if not mine[name] == theirs[name]:
+                return False
+        return True
 
     def __hash__(self: Any) -> int:  # noqa: N807
         mine = self.__dict__
-        return hash((cls.__name__, *(mine[name] for name in compared)))
+        return hash((cls.__name__, *[mine[name] for name in compared]))
 
     def __repr__(self: Any) -> str:  # noqa: N807
         inner = ", ".join(f"{name}={self.__dict__[name]!r}" for name in compared)
@@ -166,9 +169,9 @@ def _complete(
     values = dict(defaults)
     values.update(zip(fields, args, strict=False))
     values.update(named)
-    if len(values) != len(fields) or any(field not in values for field in fields):
+    if len(values) != len(fields) or not values.keys() >= set(fields):
         raise TypeError(f"{name}: fields {fields}, got {tuple(values)}")
-    return tuple(values[field] for field in fields)
+    return tuple([values[field] for field in fields])
 
 
 def replace(instance: T, **changes: object) -> T:

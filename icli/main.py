@@ -93,13 +93,14 @@ def _run(name: str, tokens: list[str]) -> int:
     import gc
     from importlib import import_module
 
-    from ilang.icli.options import read
-    from ilang.icli.screen import Screen
-
     gc.set_threshold(
         100_000, 20, 20
     )  # programs are millions of records and no cycles: half the time of large ones
     atexit.register(gc.freeze)  # a process that ends looks for no cycles in what goes with it
+
+    from ilang.icli.options import read
+    from ilang.icli.screen import Screen
+
     command: Command = import_module(COMMANDS[name][0]).COMMAND
     screen = Screen(tokens)
     request = read(command, tokens[1:])

@@ -58,11 +58,14 @@ class Affine:
 
     def rests_on(self) -> set[int]:
         """The axes, or variables, of which the index is no affine function: what is looked up is found by them."""
+        if not self.looked:
+            return set()
         return {axis for each in self.lookups() for part in each.index for _, axis in part.terms}
 
     def axes(self) -> set[int]:
         """Every axis, or variable, that the index depends on."""
-        return {axis for _, axis in self.terms} | self.rests_on()
+        axes = {axis for _, axis in self.terms}
+        return axes | self.rests_on() if self.looked else axes
 
     def is_whole(self) -> bool:
         """Whether the index is one axis, so that it walks the whole dimension and never leaves it."""
