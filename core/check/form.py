@@ -14,6 +14,7 @@ from __future__ import annotations
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir.syntax import Axis, Expression, Extent, Group, Index, Lookup, Operand, Position
 from ilang.core.ops import ARGUMENTS, OPS
+from ilang.core.source import Span
 
 
 def check_expression(e: Expression) -> None:
@@ -71,6 +72,11 @@ def _check_output(e: Expression, known: set[str]) -> None:
     for index in e.output.indices:
         axis = _looked_axis(index, looked)
         if not isinstance(axis, Axis):
+            letters = (
+                {each.axis.letter for each in axis.terms} if isinstance(axis, Group) else set()
+            )
+            if looked and letters and not known & letters:
+                raise _writes_no_axis(looked, letters, axis.span)
             message = "an output has plain letters, and this index is not one"
             help_line = "read with affine and fixed indices, and write whole axes: `(2i+k)*k~ik`"
             raise MeaningError("E0206", message, axis.span, help_line)
@@ -148,12 +154,11 @@ def _looks_up(e: Expression, lookup: Lookup, letters: tuple[str, ...]) -> Meanin
     text = f"{_text(lookup.place)}@{_text(lookup.table)}"
     if letters:
         message = f"`{text}` could look up axis {' or '.join(letters)}"
-        kept = "".join(
-            dict.fromkeys(e.output.letters() + lookup.place.letters() + "".join(letters[1:]))
-        )
-        help_line = (
-            f"one axis is looked up; keep the others: `{text}~{kept} >> +{kept}~{_text(e.output)}`"
-        )
+        help_line = "one axis is looked up, and each other one stands in an input"
+        read = {letter for operand in e.operands() for letter in operand.letters()}
+        if read >= set(e.output.letters()):
+            kept = e.output.letters() + lookup.place.letters() + "".join(letters[1:])
+            help_line = f"one axis is looked up; keep the others: `{_in_two_steps(e, kept)}`"
         return MeaningError("E0210", message, lookup.span, help_line)
     message = (
         f"`{text}` looks up no axis: all of them stand in `{_text(lookup.place)}` or in the output"
@@ -165,6 +170,24 @@ def _looks_up(e: Expression, lookup: Lookup, letters: tuple[str, ...]) -> Meanin
         product = f"{_text(lookup.place)}*{_text(lookup.table)}~{whole}"
         help_line = f"a matrix product is `{product} >> +{whole}~{_text(e.output)}`"
     return MeaningError("E0210", message, lookup.span, help_line)
+
+
+def _in_two_steps(e: Expression, letters: str) -> str:
+    """An expression that keeps some letters, and the reduction that drops them."""
+    op = e.op or ""
+    folds = e.right is None and OPS[op or "+"].identity is not None
+    form = _text(e.left) if e.right is None else f"{_text(e.left)}{op}{_text(e.right)}"
+    kept = "".join(dict.fromkeys(letters))
+    first = form if folds or e.right is not None else op + form
+    return f"{first}~{kept} >> {op if folds and op else '+'}{kept}~{_text(e.output)}"
+
+
+def _writes_no_axis(looked: frozenset[str], written: set[str], span: Span) -> MeaningError:
+    """Axes of the output alone, where an axis of what is read is looked up instead."""
+    read = ", ".join(sorted(looked))
+    message = f"axis {', '.join(sorted(written))} is in the output alone, but what is looked up is axis {read}"
+    help_line = f"keep axis {read} in the output, and reduce it in a second expression"
+    return MeaningError("E0210", message, span, help_line)
 
 
 def _cannot_scatter(e: Expression) -> MeaningError:
@@ -207,9 +230,10 @@ def _cannot_reduce(e: Expression, dropped: tuple[Axis, ...]) -> MeaningError:
     message = f"{_axes(letters)} missing from the output, and `{e.op}` cannot reduce"
     able = " ".join(symbol for symbol, op in OPS.items() if op.identity is not None)
     help_line = f"the operators that reduce are {able}"
-    if e.op is not None:
-        whole = "".join(dict.fromkeys(e.left.letters()))
-        spelling = f"{e.op}{_text(e.left)}~{whole} >> +{whole}~{_text(e.output)}"
+    looked = e.looked_up()
+    if e.op is not None and not looked & set(e.output.letters()):
+        whole = "".join(letter for letter in e.left.letters() if letter not in looked)
+        spelling = _in_two_steps(e, whole)
         help_line += f"; to sum over {', '.join(letters)} afterwards: `{spelling}`"
     return MeaningError("E0203", message, dropped[0].span, help_line)
 

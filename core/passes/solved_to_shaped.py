@@ -244,14 +244,10 @@ class _Shaping(Assignments):
         for lookup in node.lookups:
             read = node.reads[lookup.read]
             constant = self.constants.get(read.value)
-            if constant is not None and constant.dtype is None and isinstance(constant.value, int):
-                typed = Constant(constant.value, "i64")
-                dims = self.solved.dims(read.value)
-                found.append(self.filled(typed, dims, str(constant.value), read.span))
-                continue
-            dtype = (
-                constant.dtype or "f32" if constant else self.tensors[self.number[read.value]].dtype
-            )
+            if constant is None:
+                dtype = self.tensors[self.number[read.value]].dtype
+            else:
+                dtype = constant.dtype or ("i64" if isinstance(constant.value, int) else "f32")
             if dtype not in INTEGERS:
                 axis = node.axes[lookup.axis].name
                 raise ElementTypeError(
@@ -260,7 +256,12 @@ class _Shaping(Assignments):
                     read.span,
                     "convert it with the component i64, or write the type in a definition: `ids: i64[b]`",
                 )
-            found.append(self.number[read.value])
+            if constant is None:
+                found.append(self.number[read.value])
+                continue
+            typed = replace(constant, dtype=dtype)
+            dims = self.solved.dims(read.value)
+            found.append(self.filled(typed, dims, str(constant.value), read.span))
         return found
 
     def _reaches(

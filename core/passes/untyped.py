@@ -3,11 +3,17 @@
 Example:
     in:   n1 = i64(n0)      n2 = n1[i] + n0[i]
     out:  n1 = n0           n2 = n1[i] + n0[i]
+
+    in:   n2[i] = n1[v], v = n0[i]
+    out:  n2[i] (+)= n1[v]
+
+What is looked up would have to be an integer: without the look-up its axis is one that loops count, and no result
+changes its extents.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.graph import Elementwise, Graph
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Node
 from ilang.core.ir.scalar import Operand
 from ilang.core.record import replace
 
@@ -16,13 +22,20 @@ WIDEST = "f64"
 
 
 def untyped(graph: Graph) -> Graph:
-    """The graph with the same values, none converted, and no type written."""
-    nodes = tuple(
-        replace(node, scalar=Operand(0)) if isinstance(node, Elementwise) else node
-        for node in graph.nodes
-    )
+    """The graph with values of the same extents, none converted, none looked up, and no type written."""
     return replace(
         graph,
-        nodes=nodes,
+        nodes=tuple(map(_node, graph.nodes)),
         annotations=tuple(replace(annotation, dtype=None) for annotation in graph.annotations),
     )
+
+
+def _node(node: Node) -> Node:
+    """A node without a conversion, and without look-ups."""
+    match node:
+        case Elementwise():
+            return replace(node, scalar=Operand(0))
+        case Assignment() if node.lookups:
+            return replace(node, lookups=(), acc=node.acc or "+")
+        case _:
+            return node

@@ -56,6 +56,8 @@ ROWS = np.stack([scattered(n, x, 7, np.add, 0) for n, x in zip(IDS, X[..., 0], s
         ("bt@vd~btd >> btd*de~btde >> +btde~bte", [IDS, TABLE, WIDE.T[:5]], TABLE[IDS] @ WIDE.T[:5]),
         (">@ij~i >> i@jd~id", [TABLE.T, TABLE], TABLE[TABLE.T.argmax(1)]),
         ("(3 | I) >> .@vd~d", [TABLE], TABLE[3]),
+        ("(3.9 >> i32 | I) >> .@vd~d", [TABLE], TABLE[3]),
+        ("(2 >> i64 | 5) >> .@.~(v:4)", [], np.array([0, 0, 5, 0])),
         ("b@(v+k:2)~bk", [PICK, WINDOW], WINDOW[PICK[:, None] + np.arange(2)]),
         ("b[b<=1]@vd~bd", [PICK, TABLE], np.where(np.arange(3)[:, None] <= 1, TABLE[PICK], 0)),
         ("(b-1)@vd~bd", [PICK, TABLE], np.pad(TABLE[PICK], ((1, 1), (0, 0)))),
@@ -154,6 +156,7 @@ def test_sums_of_many_terms_are_accurate() -> None:
         ("b@bd*bd~(v:3)d", "E0210"),
         ("^b@b~(v:3)", "E0203"),
         ("b@b~(2v:3)", "E0206"),
+        ("i@ij~(v:4)", "E0210"),
         (">@b@vd~d", "E0209"),
         ("b@vd~bd || b d v", "E0303"),
     ],
@@ -169,6 +172,7 @@ def test_refusals(text: str, code: str) -> None:
     [
         ("b@vd~bd", [TABLE[0], TABLE], "E0605"),
         ("(2.5 | I) >> .@vd~d", [TABLE], "E0605"),
+        ("(1 >> bool | I) >> .@vd~d", [TABLE], "E0605"),
         ("b@vd~bd || b d 1", [PICK, TABLE], "E0331"),
         ("(I | -vd~vd) >> b@vd~bd || b 1 d", [PICK, TABLE], "E0331"),
         ("+b@b~(v:3) || b | b:p", [PICK, PICK], "E0326"),
@@ -178,6 +182,43 @@ def test_refusals_with_types(text: str, arrays: list[Array], code: str) -> None:
     with pytest.raises(Error) as caught:
         i(text)(*arrays)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "spelling"),
+    [
+        (">b@vd~b", "b@vd~bd >> >bd~b"),
+        ("-b@vd~b", "-b@vd~bd >> +bd~b"),
+        ("b@vd*b~b", "b@vd*b~bd >> +bd~b"),
+        ("-bt@vd~bd", "-bt@vd~btd >> +btd~bd"),
+        ("-i@ij~j(v:4)", None),
+        ("i@ij~j(v:4)(w:3)", None),
+        ("i@(2w+j)~(v:4)", None),
+    ],
+)
+def test_help_of_refusals_is_legal(text: str, spelling: str | None) -> None:
+    with pytest.raises(Error) as caught:
+        i(text)
+    advised = (caught.value.help or "").split("`")
+    assert advised[1:2] == ([spelling] if spelling else [])
+    if spelling:
+        i(spelling)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "shape"),
+    [
+        ("bt@vd~btd", [(2, 3), (4, 5)], (2, 3, 5)),
+        ("bt@vd[v<d]~d", [(2, 3), (4, 5)], (5,)),
+        ("bt@btd~d(v:7)", [(2, 3), (2, 3, 5)], (5, 7)),
+        ("(i64 | I) >> i@v~i >> i@@i~(v:4)", [(2,), (5,)], (4,)),
+        ("(1.5 | I) >> .@v~.", [(5,)], ()),
+    ],
+)
+def test_shapes_ask_nothing_of_types(
+    text: str, shapes: list[tuple[int, ...]], shape: tuple[int, ...]
+) -> None:
+    assert i(text).shapes(*shapes) == (shape,)
 
 
 HERE = Span(Source("<graph>", "x"), 0, 1)
