@@ -171,7 +171,8 @@ class Assignment:
 
     def lookups(self) -> tuple[Looked, ...]:
         """The elements that are looked up, each once, in order."""
-        return tuple(dict.fromkeys(each for index in self.indices() for each in index.lookups()))
+        looking = [index for index in self.indices() if index.looked]
+        return tuple(dict.fromkeys(each for index in looking for each in index.lookups()))
 
     def values(self) -> tuple[int, ...]:
         """The values that are read, in order: operands, then what is looked up."""

@@ -32,7 +32,7 @@ class Counted:
 
     def index(self, part: Affine) -> Affine:
         """An index over all axes as one over those that are counted."""
-        if not self.looked and all(axis == n for axis, n in self.names.items()):
+        if len(self.names) == len(self.extents):  # no axis is looked up
             return part
         terms = tuple((c, self.names[axis]) for c, axis in part.terms if axis in self.names)
         looked = tuple((c, self.looked[axis]) for c, axis in part.terms if axis in self.looked)
