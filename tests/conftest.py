@@ -42,10 +42,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     `--cache-clear` compiles everything anew.
     """
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # a job in the background, whose tests still send it
+    # A job in the background is started with signals ignored that its tests still send.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # workers and their threads share few cores
     if native.KEPT not in os.environ:  # workers take the folder of the process that starts them
         cache = getattr(config, "cache", None)  # there is none with `-p no:cacheprovider`

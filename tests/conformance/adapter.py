@@ -3,12 +3,15 @@
 The scorer runs this file by its path and calls the functions by name; it knows the inputs and the answers.
 """
 
+import functools
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ilang import I, i
+from ilang import Error, I, i, load
 from ilang import tensor as t
 from ilang.core.infer.solver import solve
 from ilang.core.ir.rows import (
@@ -35,7 +38,28 @@ from ilang.core.source import Source
 def index(program: str, inputs: Sequence[Any], target: str) -> Any:
     """Run ``(i("ij~ji") & I) >> i("ij+ij~ij")``, a program in the Python spelling, on arrays."""
     component = eval(program, {"__builtins__": {}, "i": i, "I": I})
-    return component(*inputs, target=target)
+    return component(*inputs, target=_here(target))
+
+
+def module(source: str, name: str, inputs: Sequence[Any], target: str) -> Any:
+    """Run one definition of a module."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "module.i")
+        path.write_text(source, "utf-8")
+        return load(path)[name](*inputs, target=_here(target))
+
+
+@functools.cache
+def _here(target: str) -> str:
+    """A target that this machine can run: without a GPU, CUDA is emulated."""
+    if target == "cuda":
+        try:
+            i("-i~i")(np.zeros(1, np.float32), target=target)
+        except Error as error:
+            if error.code != "E0923":
+                raise
+            return "cuda-emulated"
+    return target
 
 
 # -- tensor ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ilang.codegen.runtime import toolchain
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import CPU, Machine
-from ilang.core.schedule.choose import nests
+from ilang.core.schedule.choose import known
 from ilang.core.schedule.choose.accesses import Accesses, loop_order
 from tests.property import checking, fuzz, programs, spec_checking, specs, trial, writer
 from tests.property.checking import Failure, Tally, check
@@ -101,7 +101,7 @@ def test_any_order_of_loops_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
         order = loop_order(node, accesses, machine)
         return tuple(rng.sample(order, len(order)))
 
-    monkeypatch.setattr(nests, "loop_order", shuffled)
+    monkeypatch.setattr(known, "loop_order", shuffled)
     none_failed(fuzz.work((2 * OTHERS, 30, "sanitized", False)).failures)
 
 
