@@ -221,7 +221,15 @@ def _body(
         raise reader.unexpected("E0108", f"the program of `{name}`", help_line)
     if is_over_names(reader, names):
         return read_body(reader, names, parameters or (), refused)
-    return read_program(reader, names)
+    try:
+        return read_program(reader, names)
+    except ModuleError as error:
+        word = None if error.span is None else error.span.text()
+        if error.code != "E0401" or word not in {each.name for each in parameters or ()}:
+            raise
+        message = f"`{word}` is an input, and combinators join components"
+        help_line = f"a body over the names of inputs is an application, `g({word})`, or a block, `{{ {word} }}`"
+        raise ModuleError("E0401", message, error.span, help_line) from None
 
 
 def logical_lines(text: str) -> list[tuple[int, int]]:

@@ -101,6 +101,8 @@ def test_an_index_expression_stays_one(text: str) -> None:
         ("f(x) = { { x } }", "E0130", 1, 10),
         ("f(x) = totl(x)", "E0401", 1, 8),
         ("f(x) = total(y)", "E0401", 1, 14),
+        ("f(x) = x", "E0401", 1, 8),
+        ("f(x) = -i~i >> x", "E0401", 1, 16),
         ("f(x) = { f64 = total(x); f64 }", "E0404", 1, 10),
         ("f(x) = op(x)", "E0115", 1, 8),
         ("f(x, y) = total(x, y)", "E0420", 1, 11),
