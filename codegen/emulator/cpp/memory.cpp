@@ -26,8 +26,7 @@ bool has_cells = false;
 Allocation* last_found = nullptr;
 
 void give_cells_to(Allocation& a) {
-  if (!a.cells) a.cells = static_cast<Cell*>(calloc((a.bytes + 3) / 4, sizeof(Cell)));
-  if (!a.cells) abort();
+  if (!a.shadow) a.shadow = std::make_unique<Shadow>(a.bytes);
 }
 
 cudaError_t free_now(void* p, const void* code) {
@@ -40,7 +39,6 @@ cudaError_t free_now(void* p, const void* code) {
   last_found = nullptr;
   bytes_used -= a.bytes;
   munmap(a.mapping, a.mapping_bytes);
-  free(a.cells);
   allocations.erase(found);
   return cudaSuccess;
 }

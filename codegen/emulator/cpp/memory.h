@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "emulator/api.h"
@@ -14,8 +15,8 @@ struct Allocation {
   size_t bytes;
   char* mapping;  // pages before and behind included
   size_t mapping_bytes;
-  Cell* cells;      // one for 4 bytes; none where nothing is checked
-  bool is_trusted;  // code that is not checked may have written it
+  std::unique_ptr<Shadow> shadow;  // none where nothing is checked
+  bool is_trusted;                 // code that is not checked may have written it
 };
 
 // The allocation that holds an address; null where it is no device memory.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t GRAIN = 4;  // bytes of a cell
 
-Cell* shared_cells = nullptr;
+Shadow* shared_shadow = nullptr;
 uint32_t* shared_blocks = nullptr;  // the block that has last used a cell
 uint32_t first_epoch = 0, epochs_of = 0;  // of the launch that runs, and which launch that is
 
@@ -30,8 +30,7 @@ bool is_of_warp(const Touch& t) { return t.thread / WARP == sm.current / WARP; }
 bool is_unordered(const Touch& t) {
   if (t.epoch != sm.epoch) return false;
   if (!is_of_warp(t)) return true;
-  if (t.warp_epoch != warp_epoch() || t.lanes == Lanes::mixed) return false;
-  return t.lanes == Lanes::several || t.thread != sm.current;
+  return t.warp_epoch == warp_epoch() && (t.is_several || t.thread != sm.current);
 }
 bool is_foreign(uint32_t epoch) { return first_epoch <= epoch && epoch < sm.block_start; }
 
@@ -50,70 +49,87 @@ void report_race(const Target& target, const char* does, const char* did, const 
                did, foreign ? " in the same launch" : " with no barrier between", target.space, target.offset);
 }
 
-void check_races(Cell& c, uint8_t mask, Access access, const Target& target, const void* code) {
+void check_races(Cell& c, Access access, const Target& target, const void* code) {
   const char* does = access == Access::read ? "reads" : "writes";
-  if (c.write.mask & mask && !(access == Access::update && c.write.is_atomic)) {
+  if (c.write.is_there && !(access == Access::update && c.write.is_atomic)) {
     bool foreign = target.is_global && is_foreign(c.write.epoch);
     if (foreign || is_unordered(c.write))
       report_race(target, does, "wrote", c.write, foreign, code, c.write_code);
   }
   if (access == Access::read) return;
-  if (target.is_global && (is_foreign(c.foreign_read) || (c.read.mask & mask && is_foreign(c.read.epoch))))
+  if (target.is_global && (is_foreign(c.foreign_read) || (c.read.is_there && is_foreign(c.read.epoch))))
     report_race(target, does, "read", c.read, true, code, c.read_code);
-  else if (c.read.mask & mask && is_unordered(c.read))
+  else if (c.read.is_there && is_unordered(c.read))
     report_race(target, does, "read", c.read, false, code, c.read_code);
-  else if (c.other_read.mask & mask && c.other_read.epoch == sm.epoch && !is_of_warp(c.other_read))
+  else if (c.other_read.is_there && c.other_read.epoch == sm.epoch && !is_of_warp(c.other_read))
     report_race(target, does, "read", c.other_read, false, code, c.read_code);
 }
 
 // A touch by the running thread, and by those of its warp that no barrier keeps before it.
-Touch touched(const Touch& before, uint8_t mask, bool is_atomic) {
-  Touch now{sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), mask, is_atomic, Lanes::one};
-  bool is_same = before.mask && before.epoch == sm.epoch && is_of_warp(before) && before.warp_epoch == now.warp_epoch;
-  if (!is_same || (before.lanes == Lanes::one && before.thread == now.thread && before.mask == mask)) return now;
-  now.lanes = before.lanes != Lanes::mixed && before.mask == mask ? Lanes::several : Lanes::mixed;
-  now.mask |= before.mask;
+Touch touched(const Touch& before, bool is_atomic) {
+  Touch now{sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), true, is_atomic, false};
+  bool is_same = before.is_there && before.epoch == sm.epoch && is_of_warp(before) && before.warp_epoch == now.warp_epoch;
+  if (!is_same || (!before.is_several && before.thread == now.thread)) return now;
+  now.is_several = true;
   now.is_atomic = is_atomic && before.is_atomic;
   return now;
 }
 
-void note_read(Cell& c, uint8_t mask, const void* code) {
+void note_read(Cell& c, const void* code) {
   const Touch& before = c.read;
-  if (before.mask && before.epoch < sm.block_start) c.foreign_read = before.epoch;
-  if (before.mask && before.epoch == sm.epoch && !is_of_warp(before)) c.other_read = before;
-  c.read = touched(before, mask, false);
+  if (before.is_there && before.epoch < sm.block_start) c.foreign_read = before.epoch;
+  if (before.is_there && before.epoch == sm.epoch && !is_of_warp(before)) c.other_read = before;
+  c.read = touched(before, false);
   c.read_code = code;
 }
 
-void check_cell(Cell& c, uint8_t mask, bool is_trusted, Access access, const Target& target, const void* code) {
-  check_races(c, mask, access, target, code);
+void check_cell(Cell& c, bool is_trusted, Access access, const Target& target, const void* code) {
+  check_races(c, access, target, code);
   bool reads = access != Access::write;
-  if (reads && !is_trusted && (c.written & mask) != mask) {
+  if (reads && !is_trusted && !c.is_written) {
     finding_once(cudaSuccess, target.uninitialised, code, nullptr, "nothing has written %s offset %zu", target.space,
                  target.offset);
-    c.written |= mask;  // said once
+    c.is_written = true;  // said once
   }
-  if (access == Access::read) return note_read(c, mask, code);
+  if (access == Access::read) return note_read(c, code);
   bool is_update = access == Access::update;
-  c.write = touched(c.write, mask, is_update);
+  c.write = touched(c.write, is_update);
   c.write_code = code;
-  if (!is_update) c.written |= mask;
+  if (!is_update) c.is_written = true;
 }
 
-// Calls f with each cell that a range touches, its bytes in it, and the offset of the first of them.
+// Calls f with each cell that stands for bytes of a range, and with the offset of the first of them.
 template <class F>
-void for_cells(size_t offset, size_t bytes, F f) {
-  for (size_t cell = offset / GRAIN; cell <= (offset + bytes - 1) / GRAIN; ++cell) {
-    size_t from = std::max(offset, cell * GRAIN), to = std::min(offset + bytes, (cell + 1) * GRAIN);
-    f(cell, static_cast<uint8_t>(((1u << (to - from)) - 1) << (from - cell * GRAIN)), from);
+void for_cells(Shadow& shadow, size_t offset, size_t bytes, F f) {
+  for (size_t number = offset / GRAIN; number <= (offset + bytes - 1) / GRAIN; ++number) {
+    size_t from = std::max(offset, number * GRAIN), to = std::min(offset + bytes, (number + 1) * GRAIN);
+    Cell& whole = shadow.cells[number];
+    if (!whole.bytes && to - from == GRAIN) {
+      f(whole, from);
+      continue;
+    }
+    if (!whole.bytes) {
+      shadow.single.insert(shadow.single.end(), GRAIN, Cell(whole));
+      whole.bytes = static_cast<uint32_t>(shadow.single.size() - GRAIN + 1);
+    }
+    for (size_t at = from; at < to; ++at) f(shadow.single[whole.bytes - 1 + at % GRAIN], at);
   }
 }
 
 void make_shared_cells() {
-  if (shared_cells) return;
-  shared_cells = static_cast<Cell*>(calloc(SHARED_SPACE / GRAIN, sizeof(Cell)));
+  if (shared_shadow) return;
+  shared_shadow = new Shadow(SHARED_SPACE);
   shared_blocks = static_cast<uint32_t*>(calloc(SHARED_SPACE / GRAIN, sizeof(uint32_t)));
-  if (!shared_cells || !shared_blocks) abort();
+  if (!shared_blocks) abort();
+}
+
+// What an earlier block has written to shared memory is not there for this one.
+void begin_shared(size_t offset, size_t bytes) {
+  for (size_t cell = offset / GRAIN; cell <= (offset + bytes - 1) / GRAIN; ++cell) {
+    if (shared_blocks[cell] == sm.block_start) continue;
+    shared_blocks[cell] = sm.block_start;
+    for_cells(*shared_shadow, cell * GRAIN, GRAIN, [](Cell& c, size_t) { c.is_written = false; });
+  }
 }
 
 void check_shared(size_t offset, size_t bytes, Access access, const void* code) {
@@ -123,11 +139,10 @@ void check_shared(size_t offset, size_t bytes, Access access, const void* code) 
                  "%zu bytes at offset %zu of %zu", bytes, offset, sm.shared_used);
     abandon_thread();
   }
-  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t at) {
-    if (shared_blocks[cell] != sm.block_start) shared_cells[cell].written = 0;
-    shared_blocks[cell] = sm.block_start;
+  begin_shared(offset, bytes);
+  for_cells(*shared_shadow, offset, bytes, [&](Cell& c, size_t at) {
     Target target{"shared-memory race", "uninitialised shared read", "shared", false, at};
-    check_cell(shared_cells[cell], mask, false, access, target, code);
+    check_cell(c, false, access, target, code);
   });
 }
 
@@ -142,9 +157,9 @@ void check_global(Allocation& a, const char* p, size_t bytes, Access access, con
     epochs_of = sm.launch_number;
     first_epoch = sm.block_start;  // this access is the first of the launch that is looked at
   }
-  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t at) {
+  for_cells(*a.shadow, offset, bytes, [&](Cell& c, size_t at) {
     Target target{"global-memory race", "uninitialised global read", "global", true, at};
-    check_cell(a.cells[cell], mask, a.is_trusted, access, target, code);
+    check_cell(c, a.is_trusted, access, target, code);
   });
 }
 
@@ -172,6 +187,11 @@ bool is_argument(uintptr_t address) {
 }
 
 }  // namespace
+
+Shadow::Shadow(size_t bytes) : cells(static_cast<Cell*>(calloc((bytes + GRAIN - 1) / GRAIN, sizeof(Cell)))) {
+  if (!cells) abort();
+}
+Shadow::~Shadow() { free(cells); }
 
 void check_access(const void* p, size_t bytes, Access access, const void* code) {
   if (!bytes) return;
@@ -209,30 +229,27 @@ void let_check() {
 }
 
 void forget_shared(const void* p, size_t bytes) {
-  if (!is_shared(p)) return;
+  if (!is_shared(p) || !shared_shadow) return;
   size_t offset = static_cast<size_t>(static_cast<const char*>(p) - sm.shared);
-  for_cells(offset, bytes, [](size_t cell, uint8_t mask, size_t) { shared_cells[cell].written &= ~mask; });
+  for_cells(*shared_shadow, offset, bytes, [](Cell& c, size_t) { c.is_written = false; });
 }
 
 void mark_written(const void* p, size_t bytes, bool is_written) {
   Allocation* a = bytes ? allocation_of(p) : nullptr;
-  if (!a || !a->cells) return;
+  if (!a || !a->shadow) return;
   size_t offset = static_cast<size_t>(static_cast<const char*>(p) - a->start);
-  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t) {
-    uint8_t& written = a->cells[cell].written;
-    written = is_written ? written | mask : written & ~mask;
-  });
+  for_cells(*a->shadow, offset, bytes, [&](Cell& c, size_t) { c.is_written = is_written; });
 }
 
 size_t count_unwritten(const void* p, size_t bytes, size_t* first) {
   const Allocation* a = bytes ? allocation_of(p) : nullptr;
-  if (!a || !a->cells || a->is_trusted) return 0;
+  if (!a || !a->shadow || a->is_trusted) return 0;
   size_t offset = static_cast<size_t>(static_cast<const char*>(p) - a->start), count = 0;
-  for_cells(offset, bytes, [&](size_t cell, uint8_t mask, size_t at) {
-    int missing = __builtin_popcount(mask & ~a->cells[cell].written);
-    if (missing && !count) *first = at - offset;
-    count += static_cast<size_t>(missing);
-  });
+  for (size_t at = offset; at < offset + bytes; ++at) {
+    const Cell& whole = a->shadow->cells[at / GRAIN];
+    if ((whole.bytes ? a->shadow->single[whole.bytes - 1 + at % GRAIN] : whole).is_written) continue;
+    if (!count++) *first = at - offset;
+  }
   return count;
 }
 

@@ -2,32 +2,41 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 
 namespace cuda_emulator {
 
 enum class Access { read, write, update };  // an update is atomic
 
-// The lanes of a warp that touched bytes since its last barrier: one; several, all of them the same bytes; or each its
-// own bytes, of which nobody knows which.
-enum class Lanes : uint8_t { one, several, mixed };
-
-// Who touched 4 bytes, and when.
+// Who touched some bytes, and when; a warp of which several lanes did so since its last barrier has no one thread.
 struct Touch {
   uint32_t epoch = 0, warp_epoch = 0;
-  uint16_t thread = 0;
-  uint8_t mask = 0;      // which of the bytes
+  uint16_t thread = 0;  // the last of the lanes
+  bool is_there : 1;
   bool is_atomic : 1;
-  Lanes lanes : 2;  // `thread` is the last of them
+  bool is_several : 1;
 };
 
-// What is known of 4 bytes. All zeros: nothing has touched them.
+// What is known of 4 bytes, or of one of them. All zeros: nothing has touched them.
 struct Cell {
   Touch write, read;
   Touch other_read;           // the last by another warp than `read`
   uint32_t foreign_read = 0;  // the epoch of the last read by an earlier block
-  uint8_t written = 0;        // which of the bytes hold something
+  uint32_t bytes = 0;         // 1 + the place of the first of the four cells of single bytes; 0: there are none
+  bool is_written = false;    // the bytes hold something
   const void *write_code = nullptr, *read_code = nullptr;
+};
+
+// What is known of some memory: a cell for 4 bytes, and for each of these once a part of them is touched alone.
+struct Shadow {
+  explicit Shadow(size_t bytes);
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  Cell* cells;
+  std::deque<Cell> single;
 };
 
 // An access of the running CUDA thread, or of host code, at an address of code; may give the thread up.

@@ -29,6 +29,11 @@ __global__ void race_of_bytes(float* y) {
   s[threadIdx.x] = (unsigned char)threadIdx.x;
   y[threadIdx.x] = s[(threadIdx.x + 33) % 64];  // BUG shared-memory race
 }
+__global__ void race_of_bytes_of_a_warp(float* y) {
+  __shared__ unsigned char s[32];
+  s[threadIdx.x] = (unsigned char)threadIdx.x;
+  y[threadIdx.x] = s[threadIdx.x ^ 1];  // BUG shared-memory race
+}
 __global__ void missing_syncwarp(float* y) {
   __shared__ float s[32];
   s[threadIdx.x] = (float)threadIdx.x;
@@ -133,6 +138,7 @@ extern "C" int bug(const char* name, const float* x, float* y, float* host) {
   if (is("missing_second_barrier")) missing_second_barrier<<<1, 64>>>(x, y);
   if (is("two_writers")) two_writers<<<1, 64>>>(y);
   if (is("race_of_bytes")) race_of_bytes<<<1, 64>>>(y);
+  if (is("race_of_bytes_of_a_warp")) race_of_bytes_of_a_warp<<<1, 32>>>(y);
   if (is("missing_syncwarp")) missing_syncwarp<<<1, 32>>>(y);
   if (is("shuffle_is_no_barrier")) shuffle_is_no_barrier<<<1, 32>>>(y);
   if (is("race_of_blocks")) race_of_blocks<<<4, 64>>>(y);
