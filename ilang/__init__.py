@@ -109,19 +109,38 @@ class _Later:
         return f"<{self._name}: not in this version>"
 
 
-def einsum(spec: str, *arrays: Any, target: str = "c") -> Any:
-    """An extended einsum: ``einsum("ij; jk => ik")`` is a component, ``einsum("ij; jk => ik", x, y)`` its result.
+def einsum(
+    spec: Any,
+    *arrays: Any,
+    out: Any = None,
+    optimize: Any = True,
+    dtype: Any = None,
+    target: str = "c",
+    threads: int = 1,
+) -> Any:
+    """An einsum: ``einsum("ij; jk => ik")`` is a component, ``einsum("ij; jk => ik", x, y)`` its result.
 
-    Shapes in a specification are ``batch|input->output``; the axes of an array stand in memory order: batch, output,
-    input. For parameters and other tensors whose shapes are inferred, see ``ilang.tensor``.
+    A specification without ``=>`` is NumPy's: ``einsum("ij,jk,kl", x, y, z)``, ``einsum("...ii->...i", x)``,
+    ``einsum(x, [0, 1], y, [1, 2])``. In others shapes are ``batch|input->output``; the axes of an array stand in memory
+    order: batch, output, input. For parameters and other tensors whose shapes are inferred, see ``ilang.tensor``.
+
+    Args:
+        spec: the specification.
+        arrays: one per operand; none for the component.
+        out: an array for the result.
+        optimize: True: contract three and more arrays by pairs, in the order of fewest multiplications; False: all in
+            one loop nest; a path as of ``numpy.einsum_path``: in its order.
+        dtype: the element type to compute in; by default that which NumPy gives the arrays together.
+        target: "c", "numpy", "cuda", "cuda-emulated".
+        threads: how many cores to use at most.
 
     Raises:
         Error: NotationError (the specification), ShapeError (it does not fit), DataError.
     """
-    if arrays:
-        from ilang.tensor import einsum_of_arrays
+    if arrays or not isinstance(spec, str):
+        from ilang.codegen.runtime.contract import contract
 
-        return einsum_of_arrays(spec, arrays, target)
+        return contract((spec, *arrays), out, optimize, dtype, target, threads)
     from ilang.codegen.runtime.component import from_spec
 
     return from_spec(spec)

@@ -16,13 +16,12 @@ one tensor alone (``y.shape``, ``y.value()``) is solved from what it is computed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import read_array, supported_array
-from ilang.codegen.runtime.component import Component, from_spec
+from ilang.codegen.runtime.arguments import read_array
+from ilang.codegen.runtime.contract import miscounted
 from ilang.codegen.runtime.routine import Routine
 from ilang.codegen.runtime.tensor import (
     Program,
@@ -34,7 +33,7 @@ from ilang.codegen.runtime.tensor import (
     tensor_of,
 )
 from ilang.core.build.tensor import Axis, Leaf, Rows, Shape
-from ilang.core.diagnostic import DataError, NotationError, counted
+from ilang.core.diagnostic import DataError, NotationError
 from ilang.core.ir.operation import (
     Einsum,
     Interleave,
@@ -50,7 +49,7 @@ from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar
 from ilang.core.ir.spec import Joined
 from ilang.core.notation.einsum import parse_spec
 from ilang.core.notation.literal import parse_literal
-from ilang.core.source import Source, Span
+from ilang.core.source import Source
 
 __all__ = [
     "Program", "Routine", "SameSize", "Scaled", "SetSize", "Shape", "Tensor",
@@ -292,7 +291,7 @@ def einsum(spec: str, *tensors: object, scalar: Scalar | None = None, acc: str =
     """
     parsed = parse_spec(Source("<spec>", spec))
     if len(parsed.operands) != len(tensors):
-        raise _operands(len(parsed.operands), len(tensors), parsed.span)
+        raise miscounted(len(parsed.operands), len(tensors), parsed.span)
     if scalar is None:
         scalar = _product(len(tensors))
     return operation((scalar, acc, Einsum(parsed)), f'einsum "{spec}" ', tensors)
@@ -324,34 +323,3 @@ def concat(spec: str, *tensors: object) -> Tensor:
         message = "the result of a concatenation has no axis joined by `^`"
         raise NotationError("E0151", message, parsed.result.span, "for example: `a; b => a^b`")
     return einsum(spec, *tensors, scalar=_sum(len(tensors)))
-
-
-# -- arrays ----------------------------------------------------------------------------------------------------------
-
-
-def einsum_of_arrays(spec: object, arrays: Sequence[Any], target: str = "c") -> Any:
-    """An extended einsum of NumPy arrays, their axes in memory order: batch, output, input.
-
-    Raises:
-        NotationError: the specification is wrong, or has another number of operands (E0150). ShapeError: it does not
-            fit the arrays.
-    """
-    component = _component(spec) if isinstance(spec, str) else from_spec(spec)
-    plain = [supported_array(f"in{number}", array) for number, array in enumerate(arrays)]
-    if component.takes() != len(plain):
-        raise _operands(component.takes(), len(plain), None)
-    return component(*plain, target=target)
-
-
-@lru_cache(maxsize=64)
-def _component(spec: str) -> Component:
-    """The component of a specification: calls with one specification share what is compiled."""
-    return from_spec(spec)
-
-
-def _operands(wanted: int, given: int, span: Span | None) -> NotationError:
-    arrays = f"{counted(given, 'array')} {'is' if given == 1 else 'are'} given"
-    message = f"the specification has {counted(wanted, 'operand')}, and {arrays}"
-    return NotationError(
-        "E0150", message, span, "operands are divided by `;`: pass an array for each"
-    )

@@ -473,7 +473,9 @@ def from_text(text: object) -> Component:
 def from_spec(spec: object) -> Component:
     """The component that an einsum specification is. Raises NotationError E0140 to E0147, or DataError E0716."""
     from ilang.core.ir.syntax import Einsum
+    from ilang.core.notation.contraction import usual_path
     from ilang.core.notation.einsum import parse_spec
+    from ilang.core.notation.subscripts import check_dots
     from ilang.core.source import Source
 
     if not isinstance(spec, str):
@@ -483,7 +485,8 @@ def from_spec(spec: object) -> Component:
             help='write it in quotes: einsum("ij; jk => ik")',
         )
     parsed = parse_spec(Source("<spec>", " ".join(spec.splitlines())))
-    tree = Einsum(parsed, None, parsed.span)
+    check_dots(parsed)
+    tree = Einsum(parsed, None, parsed.span, usual_path(parsed, None))
     return Component(tree, wires_of(tree, {}))
 
 

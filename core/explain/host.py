@@ -69,7 +69,10 @@ def _steps(program: Program, title: str, steps: Sequence[Step]) -> Iterator[str]
 
 
 def _indented(rows: list[list[str]]) -> list[str]:
-    return [INDENT + line for line in aligned(rows)] if rows else []
+    """Rows of words as indented lines with aligned columns; a row may lack the last ones."""
+    columns = max(map(len, rows), default=0)
+    whole = [row + [""] * (columns - len(row)) for row in rows]
+    return [INDENT + line for line in aligned(whole)]
 
 
 def _array(program: Program, number: int) -> list[str]:

@@ -1,6 +1,6 @@
 """Extended einsum specifications as data: one shape per operand and one for the result (LANGUAGE.md section 4).
 
-Produced by ``notation/einsum.py``, used by ``ir/operation.py``.
+Produced by ``notation/einsum.py`` and ``notation/subscripts.py``, used by ``ir/operation.py``.
 
 Invariants:
     - A label names one axis wherever it stands in a specification; no label is also the name of a row variable.
@@ -87,13 +87,17 @@ class ShapeSpec:
 
 @record
 class Spec:
-    """``operand; operand => result``; ``named`` says whether axes have names of several characters."""
+    """``operand; operand => result``; ``named`` says whether axes have names of several characters.
+
+    ``subscripts``: it is written as NumPy writes it, ``operand,operand->result``.
+    """
 
     operands: tuple[ShapeSpec, ...]
     result: ShapeSpec
     named: bool
     text: str
     span: Span
+    subscripts: bool = False
 
     def shapes(self) -> tuple[ShapeSpec, ...]:
         """The operands' shapes, then the result's."""

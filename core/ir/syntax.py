@@ -282,11 +282,15 @@ class Expression:
 
 @record
 class Einsum:
-    """``einsum("ij; jk => ik")``: an extended einsum specification as a component."""
+    """``einsum("ij; jk => ik")``: an extended einsum specification as a component.
+
+    ``path``: the order in which its operands are contracted, where it is not one nest (``notation/contraction.py``).
+    """
 
     spec: Spec
     schedule: Schedule | None
     span: Span
+    path: tuple[tuple[int, ...], ...] = ()
 
 
 @record

@@ -268,7 +268,9 @@ class _Program:
 
     def specification(self, bracket: int) -> Tree:
         """``einsum("ij;jk=>ik")``, and the schedule after it, checked where its axes are known."""
+        from ilang.core.notation.contraction import usual_path
         from ilang.core.notation.einsum import parse_spec
+        from ilang.core.notation.subscripts import check_dots
 
         reader = self.reader
         start = reader.pos
@@ -284,7 +286,8 @@ class _Program:
             from ilang.core.notation.schedule import parse_schedule
 
             schedule = parse_schedule(reader, True)
-        return Einsum(spec, schedule, reader.span(start))
+        check_dots(spec)
+        return Einsum(spec, schedule, reader.span(start), usual_path(spec, schedule))
 
     def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:
         """Take ``("``; the bracket, and where the quote is closed again."""

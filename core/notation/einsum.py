@@ -16,6 +16,7 @@ import re
 
 from ilang.core.diagnostic import NotationError
 from ilang.core.ir.spec import Axis, Blank, Fixed, Joined, Label, ShapeSpec, Spec, SpecRow, Window
+from ilang.core.notation.subscripts import is_subscripts, parse_subscripts
 from ilang.core.source import Source, Span
 
 NAMED = re.compile(r"[,*+^&<]|=(?!>)")
@@ -35,10 +36,14 @@ LARGEST = 2**31
 def parse_spec(source: Source, span: Span | None = None) -> Spec:
     """A whole specification; ``span`` is the part of the source that it is (default: all).
 
+    One without ``=>`` that has nothing else of this language is NumPy's.
+
     Raises:
-        NotationError: E0140 to E0147.
+        NotationError: E0140 to E0147, E0152.
     """
     whole = span or Span(source, 0, len(source.text))
+    if is_subscripts(whole.text()):
+        return parse_subscripts(source, whole)
     try:
         return _read(source, whole)
     except NotationError:

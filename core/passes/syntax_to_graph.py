@@ -26,18 +26,16 @@ from ilang.core.diagnostic import (
     InternalError,
     MeaningError,
     ModuleError,
-    ScheduleError,
     counted,
     visible,
 )
-from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.affine import Affine, Within, axis_index
-from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.ir.scalar import Apply, Constant, Convert, Extent, Operand, Position, Scalar
+from ilang.core.ir.operation import Operation
+from ilang.core.ir.scalar import Convert, Operand
 from ilang.core.notation.arity import shared_wires
-from ilang.core.notation.printer import print_tree
-from ilang.core.ops import ARGUMENTS, OPS
+from ilang.core.notation.contraction import contractions
+from ilang.core.ops import ARGUMENTS
+from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
@@ -212,7 +210,7 @@ class _Wiring:
                 slot = self._add(_Slot(node.span))
                 return _Wires([slot], [slot])
             case syntax.Number():
-                return _Wires([], [self._add(_constant(node))])
+                return _Wires([], [self._add(constant(node))])
             case syntax.Conversion():
                 slot = self._add(_Slot(node.span))
                 scalar = Convert(Operand(0), node.dtype)
@@ -221,16 +219,26 @@ class _Wiring:
                 )
             case syntax.Einsum():
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
-                return _Wires(slots, [self._add(_operation(node, slots))])
+                return _Wires(slots, [self._contract(node, slots)])
             case syntax.Expression() if node.op in ARGUMENTS:
                 slot = self._add(_Slot(node.left.span))
-                most = self._add(_assignment(_extreme(node), [slot]))
-                return _Wires([slot], [self._add(_argument(node, slot, most))])
+                most = self._add(assignment(extreme(node), [slot]))
+                return _Wires([slot], [self._add(argument(node, slot, most))])
             case syntax.Expression():
                 slots = [self._add(_Slot(pattern.span)) for pattern in node.inputs()]
-                return _Wires(slots, [self._add(_assignment(node, slots))])
+                return _Wires(slots, [self._add(assignment(node, slots))])
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
+
+    def _contract(self, node: syntax.Einsum, slots: list[int]) -> int:
+        """An einsum: one operation, or one for each step of its path."""
+        if not node.path:
+            return self._add(operation(node, slots))
+        values = list(slots)
+        for step in contractions(node.spec, node.path):
+            part = replace(node, spec=step.spec)
+            values.append(self._add(operation(part, [values[n] for n in step.operands])))
+        return values[-1]
 
     def _add(self, item: _Slot | graph.Node) -> int:
         self.items.append(item)
@@ -397,194 +405,3 @@ def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
             return replace(node, operands=tuple(values))
         case _:
             raise InternalError("E9901", "an open slot is no node")
-
-
-def _constant(node: syntax.Number) -> graph.Assignment:
-    digits = node.text.removeprefix("-")
-    if digits.isdigit():
-        number = int(digits.lstrip("0") or "0")  # Python reads no more than some thousand digits
-        scalar = Constant(-number if digits != node.text else number)
-    else:
-        scalar = Constant(float(node.text))
-    return graph.Assignment((), (), (), scalar, None, None, node.text, node.span)
-
-
-def _operation(node: syntax.Einsum, slots: list[int]) -> Operation:
-    """An einsum specification: the sum of products over the axes that the result lacks."""
-    scalar: Scalar = Operand(0)
-    for number in range(1, len(slots)):
-        scalar = Apply("mul", (scalar, Operand(number)))
-    logic, text = Einsum(node.spec), print_tree(node)
-    return Operation(tuple(slots), scalar, "+", logic, text, node.span, node.schedule)
-
-
-def _assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
-    """One index expression: its axes are the output's letters, then the operands' others in order of appearance."""
-    axes = _axes([node.output, *node.leaves()])
-    position = {letter: n for n, letter in enumerate(axes)}
-    looked, kept = node.looked_up(), set(node.output.letters())
-    reduced = not set(axes) - looked <= kept or bool(looked & kept)
-    reads = tuple(
-        graph.Read(
-            slot,
-            tuple(_affine(index, position) for index in pattern.indices),
-            reduced,
-            tuple(index.span for index in pattern.indices),
-            pattern.span,
-            tuple(within for guard in pattern.guards for within in _within(guard, position)),
-        )
-        for slot, pattern in zip(slots, node.inputs(), strict=True)
-    )
-    target = tuple(axis_index(position[axis.letter]) for axis in node.output.axes())
-    symbol = node.op or "+"
-    leaves, read, lookups = _leaves(node, position)
-    return graph.Assignment(
-        tuple(axes.values()),
-        target,
-        reads,
-        leaves[0] if reduced else _scalar(symbol, leaves),
-        symbol if reduced else None,
-        node.schedule,
-        print_tree(node),
-        node.span,
-        () if read == list(range(len(node.leaves()))) else tuple(read),
-        lookups=lookups,
-    )
-
-
-def _leaves(
-    node: syntax.Expression, position: Mapping[str, int]
-) -> tuple[list[Scalar], list[int], tuple[graph.Lookup, ...]]:
-    """What each operand delivers, which written operand each read is, and which axes are looked up by which reads."""
-    leaves: list[Scalar] = []
-    read: list[int] = []
-    lookups: list[graph.Lookup] = []
-    number = 0
-    for operand in node.operands():
-        leaf = operand
-        if isinstance(operand, syntax.Lookup):
-            (letter,) = node.looked(operand)
-            lookups.append(graph.Lookup(position[letter], len(read)))
-            read.append(number)
-            leaf, number = operand.table, number + 1
-        if isinstance(leaf, syntax.Position):
-            leaves.append(Position(_summed(leaf, position)))
-        elif isinstance(leaf, syntax.Extent):
-            leaves.append(Extent(position[leaf.axis.letter]))
-        else:
-            leaves.append(Operand(len(read)))
-            read.append(number)
-        number += 1
-    return leaves, read, tuple(lookups)
-
-
-def _extreme(node: syntax.Expression) -> syntax.Expression:
-    """The reduction that an argmax or argmin is the position of."""
-    if node.schedule is not None:
-        message = "this expression becomes two assignments, and a schedule is that of one"
-        help_line = "leave the schedule out: the compiler chooses one for each"
-        raise ScheduleError("E0330", message, node.schedule.span, help_line)
-    assert node.op is not None
-    return replace(node, op=ARGUMENTS[node.op])
-
-
-def _argument(node: syntax.Expression, slot: int, most: int) -> graph.Assignment:
-    """The first position at which an element is the extreme, or NaN: then that is NaN, too.
-
-    in:   >@ij~i, and n1 = fold > over j: n0[i,j]
-    out:  n2 = fold < over j: where(n0[i,j] == n1[i] or n0[i,j] != n0[i,j], @j, 2^63 - 1)
-    """
-    plain = _assignment(_extreme(node), [slot])
-    (read,) = plain.reads
-    (reduced,) = set(range(len(plain.axes))) - {axis for i in plain.target for _, axis in i.terms}
-    extreme = graph.Read(
-        most, plain.target, False, tuple(i.span for i in node.output.indices), node.span
-    )
-    met = Apply("eq", (Operand(0), Operand(1)))
-    odd = Apply("neq", (Operand(0), Operand(0)))
-    chosen = (
-        Apply("or", (met, odd)),
-        Position(axis_index(reduced)),
-        Constant(LARGEST_WHOLE["i64"]),
-    )
-    return replace(
-        plain,
-        reads=(read, extreme),
-        scalar=Apply("where", chosen),
-        acc="<",
-        text=print_tree(node),
-        some=(reduced,),
-    )
-
-
-def _summed(part: syntax.Position | syntax.Linear, position: Mapping[str, int]) -> Affine:
-    """A sum of axes and a number as an index that need not stay in any dimension."""
-    terms = tuple((term.coefficient, position[term.axis.letter]) for term in part.terms)
-    return Affine(terms, part.offset, window=True)
-
-
-def _axes(patterns: list[syntax.Leaf]) -> dict[str, graph.Axis]:
-    """The axes of an expression by letter, in order of appearance; a written extent is kept.
-
-    Raises:
-        MeaningError: E0207 (two extents written for one axis).
-    """
-    axes: dict[str, graph.Axis] = {}
-    for pattern in patterns:
-        for axis in pattern.axes():
-            axes.setdefault(axis.letter, graph.Axis(axis.letter, None, axis.span))
-        written = pattern.indices if isinstance(pattern, syntax.Pattern) else [pattern]
-        for index in written:
-            for term in index.terms if isinstance(index, syntax.Group | syntax.Position) else ():
-                known = axes[term.axis.letter]
-                if term.extent is None:
-                    continue
-                if known.extent not in (None, term.extent):
-                    message = f"axis {known.name} is written with extent {known.extent} and with {term.extent}"
-                    raise MeaningError("E0207", message, term.axis.span, "an axis has one extent")
-                axes[known.name] = replace(known, extent=term.extent)
-    return axes
-
-
-def _affine(index: syntax.Index, position: Mapping[str, int]) -> Affine:
-    match index:
-        case syntax.Axis():
-            return axis_index(position[index.letter])
-        case syntax.Fixed():
-            return Affine((), index.position)
-        case syntax.Group():
-            terms = tuple((term.coefficient, position[term.axis.letter]) for term in index.terms)
-            return Affine(terms, index.offset, window=True)
-
-
-def _within(guard: syntax.Guard, position: Mapping[str, int]) -> list[Within]:
-    """A guard as differences that are at least 0: ``j<i+3`` is 0 <= i - j + 2."""
-    more, less = guard.left, guard.right
-    if guard.relation in ("<", "<="):
-        more, less = less, more
-    steps: dict[int, int] = {}
-    for sign, part in ((1, more), (-1, less)):
-        for term in part.terms:
-            axis = position[term.axis.letter]
-            steps[axis] = steps.get(axis, 0) + sign * term.coefficient
-    offset = more.offset - less.offset - (guard.relation in ("<", ">"))
-    terms = tuple((c, axis) for axis, c in steps.items() if c)
-    difference = Within(Affine(terms, offset, window=True), None)
-    if guard.relation != "==":
-        return [difference]
-    opposite = Affine(tuple((-c, axis) for c, axis in terms), -offset, window=True)
-    return [difference, Within(opposite, None)]
-
-
-def _scalar(symbol: str, leaves: list[Scalar]) -> Scalar:
-    """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
-    op = OPS[symbol]
-    if len(leaves) == 2:
-        assert op.binary is not None
-        return Apply(op.binary, tuple(leaves))
-    (leaf,) = leaves
-    if op.unary_left is not None:
-        return Apply(op.unary, (Constant(op.unary_left), leaf))
-    if op.unary_right is not None:
-        return Apply(op.unary, (leaf, Constant(op.unary_right)))
-    return leaf if op.unary == "copy" else Apply(op.unary, (leaf,))
