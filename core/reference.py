@@ -16,7 +16,7 @@ from ilang.core.diagnostic import DataError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import OPS
 
 Array = npt.NDArray[Any]
@@ -83,6 +83,9 @@ def evaluate(
                 _check_lookups(shaped, node, values, extents)
                 dims = tuple(extents[size] for size in shaped.tensors[number].dims)
                 values.append(_assign(node, values, dims, extents, types).astype(dtype))
+            elif isinstance(node, View):
+                dims = tuple(extents[size] for size in shaped.tensors[number].dims)
+                values.append(values[node.value].reshape(dims))
             else:
                 values.append(np.asarray(arrays[node.number]).astype(dtype))
     return [values[number] for number in shaped.outputs]

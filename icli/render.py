@@ -20,6 +20,7 @@ from ilang.core.explain.page import (
     projection_tables,
     step_cells,
     story_rows,
+    view_cells,
 )
 from ilang.icli.fold import cells
 from ilang.icli.palette import axis_color
@@ -69,6 +70,9 @@ class _Sheet:
         ports = [port_cells(port) for port in (*page.inputs, *page.outputs)]
         if ports:
             yield self._table(("tensor", "shape", "axes", "type"), [self._port(p) for p in ports])
+        views = [[Text(view.name, NAME), *map(Text, view_cells(view)[1:])] for view in page.views]
+        if views:
+            yield self._table(("view", "of"), views)
         steps = [step_cells(step) for step in page.steps]
         if steps:
             yield self._table(("step", "expression", "says", ""), [self._step(s) for s in steps])

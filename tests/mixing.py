@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from ilang.core import pipeline
+from ilang.core.build.view import view
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
 from ilang.core.ir.operation import (
     Compose,
@@ -73,6 +76,13 @@ class Mixing:
         spec = parse_spec(Source("<spec>", text))
         scalar = Apply("mul", (Operand(0), Operand(1))) if len(values) == 2 else Operand(0)
         return self._add(Operation(values, scalar, "+", Einsum(spec), text, spec.span))
+
+    def view(self, text: str, value: int, **extents: int) -> int:
+        """A view, ``(a b) c -> a (b c)``, of which some axes have extents that are written."""
+        span = whole(Source("<view>", text))
+        sides = [re.findall(r"\(([^)]*)\)|(\w+)", side) for side in text.split("->")]
+        source, target = ([(group or name).split() for group, name in side] for side in sides)
+        return self._add(view(value, source, target, span, extents))
 
     def graph(self, *outputs: int) -> Graph:
         """The graph, of which some values are asked."""

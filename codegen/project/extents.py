@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import ShapeError
-from ilang.core.infer.fit import derived_extent, fit_shaped
+from ilang.core.infer.fit import fit_shaped, rule_extent
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Assignment, Derivation, Shaped
 from ilang.core.record import record
 
 LARGEST_DOMAIN = 2_000_000
@@ -56,8 +56,8 @@ class Function:
             try:
                 return fit_shaped(shaped, shapes)
             except ShapeError:
-                for derived in shaped.derived:
-                    chosen[derived.size] = max(0, derived_extent(derived, chosen)[0])
+                for rule in shaped.derived:
+                    chosen[rule.size] = rule_extent(rule, chosen)
         return None
 
     def is_full(self, extents: Sequence[int]) -> bool:
@@ -122,7 +122,8 @@ def _spread(
     A dimension that a window walks in gets ``room`` more.
     """
     shaped, extents, turn, other = function.shaped, [], 0, 0
-    terms = [term for derived in shaped.derived for term in derived.terms]
+    rules = [rule for rule in shaped.derived if isinstance(rule, Derivation)]
+    terms = [term for rule in rules for term in rule.terms]
     bases = {size for coefficient, size in terms if coefficient > 0}
     walking = {size for coefficient, size in terms if coefficient < 0}
     least = {bound.size: bound.position + 1 for bound in shaped.bounds}

@@ -21,7 +21,7 @@ from ilang.core.ir.host import (
     Take,
 )
 from ilang.core.ir.kernel import Blocks, Part, Window
-from ilang.core.ir.shaped import Derivation, Reach
+from ilang.core.ir.shaped import Composition, Reach, Rule
 
 STATUS = {
     0: "done",
@@ -121,8 +121,8 @@ class Entry:
         yield f"{INDENT}}}"
 
     def _array(self, number: int) -> str:
-        """The name of a buffer."""
-        return identifier(self.program.buffers[number].name)
+        """The name of the memory of a buffer."""
+        return identifier(self.program.buffers[self.program.owner(number)].name)
 
     def _measure(self, number: int, target: str) -> str:
         """A C call that computes the bytes of a buffer, false if they do not fit."""
@@ -202,6 +202,11 @@ class Entry:
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""
         rule = step.rule
+        if isinstance(rule, Composition):
+            sides = [
+                [self.spelling.size(size) for size in sizes] for sizes in (rule.over, rule.under)
+            ]
+            return f"compose(&{name}, {', '.join(map(self._terms, sides))})"
         words = [f"{c}, {self.spelling.size(size)}" for c, size in rule.terms]
         least = " || ".join(f"1 < {self.spelling.size(size)}" for size in step.spread)
         rules = f"{rule.offset}, {rule.divisor}, {int(rule.exact)}, {least or step.least}"
@@ -209,10 +214,17 @@ class Entry:
 
     def _terms(self, words: Sequence[str]) -> str:
         """The arguments of a call that are a list of terms."""
-        return f"{len(words)}, (const int64_t[]){{{', '.join(words)}}}"
+        listed = f"(const int64_t[]){{{', '.join(words)}}}" if words else "NULL"
+        return f"{len(words)}, {listed}"
 
-    def _formula(self, rule: Derivation) -> str:
+    def _formula(self, rule: Rule) -> str:
         """A derived extent as an expression, where it is known to be one."""
+        if isinstance(rule, Composition):
+            over, under = (
+                " * ".join(map(self.spelling.size, sizes)) for sizes in (rule.over, rule.under)
+            )
+            under = f"({under})" if len(rule.under) > 1 else under
+            return f"{over} / {under}" if under else over
         total = Affine((), rule.offset, False, rule.terms)
         text = affine(total, str, self.spelling.size)
         return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"

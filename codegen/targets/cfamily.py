@@ -224,7 +224,8 @@ class Spelling:
                 )
             case Load():
                 text = self.element(scalar.buffer, scalar.index)
-                given = self.program.buffers[scalar.buffer].role in ("input", "inout")
+                owner = self.program.buffers[self.program.owner(scalar.buffer)]
+                given = owner.role in ("input", "inout")
                 return f"{text} != 0" if scalar.dtype == "bool" and given else text
             case Constant():
                 assert scalar.dtype is not None

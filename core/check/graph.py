@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, operands
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View, operands
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, walk
 
@@ -17,6 +17,11 @@ def verify(graph: Graph) -> None:
                 _demand(value < len(graph.inputs), "inputs come first", value)
             case Elementwise():
                 pass
+            case View():
+                for groups in (node.source, node.target):
+                    axes = [axis for group in groups for axis in group]
+                    in_order = axes == list(range(len(node.axes)))
+                    _demand(in_order, "a view has each of its axes once, in order", value)
             case Terminal():
                 _demand(
                     (node.kind != "number") == (value < len(graph.inputs)),

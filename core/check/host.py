@@ -47,10 +47,10 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
         case Take():
             return set(), step.size
         case Derive():
-            reads = {*(size for _, size in step.rule.terms), *step.spread}
+            reads = {*step.rule.sources(), *step.spread}
             return (reads | {step.rule.size}, None) if step.known else (reads, step.rule.size)
         case Follow():
-            return {size for _, size in step.rule.terms}, step.rule.size
+            return set(step.rule.sources()), step.rule.size
         case Require():
             return {step.bound.size}, None
         case Hold():
@@ -76,7 +76,7 @@ def _arguments(host: Host) -> None:
 
 def _workspace(host: Host) -> None:
     buffers, layout = host.program.buffers, host.layout
-    taken = {n for launch in host.launches for n in launch.buffers}
+    taken = {host.program.owner(n) for launch in host.launches for n in launch.buffers}
     temporaries = {n for n in taken if buffers[n].role == "temporary"}
     placed = list(layout.temporaries)
     _demand(host, set(placed) == temporaries, "a temporary that a launch takes has a place")
@@ -92,12 +92,17 @@ def _launches(host: Host) -> None:
     read_only = {argument.buffer for argument in host.arguments if argument.role == "input"}
     written: set[int] = set()
     for number, launch in enumerate(host.launches):
-        checked = {each.buffer for each in host.ranges if each.launch == number}
+        checked = {host.program.owner(r.buffer) for r in host.ranges if r.launch == number}
         known = written | {n for n in checked if buffers[n].role == "input"}
         _demand(host, checked <= known, "what is looked up is written before its check")
         _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
         _demand(host, not launch.writes & read_only, "inputs are not written")
-        read = {n for n in launch.buffers if buffers[n].role == "temporary"} - launch.writes
+        taken = {host.program.owner(n) for n in launch.buffers}
+        views = {n for n in launch.buffers if buffers[n].role == "view"}
+        _demand(host, not views & launch.writes, "a view is not written")
+        aliased = {host.program.owner(n) for n in views} & launch.writes
+        _demand(host, not aliased, "a view is read where its owner is not written")
+        read = {n for n in taken if buffers[n].role == "temporary"} - launch.writes
         _demand(host, read <= written, "a temporary is written before it is read")
         written |= launch.writes
     outputs = (a.buffer for a in host.arguments if a.role == "output")

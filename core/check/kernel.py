@@ -125,7 +125,7 @@ class _Verifier:
         self._scalar(s.value)
         self._index(s.buffer, s.index)
         buffer = self.program.buffers[s.buffer]
-        self.demand(buffer.role != "input", "inputs are not written")
+        self.demand(buffer.role not in ("input", "view"), "inputs and views are not written")
         self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:

@@ -74,7 +74,7 @@ def _live(scheduled: Scheduled) -> set[int]:
         if value in found or not isinstance(node, Assignment):
             continue
         found.add(value)
-        todo += node.values()
+        todo += map(scheduled.shaped.owner, node.values())
     return found
 
 
@@ -117,11 +117,12 @@ def _groups(scheduled: Scheduled, live: set[int]) -> None:
         node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
         assert isinstance(node, Assignment)
         assert nest is not None
-        sources = {each.source for each in node.lookups()}
-        whole |= {source for source in sources if scheduled.nests[source] is not None}
+        owner = scheduled.shaped.owner
+        sources = {owner(each.source) for each in node.lookups()}
         for number, read in enumerate(node.reads):
-            if nest.staged(number) is None and scheduled.nests[read.value] is not None:
-                whole.add(read.value)
+            if nest.staged(number) is None or owner(read.value) != read.value:
+                sources.add(owner(read.value))
+        whole |= {source for source in sources if scheduled.nests[source] is not None}
         if node.base is not None:
             whole.add(node.base)
     _demand(whole == set(roots), "the roots are what is stored whole", -1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import DTYPES, INTEGERS
 from ilang.core.ir.affine import Within
 from ilang.core.ir.scalar import Apply, Operand, Position, walk
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import PRIMITIVES
 
 
@@ -29,7 +31,9 @@ def verify(shaped: Shaped) -> None:
         if isinstance(node, Assignment):
             _assignment(shaped, value, node)
         else:
-            _demand(value not in outputs, "an input is no output", value)
+            _demand(value not in outputs, "an output is an assignment", value)
+        if isinstance(node, View):
+            _view(shaped, value, node)
 
 
 def _bases(shaped: Shaped) -> None:
@@ -37,6 +41,7 @@ def _bases(shaped: Shaped) -> None:
     nodes = [(v, node) for v, node in enumerate(shaped.nodes) if isinstance(node, Assignment)]
     bases = [node.base for _, node in nodes if node.base is not None]
     read = {read.value for _, node in nodes for read in node.reads} | set(shaped.outputs)
+    read |= {node.value for node in shaped.nodes if isinstance(node, View)}
     _demand(len(set(bases)) == len(bases), "a base has one successor", 0)
     _demand(not read & set(bases), "a base is not read", 0)
     looked_up = {each.source for _, node in nodes for each in node.lookups()}
@@ -47,6 +52,26 @@ def _bases(shaped: Shaped) -> None:
             _demand(isinstance(shaped.nodes[node.base], Assignment), "a base is computed", value)
             _demand(node.base < value, "a base comes before", value)
             _demand((old.dtype, old.dims) == (new.dtype, new.dims), "a base has the type", value)
+
+
+def _view(shaped: Shaped, value: int, node: View) -> None:
+    """A view renames the dimensions of what it is of, and nothing else."""
+    tensor, source = shaped.tensors[value], shaped.tensors[node.value]
+    _demand(node.value < value, "a node reads smaller numbers", value)
+    _demand(tensor.dtype == source.dtype, "a view has the type of what it is of", value)
+    _demand(len(node.sizes) == len(node.axes), "every axis has a size", value)
+    for groups, dims in ((node.source, source.dims), (node.target, tensor.dims)):
+        axes = [axis for group in groups for axis in group]
+        _demand(axes == list(range(len(node.axes))), "a view has its axes in order", value)
+        _demand(len(groups) == len(dims), "a view has a group a dimension", value)
+        for group, size in zip(groups, dims, strict=True):
+            alone = len(group) != 1 or node.sizes[group[0]] == size
+            _demand(alone, "a dimension of one axis has its size", value)
+            extents = [shaped.sizes[node.sizes[axis]].fixed for axis in group]
+            whole = shaped.sizes[size].fixed
+            known = None if None in extents else prod(extent or 0 for extent in extents)
+            same = None in (known, whole) or known == whole
+            _demand(same, "a dimension has as many elements as its axes", value)
 
 
 def _whole(shaped: Shaped, value: int, node: Assignment) -> None:

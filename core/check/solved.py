@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.graph import Assignment, Elementwise
+from ilang.core.ir.graph import Assignment, Elementwise, Groups, View
 from ilang.core.ir.operation import Operation
 
 
@@ -21,6 +22,9 @@ def verify(solved: Solved) -> None:
                 _assignment(solved, value, node)
             case Elementwise():
                 _demand(solved.dims(value) == solved.dims(node.value), "dimensions stay", value)
+            case View():
+                for groups, dims in ((node.source, node.value), (node.target, value)):
+                    _groups(solved, value, groups, solved.dims(dims))
             case Operation():
                 _projections(solved, value, node)
             case _:
@@ -33,6 +37,21 @@ def _assignment(solved: Solved, value: int, node: Assignment) -> None:
     for read in node.reads:
         _indexed(solved, value, read.value, read.index, axes)
     _indexed(solved, value, value, node.target, axes)
+
+
+def _groups(solved: Solved, value: int, groups: Groups, dims: Sequence[int]) -> None:
+    """A dimension is one axis of a view, or the product of several."""
+    axes = solved.axes(value)
+    _demand(len(groups) == len(dims), "a view has a group a dimension", value)
+    for group, size in zip(groups, dims, strict=True):
+        parts = [axes[axis] for axis in group]
+        if len(parts) == 1:
+            _demand(parts[0] == size, "a dimension of one axis has its size", value)
+        known = [solved.fixed(part) for part in parts]
+        fixed = None if None in known else prod(n or 0 for n in known)
+        whole = solved.fixed(size)
+        same = fixed is None or whole is None or fixed == whole
+        _demand(same, "a dimension has as many elements as its axes", value)
 
 
 def _projections(solved: Solved, value: int, node: Operation) -> None:
@@ -61,7 +80,7 @@ def _derived(solved: Solved) -> None:
     known = {size for size in range(count) if solved.fixed(size) is not None}
     known.update(size for value in solved.inputs for size in solved.dims(value))
     for each in solved.derived:
-        ready = known.issuperset(size for _, size in each.terms)
+        ready = known.issuperset(each.sources())
         _demand(ready, "extents follow from those before them", 0)
         known.add(each.size)
     for value in solved.needed:

@@ -5,11 +5,12 @@ The command line draws it (``core/explain/page.py``, ``icli/render.py``); ``--js
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ilang.core.cost import Total, of_assignments
 from ilang.core.dtype import BYTES, DTYPES
-from ilang.core.explain.expression import affine_text, number_text, size_text
+from ilang.core.explain.expression import affine_text, group_text, number_text, size_text, view_text
 from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.ir.affine import Affine
@@ -18,7 +19,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Read, Shaped, View
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.passes.assignments import START
 from ilang.core.passes.rewriting import substituted_index
@@ -58,6 +59,15 @@ class StepRow:
 
 
 @record
+class ViewRow:
+    """What names the dimensions of a value anew: which one, and how, ``s (h d) -> s h d``."""
+
+    name: str
+    source: str
+    text: str
+
+
+@record
 class Projection:
     """Which dimension of which tensor each axis of a loop nest walks."""
 
@@ -93,6 +103,7 @@ class Explanation:
     name: str
     inputs: tuple[TensorRow, ...]
     outputs: tuple[TensorRow, ...]
+    views: tuple[ViewRow, ...]
     steps: tuple[StepRow, ...]
     projections: tuple[Projection, ...]
     schedule: tuple[ScheduleRow, ...]
@@ -155,6 +166,7 @@ class _Explaining:
             shaped.name,
             tuple(self._tensor(value) for value in shaped.inputs),
             tuple(self._tensor(value) for value in shaped.outputs),
+            tuple(self._views()),
             tuple(self._step(value, node) for value, node, _ in steps),
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
             tuple(self._schedule(*step) for step in steps),
@@ -163,6 +175,13 @@ class _Explaining:
             tuple(assumed_notes(shaped)),
             self._story() if self.verbose else (),
         )
+
+    def _views(self) -> Iterator[ViewRow]:
+        """The views that something reads, or that something else is a view of."""
+        for value, node in enumerate(self.shaped.nodes):
+            if isinstance(node, View):
+                text = view_text(node.axes, node.source, node.target)
+                yield ViewRow(self._name(value), self._name(node.value), text)
 
     def _rows(self) -> dict[int, str]:
         """The axes of values divided into rows, where einsum specifications say how."""
@@ -221,6 +240,9 @@ class _Explaining:
             return tuple(self._letter(index, node) for index in node.target)
         for reader, read in self.read.get(value, ())[:1]:
             return tuple(self._letter(index, reader) for index in read.index)
+        for view in self.shaped.nodes:
+            if isinstance(view, View) and view.value == value:
+                return tuple(group_text(view.axes, group) for group in view.source)
         return ()
 
     def _letter(self, index: Affine, node: Assignment) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Apply, Constant, Convert, Scalar
-from ilang.core.ir.shaped import Size
+from ilang.core.ir.shaped import Composition, Size
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "^",
@@ -41,6 +42,27 @@ def affine_text(
     if offset or not text:
         text += f"{offset:+d}" if text else str(offset)
     return text
+
+
+def view_text(axes: Sequence[Axis], source: Groups, target: Groups) -> str:
+    """How a view renames dimensions, with the extents that are written: ``(a:4 b) c -> a (b c)``."""
+    sides = (" ".join(group_text(axes, group) for group in side) for side in (source, target))
+    return " -> ".join(sides)
+
+
+def group_text(axes: Sequence[Axis], group: Sequence[int]) -> str:
+    """The axes of one dimension of a view: ``(a:4 b)``, or ``c`` where it is one."""
+    parts = [axes[axis] for axis in group]
+    text = " ".join(x.name + ("" if x.extent is None else f":{x.extent}") for x in parts)
+    return text if len(parts) == 1 else f"({text})"
+
+
+def composition_text(rule: Composition, spelled: Callable[[int], str], times: str) -> str:
+    """An extent as a product of others, divided by others: ``n / (4·c)``."""
+    over, under = (times.join(map(spelled, sizes)) for sizes in (rule.over, rule.under))
+    if not under:
+        return over
+    return f"{over} / {f'({under})' if len(rule.under) > 1 else under}"
 
 
 def scalar_text(scalar: Scalar, leaf: Callable[[Scalar], str], top: bool = True) -> str:

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ilang.core.explain.expression import aligned, size_text
+from ilang.core.explain.expression import aligned, size_text, view_text
 from ilang.core.explain.projection import subscript
 from ilang.core.explain.reasons import of_solved
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.graph import Assignment, Elementwise, Input
+from ilang.core.ir.graph import Assignment, Elementwise, Input, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import MEMORY_ORDER, known_axes
 from ilang.core.ir.shaped import Size
@@ -69,6 +69,8 @@ def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str
             return
         case Elementwise():
             yield f"as n{node.value}"
+        case View():
+            yield f"n{node.value} as {view_text(node.axes, node.source, node.target)}"
         case Assignment():
             axes = [axis.name for axis in node.axes]
             reads = [

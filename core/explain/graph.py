@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ilang.core.explain.expression import affine_text, scalar_text
+from ilang.core.explain.expression import affine_text, scalar_text, view_text
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 
@@ -34,6 +34,8 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
             return f"input {graph.input_name(value)}"
         case Elementwise():
             return scalar_text(node.scalar, lambda _: f"n{node.value}")
+        case View():
+            return f"n{node.value} as {view_text(node.axes, node.source, node.target)}"
         case Assignment():
             letters = [axis.name for axis in node.axes]
             reads = [

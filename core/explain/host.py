@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from ilang.core.explain.expression import affine_text, aligned, size_text
+from ilang.core.explain.expression import affine_text, aligned, composition_text, size_text
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
-from ilang.core.ir.shaped import Derivation
+from ilang.core.ir.shaped import Composition, Rule
 
 INDENT = "  "
 
@@ -45,8 +45,13 @@ def host_text(host: Host) -> str:
     for kernel, private in zip(kernels, layout.scratch, strict=True):
         names = ", ".join(" ".join(_array(program, n)) for n in private)
         lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")
+    views = dict.fromkeys(n for launch in host.launches for n in launch.buffers)
+    rows = [
+        [*_array(program, n), f"of {_owner(program, n)}"] for n in views if program.owner(n) != n
+    ]
+    lines += ["views", *_indented(rows)] if rows else []
     lines += _steps(program, "sizes", host.sizes)
-    launches = [list(_launch(program, launch)) for launch in host.launches]
+    launches = _filled([list(_launch(program, launch)) for launch in host.launches])
     if host.ranges:
         lines.append("ranges")
         lines += (
@@ -75,11 +80,22 @@ def _indented(rows: list[list[str]]) -> list[str]:
     return [INDENT + line for line in aligned(whole)]
 
 
+def _filled(rows: list[list[str]]) -> list[list[str]]:
+    """Rows of one length: what a row lacks at its end is empty."""
+    longest = max(map(len, rows), default=0)
+    return [row + [""] * (longest - len(row)) for row in rows]
+
+
 def _array(program: Program, number: int) -> list[str]:
     """Name and type of a buffer."""
     buffer = program.buffers[number]
     dims = ",".join(_size(program, size) for size in buffer.dims)
     return [buffer.name, f"{buffer.dtype}[{dims}]"]
+
+
+def _owner(program: Program, number: int) -> str:
+    """The name of the memory of a buffer."""
+    return program.buffers[program.owner(number)].name
 
 
 def _size(program: Program, number: int) -> str:
@@ -93,7 +109,7 @@ def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> s
             spread = " or ".join(f"1 < {_size(program, n)}" for n in step.spread)
             least = f"at least {step.least}" + (f", 1 if {spread}" if spread else "")
             rule, sign = step.rule, "must be" if step.known else "="
-            exact = ", exactly" if rule.exact and rule.divisor != 1 else ""
+            exact = ", exactly" if _divides(rule) else ""
             return f"{_size(program, rule.size)} {sign} {_formula(program, rule)}{exact}, {least}"
         case Follow():
             return f"{_size(program, step.rule.size)} = {_formula(program, step.rule)}"
@@ -110,7 +126,16 @@ def _step(program: Program, step: Derive | Follow | Require | Hold | Count) -> s
             assert_never(step)
 
 
-def _formula(program: Program, rule: Derivation) -> str:
+def _divides(rule: Rule) -> bool:
+    """Whether a rule divides, and nothing may be left over."""
+    if isinstance(rule, Composition):
+        return bool(rule.under)
+    return rule.exact and rule.divisor != 1
+
+
+def _formula(program: Program, rule: Rule) -> str:
+    if isinstance(rule, Composition):
+        return composition_text(rule, lambda n: _size(program, n), " * ")
     total = Affine((), rule.offset, False, rule.terms)
     text = affine_text(total, str, lambda n: _size(program, n))
     return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"

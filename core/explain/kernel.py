@@ -67,6 +67,8 @@ def _memory_kind(buffer: Buffer) -> str | None:
             return None
         case "tile":
             return "registers"
+        case "view":
+            return "view"
         case "temporary":
             return buffer.space or ("private" if buffer.private else "shared")
         case _:
@@ -95,7 +97,7 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
         kind = _memory_kind(buffer)
         if kind is not None:
             dims = ",".join(_extent(program, size) for size in buffer.dims)
-            kinds = [kind]
+            kinds = [kind] if buffer.owner is None else [f"of {program.buffers[buffer.owner].name}"]
             kinds += ["padded"] if buffer.padded else []
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:

@@ -11,6 +11,7 @@ from ilang.core.explain.explanation import (
     ScheduleRow,
     StepRow,
     TensorRow,
+    ViewRow,
 )
 from ilang.core.explain.expression import aligned, size_text
 from ilang.core.ir.graph import UNNAMED
@@ -24,6 +25,7 @@ def explanation_text(explanation: Explanation) -> str:
     """The whole page."""
     sections = [
         table([port_cells(port) for port in (*explanation.inputs, *explanation.outputs)]),
+        table([view_cells(view) for view in explanation.views]),
         table([step_cells(step) for step in explanation.steps]),
         *(table(rows) for rows in projection_tables(explanation)),
         table(story_rows(explanation)),
@@ -42,6 +44,11 @@ def port_cells(port: TensorRow) -> tuple[str, str, str, str]:
     """Name, shape, axes and element type of an input or output."""
     axes = port.rows or " ".join(port.letters)
     return port.name, extents_text(port.extents), axes, port.dtype
+
+
+def view_cells(view: ViewRow) -> tuple[str, str]:
+    """A view, and what it is of: ``t1``, ``in0 as s (h:4 d) -> s h:4 d``."""
+    return view.name, f"{view.source} as {view.text}"
 
 
 def step_cells(step: StepRow) -> tuple[str, str, str, str]:

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.explain.expression import size_text
+from ilang.core.explain.expression import composition_text, size_text
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.graph import Annotation
-from ilang.core.ir.shaped import Assignment, Bound, Derivation, Shaped, Size
+from ilang.core.ir.shaped import (
+    Assignment,
+    Bound,
+    Composition,
+    Derivation,
+    Rule,
+    Shaped,
+    Size,
+    View,
+)
 from ilang.core.source import Span
 
 
@@ -34,7 +43,7 @@ class Reasons:
         self.texts = texts
         self.given = given
         self.guessed = frozenset(made.guessed)
-        self.derived: dict[int, list[Derivation]] = {}
+        self.derived: dict[int, list[Rule]] = {}
         self.bounds: dict[int, list[Bound]] = {}
         for each in made.derived:
             self.derived.setdefault(each.size, []).append(each)
@@ -80,7 +89,7 @@ def _texts(shaped: Shaped, annotations: Sequence[Annotation]) -> dict[int, str]:
     """The sizes whose number is in the text, and where."""
     texts: dict[int, str] = {}
     for node in shaped.nodes:
-        if isinstance(node, Assignment):
+        if isinstance(node, Assignment | View):
             for axis, size in zip(node.axes, node.sizes, strict=True):
                 if axis.extent is not None:
                     texts.setdefault(size, _place(axis.span, axis.extent))
@@ -100,16 +109,22 @@ def _place(span: Span, number: int) -> str:
     return f"written as {number}, {line}column {span.column()}"
 
 
-def _derived(sizes: Sequence[Size], derived: Derivation) -> str:
+def _derived(sizes: Sequence[Size], rule: Rule) -> str:
     """The formula of a derived extent: in names, with the numbers that are known put in, and the result."""
-    formula = _equation if derived.pad is None else _window
-    steps = [formula(derived, lambda number: sizes[number].name)]
-    steps.append(formula(derived, lambda number: size_text(sizes[number])))
-    result = sizes[derived.size].fixed
+    steps = [_formula(rule, lambda number: sizes[number].name)]
+    steps.append(_formula(rule, lambda number: size_text(sizes[number])))
+    result = sizes[rule.size].fixed
     if result is not None:
         steps.append(str(result))
-    index = "" if derived.pad is None else "the index "
-    return f"follows from {index}{derived.span.text()}: {' = '.join(dict.fromkeys(steps))}"
+    index = "the index " if isinstance(rule, Derivation) and rule.pad is not None else ""
+    return f"follows from {index}{rule.span.text()}: {' = '.join(dict.fromkeys(steps))}"
+
+
+def _formula(rule: Rule, spelled: Callable[[int], str]) -> str:
+    """A rule as a formula over sizes."""
+    if isinstance(rule, Composition):
+        return composition_text(rule, spelled, "·")
+    return _equation(rule, spelled) if rule.pad is None else _window(rule, spelled)
 
 
 def _window(derived: Derivation, spelled: Callable[[int], str]) -> str:

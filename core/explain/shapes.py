@@ -7,8 +7,10 @@ Example, a sum over rows:
 
 from __future__ import annotations
 
-from ilang.core.explain.expression import aligned, size_text
-from ilang.core.ir.shaped import Assignment, Shaped
+from typing import assert_never
+
+from ilang.core.explain.expression import aligned, size_text, view_text
+from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 
 
 def shapes_text(shaped: Shaped) -> str:
@@ -16,6 +18,15 @@ def shapes_text(shaped: Shaped) -> str:
     rows = []
     for node, tensor in zip(shaped.nodes, shaped.tensors, strict=True):
         extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
-        made = node.text if isinstance(node, Assignment) else "input"
+        match node:
+            case Assignment():
+                made = node.text
+            case View():
+                view = view_text(node.axes, node.source, node.target)
+                made = f"{shaped.tensors[node.value].name} as {view}"
+            case Input():
+                made = "input"
+            case _:
+                assert_never(node)
         rows.append((tensor.name, f"{tensor.dtype}[{extents}]", made))
     return "\n".join(aligned(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.infer.ranks import Ranks, infer_ranks, input_ranks, undetermined
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import Known, Origin, Symbol
 
@@ -50,7 +50,7 @@ def _flat_values(graph: Graph) -> set[int]:
     found: set[int] = set()
     for value, node in enumerate(graph.nodes):
         match node:
-            case Input() | Assignment():
+            case Input() | Assignment() | View():
                 found.add(value)
             case Elementwise():
                 if node.value in found:

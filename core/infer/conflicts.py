@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ilang.core.diagnostic import Label, ShapeError
-from ilang.core.ir.rows import Dim, Known, Origin, Row, extent_of
+from ilang.core.ir.rows import Composed, Dim, Known, Origin, Row, extent_of
 from ilang.core.record import record
 
 
@@ -190,6 +191,61 @@ def uncounted(known: Known, origin: Origin) -> ShapeError:
     message = f"{origin.says}, but the size of {known.origin.says} is known at run time only"
     help_line = "give the sizes of what counts its elements"
     return refusal("E0519", message, [(origin, "here"), (known.origin, "at run time")], help_line)
+
+
+def composed_otherwise(whole: Known, c: Composed, sizes: Sequence[int]) -> ShapeError:
+    """Parts that are all known, and another number of elements."""
+    message = (
+        f"{c.origin.says}: {whole.origin.says} is {whole.size}, "
+        f"and {_sized(c.names, sizes)} make {prod(sizes)}"
+    )
+    help_line = (
+        f"leave one of {', '.join(c.names)} open, or give sizes whose product is {whole.size}"
+    )
+    return refusal(
+        "E0577", message, [(c.origin, "here"), (whole.origin, f"{whole.size} here")], help_line
+    )
+
+
+def not_divided(name: str, whole: Known, c: Composed, sizes: Sequence[int]) -> ShapeError:
+    """An axis that its known parts do not divide; ``sizes`` are those of the parts but ``name``."""
+    others = [each for each in c.names if each != name]
+    message = (
+        f"{c.origin.says}: {whole.origin.says} is {whole.size}, and {_sized(others, sizes)}: "
+        f"{name} would be {whole.size}/{prod(sizes)}, which is no whole number"
+    )
+    help_line = f"give an extent that {_product(others)} divides, or another size of {others[-1]}"
+    return refusal(
+        "E0577", message, [(c.origin, "here"), (whole.origin, f"{whole.size} here")], help_line
+    )
+
+
+def any_part(name: str, whole: Known, c: Composed) -> ShapeError:
+    """A part that may have any size, because another one has no element."""
+    message = (
+        f"{c.origin.says}: a part of ({' '.join(c.names)}) has no element, "
+        f"so {name} may have any size"
+    )
+    places = [(c.origin, "here"), (whole.origin, f"{whole.size} here")]
+    return refusal("E0578", message, places[:1], f"give the size of {name}")
+
+
+def unknown_parts(names: Sequence[str], c: Composed) -> ShapeError:
+    """Parts that nothing gives."""
+    message = (
+        f"{c.origin.says}: nothing gives the size of {' and '.join(names)} in ({' '.join(c.names)})"
+    )
+    help_line = f"give the size of {' or '.join(names)}: one part of a composition may be open"
+    return refusal("E0578", message, [(c.origin, "here")], help_line)
+
+
+def _sized(names: Sequence[str], sizes: Sequence[int]) -> str:
+    """``a = 4 and b = 2``."""
+    return " and ".join(f"{name} = {size}" for name, size in zip(names, sizes, strict=True))
+
+
+def _product(names: Sequence[str]) -> str:
+    return " x ".join(names)
 
 
 def ranks_differ(counts: tuple[int, int], origin: Origin) -> ShapeError:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from ilang.core.diagnostic import InternalError, Label, ShapeError
-from ilang.core.ir.shaped import Bound, Derivation, Place, Reach, Shaped, Size
+from ilang.core.ir.shaped import Bound, Composition, Derivation, Place, Reach, Rule, Shaped, Size
 
 LARGEST_EXTENT = 2**62
 """Extents from here on are refused: index arithmetic is 64-bit."""
@@ -18,15 +19,19 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
         ShapeError: E0503 (rank), E0505 (a shared axis with two extents), E0506 (a written extent), E0507 (negative or
             too large), E0517 (a stride that leaves a remainder), E0518 (a part that nothing is left for), E0572 (a
             window that does not fit), E0573 (a derived extent that an array contradicts), E0574 (a fixed index outside
-            its dimension), E0576 (a position that its type does not hold).
+            its dimension), E0576 (a position that its type does not hold), E0577 (parts that do not make an extent),
+            E0578 (a part that may have any extent).
     """
     tensors = [shaped.tensors[value] for value in shaped.inputs]
     names = [tensor.name for tensor in tensors]
     extents = _fit(shaped.sizes, names, [len(tensor.dims) for tensor in tensors], shapes)
     for bound in shaped.bounds:
         _check_bound(bound, extents[bound.size])
-    for derived in shaped.derived:
-        _derive(shaped, derived, extents)
+    for rule in shaped.derived:
+        if isinstance(rule, Derivation):
+            _derive(shaped, rule, extents)
+        else:
+            _compose(shaped, rule, extents)
     found = []
     for size, extent in zip(shaped.sizes, extents, strict=True):
         if extent is None:
@@ -77,6 +82,14 @@ def _check_bound(bound: Bound, extent: int | None) -> None:
     raise ShapeError("E0574", message, bound.span, "positions count from 0")
 
 
+def rule_extent(rule: Rule, extents: Sequence[int]) -> int:
+    """The extent that follows from others, whatever is left over; 0 where there is none."""
+    if isinstance(rule, Derivation):
+        return max(0, derived_extent(rule, extents)[0])
+    over, under = (prod(extents[size] for size in sizes) for sizes in (rule.over, rule.under))
+    return over // under if under else 0
+
+
 def derived_extent(derived: Derivation, extents: Sequence[int | None]) -> tuple[int, int]:
     """The extent that follows from others, and what is left over."""
     total = derived.offset
@@ -118,6 +131,50 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
             "E0573", message, derived.span, "fix the padding or the arrays so that both agree"
         )
     extents[derived.size] = extent
+
+
+def _compose(shaped: Shaped, rule: Composition, extents: list[int | None]) -> None:
+    """Compute an extent of a view, or check it where it is known already."""
+    text, name = rule.span.text(), shaped.sizes[rule.size].name
+    over, under = (_factors(shaped, sizes, extents) for sizes in (rule.over, rule.under))
+    whole, parts = (prod(extent for _, extent in each) for each in (over, under))
+    if not parts:
+        message = f"`{text}`: {_made_of(under)} has no element, so {name} may have any extent"
+        raise ShapeError("E0578", message, rule.span, f"give the extent of {name}")
+    extent, rest = divmod(whole, parts)
+    if rest:
+        message = (
+            f"`{text}`: {_made_of(over)} is not divided by {_made_of(under)}: "
+            f"axis {name} would be {whole}/{parts}, which is no whole number"
+        )
+        raise ShapeError("E0577", message, rule.span, "pass arrays whose extents divide exactly")
+    if extent >= LARGEST_EXTENT:
+        message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
+        raise ShapeError("E0507", message, rule.span, None)
+    known = extents[rule.size]
+    if known is not None and known != extent:
+        message = f"`{text}`: axis {name} is {known}, and {_made_of(over)} make {extent}"
+        help_line = "pass arrays whose extents multiply to the one that they are parts of"
+        raise ShapeError("E0577", message, rule.span, help_line)
+    extents[rule.size] = extent
+
+
+def _factors(
+    shaped: Shaped, sizes: Sequence[int], extents: Sequence[int | None]
+) -> list[tuple[str, int]]:
+    """The name and the extent of each size."""
+    found = []
+    for size in sizes:
+        extent = extents[size]
+        if extent is None:
+            raise InternalError("E9906", f"nothing gives size {size}")
+        found.append((shaped.sizes[size].name, extent))
+    return found
+
+
+def _made_of(factors: Sequence[tuple[str, int]]) -> str:
+    """``a = 4 and b = 2``."""
+    return " and ".join(f"{name} = {extent}" for name, extent in factors)
 
 
 def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:

@@ -57,9 +57,9 @@ class Inferred:
             [axis for kind in MEMORY_ORDER for axis in known_axes(shape[kind])]
             for shape in self.shapes
         ]
-        self._assignment_axes = {
+        self._node_axes = {
             value: list(map(self._solution.known, axes))
-            for value, axes in collected.assignment_axes.items()
+            for value, axes in collected.node_axes.items()
         }
         self._check_positions()
         self._views = {key: self._solved(shape) for key, shape in collected.views.items()}
@@ -71,9 +71,10 @@ class Inferred:
             ShapeError: E0575.
         """
         guessed = {self._solution.cell(known) for known in self.run_time.guessed}
-        for value, axes in self._assignment_axes.items() if guessed else ():
+        for value, axes in self._node_axes.items() if guessed else ():
             node = self.graph.nodes[value]
-            assert isinstance(node, Assignment)
+            if not isinstance(node, Assignment):
+                continue
             read = {a for r in node.reads for index in r.index for _, a in index.terms}
             for number, axis in enumerate(node.axes):
                 if number not in read and self._solution.cell(axes[number]) in guessed:
@@ -89,9 +90,9 @@ class Inferred:
         """The axes of a value in memory order."""
         return self._axes[value]
 
-    def assignment_axes(self, value: int) -> list[Known]:
-        """The axes of an assignment."""
-        return self._assignment_axes[value]
+    def node_axes(self, value: int) -> list[Known]:
+        """The axes of an assignment, or of a view."""
+        return self._node_axes[value]
 
     def stays(self, value: int, read: Read) -> bool:
         """Whether a read of an assignment with affine indices never leaves its dimensions."""

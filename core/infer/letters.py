@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.infer.counting import Flat, RowAxis
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.graph import Assignment, Graph
+from ilang.core.ir.graph import Assignment, Graph, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import MEMORY_ORDER
 from ilang.core.ir.spec import Axis, Joined, Label, ShapeSpec, Window
@@ -31,6 +31,9 @@ class Letters:
                 for read in node.reads:
                     letters = list(zip(_letters(node, read.index), read.spans, strict=True))
                     self._first.setdefault(read.value, letters)
+            elif isinstance(node, View):
+                words = [(_joined(node, group), node.span) for group in node.source]
+                self._first.setdefault(node.value, words)
             elif isinstance(node, Operation):
                 for each, letters in zip(node.operands, self._shapes(value, node), strict=False):
                     self._first.setdefault(each, letters)
@@ -42,6 +45,8 @@ class Letters:
             return self._first[value][dim]
         if isinstance(node, Assignment):
             return _letters(node, node.target)[dim], node.span
+        if isinstance(node, View):
+            return _joined(node, node.target[dim]), node.span
         shapes = self._shapes(value, node)
         return shapes[-1][dim] if shapes else ("", node.span)
 
@@ -81,12 +86,21 @@ def named_axes(rows: Sequence[Flat]) -> Iterator[Key]:
     )
 
 
+def _joined(node: View, group: Sequence[int]) -> str:
+    """What sizes call a dimension of several axes."""
+    return _one_word([node.axes[axis].name for axis in group])
+
+
+def _one_word(names: Sequence[str]) -> str:
+    """Names in a row: letters as they are, words apart."""
+    return ("" if all(len(name) == 1 for name in names) else "_").join(names)
+
+
 def _axis_letters(axis: Axis | RowAxis) -> str:
     """What pages and sizes call the dimension that an axis walks; empty for a fixed index and a blank."""
     if isinstance(axis, RowAxis):
         return axis.name()
-    names = [key if isinstance(key, str) else key.name() for key in axis_keys(axis)]
-    return ("" if all(len(name) == 1 for name in names) else "_").join(names)
+    return _one_word([key if isinstance(key, str) else key.name() for key in axis_keys(axis)])
 
 
 def _shape_letters(

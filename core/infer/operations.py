@@ -30,6 +30,7 @@ from ilang.core.ir.graph import (
     Input,
     Node,
     Read,
+    View,
     operands,
 )
 from ilang.core.ir.operation import (
@@ -52,6 +53,7 @@ from ilang.core.ir.rows import (
     KINDS,
     MEMORY_ORDER,
     AtLeast,
+    Composed,
     Constraint,
     Determined,
     Dim,
@@ -104,7 +106,7 @@ class Collecting:
         self.labels: dict[int, Labels] = {}
         self.latest: dict[str, Labels] = {}
         self.views: dict[tuple[int, int], Shape] = {}
-        self.assignment_axes: dict[int, list[Dim]] = {}
+        self.node_axes: dict[int, list[Dim]] = {}
         self.inside: dict[int, set[Read]] = {}
         self.annotated: dict[tuple[int, str], Var] = {}
         self.used, self.bound = _uses(graph)
@@ -129,6 +131,8 @@ class Collecting:
                 self.shapes.append(self.shapes[node.value])
             case Assignment():
                 self.shapes.append((EMPTY, EMPTY, closed(self._assignment(value, node))))
+            case View():
+                self.shapes.append((EMPTY, EMPTY, closed(self._view(value, node))))
             case _:
                 assert_never(node)
 
@@ -177,7 +181,10 @@ class Collecting:
             if axis.extent is not None:
                 written = Origin(f"axis {axis.name}", axis.span, "", "written")
                 axes[number] = Known(axis.extent, False, None, written)
-        walked = [(read, self._dimensions(read, says)) for read in node.accesses()]
+        walked = [
+            (read, self._dimensions(read.value, len(read.index), Origin(says, read.span, "", None)))
+            for read in node.accesses()
+        ]
         for read, dims in walked:
             for dim, index, span in zip(dims, read.index, read.spans, strict=True):
                 whole = index.axis()
@@ -204,18 +211,48 @@ class Collecting:
             dim = next(dims[each.dim] for read, dims in walked if read is each.read)
             c = Positions(axes[each.axis], dim, windows, each.stride, each.pad(), here)
             self.constraints.append(c)
-        self.assignment_axes[value] = [axes[number] for number in range(len(node.axes))]
+        self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
         whole_axes = [index.axis() for index in node.target]
         return [self._fresh() if axis is None else axes[axis] for axis in whole_axes]
 
-    def _dimensions(self, read: Read, says: str) -> tuple[Dim, ...]:
+    def _view(self, value: int, node: View) -> list[Dim]:
+        """Relate the axes of a view to the dimensions of what it is of; the dimensions of its result."""
+        says = f"`{node.text}`"
+        origin = Origin(says, node.span, "", None)
+        axes: dict[int, Dim] = {}
+        for number, axis in enumerate(node.axes):
+            if axis.extent is not None:
+                written = Origin(f"axis {axis.name}", axis.span, "", "written")
+                axes[number] = Known(axis.extent, False, None, written)
+        unit = Known(1, False, None, Origin(f"an axis of no part in {says}", node.span))
+        whole: dict[tuple[int, ...], Dim] = {(): unit}
+        dims = self._dimensions(node.value, len(node.source), origin)
+        for group, dim in zip(node.source, dims, strict=True):
+            held = (
+                axes.setdefault(group[0], dim) if len(group) == 1 else whole.setdefault(group, dim)
+            )
+            if held is not dim:
+                self.constraints.append(DimEqual(held, dim, origin))
+        for number, axis in enumerate(node.axes):
+            if number not in axes:
+                axes[number] = self._fresh(f"axis {axis.name} of {says}")
+        for group in node.groups():
+            if group not in whole:
+                whole[group] = self._fresh(f"{node.group_text(group)} of {says}")
+            parts = tuple(axes[axis] for axis in group)
+            names = tuple(node.axes[axis].name for axis in group)
+            self.constraints.append(Composed(whole[group], parts, names, origin))
+        self.node_axes[value] = [axes[number] for number in range(len(node.axes))]
+        return [axes[group[0]] if len(group) == 1 else whole[group] for group in node.target]
+
+    def _dimensions(self, value: int, rank: int, origin: Origin) -> tuple[Dim, ...]:
         """The dimensions of what is read; of a value with rows, new ones that are its axes one after the other."""
-        batch, inner, output = self.shapes[read.value]
+        batch, inner, output = self.shapes[value]
         plain = batch is EMPTY and inner is EMPTY and output.variable is None
-        if plain and output.count() == len(read.index):
+        if plain and output.count() == rank:
             return output.axes()
-        dims = tuple(self._fresh() for _ in read.index)
-        self._stored((batch, inner, output), dims, Origin(says, read.span, "", None))
+        dims = tuple(self._fresh() for _ in range(rank))
+        self._stored((batch, inner, output), dims, origin)
         return dims
 
     def _stored(self, shape: Shape, axes: Sequence[Dim], origin: Origin) -> None:
@@ -510,7 +547,7 @@ def _brief(node: object) -> str:
             return node.name
         case Input():
             return node.name or "an input"
-        case Operation() | Assignment() | Elementwise():
+        case Operation() | Assignment() | Elementwise() | View():
             return f"`{node.text}`" if len(node.text) <= _BRIEF else "a result"
         case _:
             raise AssertionError(node)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Counting, Known, Variable
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input
+from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -92,6 +92,9 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
                 yield read.value, len(read.index), read.span, "reads"
             if node.base is not None:
                 yield node.base, len(node.target), node.span, "updates"
+        elif isinstance(node, View):
+            yield value, len(node.target), node.span, "gives"
+            yield node.value, len(node.source), node.span, "reads"
         elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
             shapes = node.logic.spec.shapes()
             for each, shape in zip((*node.operands, value), shapes, strict=True):

@@ -37,6 +37,15 @@ class Derived:
 
 
 @record
+class Multiplied:
+    """A size, the product of axes divided by that of others; the fields are those of ``shaped.Composition``."""
+
+    over: tuple[Known, ...]
+    under: tuple[Known, ...]
+    origin: Origin
+
+
+@record
 class Reach:
     """An axis of run-time size must be longer than ``position``; ``part`` names it where it must not be empty."""
 
@@ -51,7 +60,7 @@ class RunTime:
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self.derived: list[tuple[Known, Derived]] = []
+        self.derived: list[tuple[Known, Derived | Multiplied]] = []
         self.reaches: list[Reach] = []
         self.guessed: list[Known] = []
         self._known: dict[object, Known] = {}

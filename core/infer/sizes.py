@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.infer.runtime import Derived, Reach
+from ilang.core.infer.runtime import Derived, Multiplied, Reach
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Bound, Derivation, Place, Size
+from ilang.core.ir.shaped import Bound, Composition, Derivation, Place, Rule, Size
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -80,8 +80,11 @@ class Sizes:
             for number, entry in enumerate(self.entries)
         )
 
-    def derivation(self, known: Known, derived: Derived) -> Derivation:
+    def rule(self, known: Known, derived: Derived | Multiplied) -> Rule:
         """A computed size over size numbers."""
+        if isinstance(derived, Multiplied):
+            over, under = (tuple(map(self.of, parts)) for parts in (derived.over, derived.under))
+            return Composition(self.of(known), over, under, derived.origin.span or self.span)
         terms = tuple((c, self.of(part)) for c, part in derived.parts)
         span = derived.origin.span or self.span
         return Derivation(

@@ -22,10 +22,10 @@ from ilang.core.infer.counting import axis_says, variable_says
 from ilang.core.infer.inferred import Inferred
 from ilang.core.infer.letters import Letters, named_axes
 from ilang.core.ir.affine import Within, inside
-from ilang.core.ir.graph import Assignment, Graph, Node, Read
+from ilang.core.ir.graph import Assignment, Graph, Node, Read, View
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.rows import Known
-from ilang.core.ir.shaped import Counted, Derivation, Place, Size
+from ilang.core.ir.shaped import Counted, Derivation, Place, Rule, Size
 from ilang.core.record import record, replace
 
 if TYPE_CHECKING:  # expressions have no projections
@@ -136,8 +136,8 @@ class Solved:
         """The axes of a value, then those of its node, and what the text calls them."""
         for dim, known in enumerate(self.inferred.axes(value)):
             yield known, self.letters.of(value, dim)[0]
-        if isinstance(node, Assignment):
-            for known, axis in zip(self.inferred.assignment_axes(value), node.axes, strict=True):
+        if isinstance(node, Assignment | View):
+            for known, axis in zip(self.inferred.node_axes(value), node.axes, strict=True):
                 yield known, axis.name
         if not isinstance(node, Operation):
             return
@@ -151,7 +151,7 @@ class Solved:
         return self._dims[value]
 
     def axes(self, value: int) -> tuple[int, ...]:
-        """The size numbers of the axes of an assignment."""
+        """The size numbers of the axes of an assignment, or of a view."""
         return self._axes[value]
 
     def guards(self, value: int, read: Read) -> tuple[Within, ...]:
@@ -181,15 +181,19 @@ class Solved:
                 places.setdefault(size, []).append(Place(number, dim, span))
         return self.numbers.table(places)
 
-    def _derivations(self) -> tuple[Derivation, ...]:
+    def _derivations(self) -> tuple[Rule, ...]:
         """The extents that follow from others; one that a window fills is 1 at least."""
         filled = {bound.size for bound in self.bounds if bound.part is not None}
         computed = [
-            self.numbers.derivation(known, derived)
-            for known, derived in self.inferred.run_time.derived
+            self.numbers.rule(known, derived) for known, derived in self.inferred.run_time.derived
         ]
         return (
-            *(replace(each, least=1) if each.size in filled else each for each in computed),
+            *(
+                replace(each, least=1)
+                if each.size in filled and isinstance(each, Derivation)
+                else each
+                for each in computed
+            ),
             *self.numbers.derived,
         )
 

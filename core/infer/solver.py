@@ -8,7 +8,7 @@ still open is closed, stage by stage, each stage at once for all it concerns and
     4. rows counted by their elements get one axis of what is left; rows of leaves that no use reaches get no further
        axes; of a parameter, they are refused
     5. rows of results: those without operands take what their uses ask for, the others get no further axes
-    6. axes of leaves that no use reaches stretch; of a parameter, and sizes of windows, they are refused
+    6. axes of leaves that no use reaches stretch; of a parameter, sizes of windows, parts of compositions: refused
     7. axes of results: a written index decides, then uses where there are no operands, else they stretch
 
 Every stage is decided by what is true at its start, so the answer does not depend on the order of the constraints.
@@ -23,12 +23,14 @@ from typing import assert_never
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
 from ilang.core.infer.caps import Caps
+from ilang.core.infer.compositions import Compositions
 from ilang.core.infer.cycles import check_ranks, components
 from ilang.core.infer.dims import Dims, Log
 from ilang.core.infer.rowvars import EMPTY, RowVars
 from ilang.core.infer.runtime import RunTime
 from ilang.core.ir.rows import (
     AtLeast,
+    Composed,
     Constraint,
     Determined,
     Dim,
@@ -84,7 +86,7 @@ def solve(
         given: the axes whose sizes come at run time; each stands for the variable that its size names.
 
     Raises:
-        ShapeError: E0501 to E0521, E0574.
+        ShapeError: E0501 to E0521, E0574, E0577, E0578.
     """
     check_ranks(rows, constraints)
     solver = Solver(dims, rows, names or {}, log)
@@ -153,6 +155,7 @@ class Solver:
         self.dims = Dims(dims, self.queue, log)
         self.dims.names.update(names)
         self.rows = RowVars(rows, self.dims, self.queue)
+        self.compositions = Compositions(self.dims)
         self.leaves: list[Leaf] = []
         self.products: list[Product] = []
         self.stored: list[Stored] = []
@@ -236,14 +239,24 @@ class Solver:
                 self.dims.at_least(c)
             case Filled():
                 self.dims.filled(c)
+            case Positions():
+                self.dims.positions(c)
+            case Composed():
+                self.compositions.add(c)
+            case Determined() | Product() | Stored() | Leaf():
+                self._keep(c)
+            case _:
+                assert_never(c)
+
+    def _keep(self, c: Determined | Product | Stored | Leaf) -> None:
+        """Keep a constraint for when more is known."""
+        match c:
             case Determined():
                 self.windows.append(c)
             case Product():
                 self.products.append(c)
             case Stored():
                 self.stored.append(c)
-            case Positions():
-                self.dims.positions(c)
             case Leaf():
                 self.leaves.append(c)
             case _:
@@ -271,6 +284,7 @@ class Solver:
         self._enter(6)
         for window in self.windows:
             self.dims.determined(window)
+        self.compositions.close()
         self._close_leaf_axes()
         self._enter(7)
         self._close_result_axes()

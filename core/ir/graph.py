@@ -18,6 +18,8 @@ Invariants:
       it is a reducible operator and the target starts from its identity.
     - A ``base`` is what the target starts from instead: then an axis of the target is looked up, and without an ``acc``
       the last iteration that meets an element stores it, in the order of the axes.
+    - The factors of a view are its ``axes``, in order: those of its ``source``, dimension after dimension, and again
+      those of its ``target``.
     - What is ``called`` a name is a value; names of the outermost definition come first.
 """
 
@@ -150,6 +152,37 @@ class Elementwise:
     span: Span
 
 
+Groups = tuple[tuple[int, ...], ...]
+"""A group of axes per dimension, whose extent is the product of theirs; of no axis it is 1."""
+
+
+@record
+class View:
+    """The elements of a value in the order in which they are stored, under other dimensions; none is moved.
+
+    ``source`` has the axes of each dimension of the value, ``target`` those of each dimension of the result. Of the
+    axes of one dimension one may be unknown: it is what is left of the extent, which the others must divide.
+
+    Example, `(a b) c -> a (b c)`: axes a b c, source ((0, 1), (2,)), target ((0,), (1, 2)).
+    """
+
+    value: int
+    axes: tuple[Axis, ...]
+    source: Groups
+    target: Groups
+    text: str
+    span: Span
+
+    def groups(self) -> Groups:
+        """Every group of several axes: those of the source first, each once."""
+        return tuple(dict.fromkeys(g for g in (*self.source, *self.target) if len(g) > 1))
+
+    def group_text(self, group: Sequence[int]) -> str:
+        """A group as messages write it: ``(b c)``, or ``a`` of one axis."""
+        names = " ".join(self.axes[axis].name for axis in group)
+        return names if len(group) == 1 else f"({names})"
+
+
 @record
 class Called:
     """What a body over names calls a value."""
@@ -159,7 +192,7 @@ class Called:
     span: Span
 
 
-Node = Input | Assignment | Elementwise | Terminal | Operation
+Node = Input | Assignment | Elementwise | View | Terminal | Operation
 
 
 def operands(node: Node) -> tuple[int, ...]:
@@ -170,7 +203,7 @@ def operands(node: Node) -> tuple[int, ...]:
         case Assignment():
             base = () if node.base is None else (node.base,)
             return (*(read.value for read in node.reads), *base)
-        case Elementwise():
+        case Elementwise() | View():
             return (node.value,)
         case Operation():
             return node.operands
@@ -218,13 +251,21 @@ class Graph:
         return results, {value: unique.fresh(name) for value, name in others.items()}
 
     def looked_up(self) -> frozenset[int]:
-        """The values that are looked up as indices: inputs among them are integers where nothing else is said."""
-        return frozenset(
+        """The values that are looked up as indices: inputs among them are integers where nothing else is said.
+
+        What a view is of that is looked up is one of them.
+        """
+        found = {
             node.reads[lookup.read].value
             for node in self.nodes
             if isinstance(node, Assignment)
             for lookup in node.lookups
-        )
+        }
+        for value in range(len(self.nodes) - 1, -1, -1):
+            node = self.nodes[value]
+            if isinstance(node, View) and value in found:
+                found.add(node.value)
+        return frozenset(found)
 
     def input_name(self, number: int) -> str:
         """What messages call input ``number``: its written name, or ``in0``, ``in1``, ..."""

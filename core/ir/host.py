@@ -21,7 +21,7 @@ from typing import Literal
 
 from ilang.core.ir.gpu import Over
 from ilang.core.ir.kernel import Blocks, Part, Program, Window
-from ilang.core.ir.shaped import Bound, Derivation, Reach
+from ilang.core.ir.shaped import Bound, Reach, Rule
 from ilang.core.record import record
 
 Role = Literal["input", "output", "inout"]
@@ -52,7 +52,7 @@ class Derive:
     of the sizes ``spread`` is more than 1.
     """
 
-    rule: Derivation
+    rule: Rule
     known: bool
     least: int
     spread: tuple[int, ...]
@@ -62,7 +62,7 @@ class Derive:
 class Follow:
     """A size that follows from others, where that has been checked."""
 
-    rule: Derivation
+    rule: Rule
 
 
 @record

@@ -7,6 +7,7 @@ Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
     - An index is affine in the open loop variables, one entry per dimension of the buffer, and in range wherever the
       statement runs.
+    - A view has no memory: it is read where all that its owner, which is no view, gets is written, and never written.
     - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
       that has all its uses inside.
     - A vectorised variable changes only in a vectorised loop, and is read elsewhere only when it is reduced.
@@ -24,12 +25,13 @@ from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transp
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import MicroTile, Role, Runs
-from ilang.core.ir.shaped import Bound, Derivation, Reach, Size
+from ilang.core.ir.shaped import Bound, Reach, Rule, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
 
-BufferRole = Literal["input", "output", "inout", "temporary", "tile"]
-"""What a buffer is of: the arrays of a caller, or memory of the program; a ``Tile`` fills the last kind."""
+BufferRole = Literal["input", "output", "inout", "temporary", "view", "tile"]
+"""What a buffer is of: the arrays of a caller, or memory of the program, or another buffer under other dimensions; a
+``Tile`` fills the last kind."""
 Space = Literal["", "local", "shared"]
 """Where a private buffer is: where there is room for it; on a GPU in the local memory of a thread, or a block's."""
 
@@ -38,9 +40,9 @@ Space = Literal["", "local", "shared"]
 class Buffer:
     """Storage of one tensor, row-major: ``dims`` are size numbers.
 
-    ``role``: input, output, inout (updated in place), temporary, or tile (a ``Tile`` fills it). The last dimension
-    of a ``padded`` one has room for whole loop parts, past the end of a ragged dimension. ``space`` says where a
-    private one is.
+    ``role``: input, output, inout (updated in place), temporary, view (the memory is that of buffer ``owner``), or tile
+    (a ``Tile`` fills it). The last dimension of a ``padded`` one has room for whole loop parts, past the end of a
+    ragged dimension. ``space`` says where a private one is.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Buffer:
     private: bool = False
     padded: bool = False
     space: Space = ""
+    owner: int | None = None
 
 
 @record
@@ -267,11 +270,16 @@ class Program:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     kernels: tuple[Kernel, ...]
-    derived: tuple[Derivation, ...] = ()
+    derived: tuple[Rule, ...] = ()
     bounds: tuple[Bound, ...] = ()
     parts: tuple[Part | Window | Blocks, ...] = ()
     machine: Machine = CPU
     reaches: tuple[Reach, ...] = ()
+
+    def owner(self, buffer: int) -> int:
+        """The buffer whose memory a buffer is: that which a view is of, else itself."""
+        owner = self.buffers[buffer].owner
+        return buffer if owner is None else owner
 
 
 def blocks_of(s: Statement) -> tuple[Block, ...]:

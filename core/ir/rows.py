@@ -186,6 +186,19 @@ class Positions:
 
 
 @record
+class Composed:
+    """An axis has as many elements as its ``parts`` together; ``names`` are those of the parts.
+
+    One part may be unknown, then it is what is left: it is not guessed.
+    """
+
+    dim: Dim
+    parts: tuple[Dim, ...]
+    names: tuple[str, ...]
+    origin: Origin
+
+
+@record
 class Stored:
     """The axes of some rows, one row after the other, are those of others: what reads a tensor by its dimensions."""
 
@@ -243,6 +256,7 @@ Constraint = (
     | Stored
     | AtLeast
     | Positions
+    | Composed
     | Filled
     | Determined
     | Product

@@ -13,6 +13,7 @@ Invariants:
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
       the whole dimension, or 0 where the dimension has size 1.
     - What is looked up is an i32 or an i64, and no base. It is looked up only where guards that stand before let it.
+    - A view has as many elements as what it is of, in the same order. It is of no base, and no output.
     - An assignment without an ``acc`` that looks up elements of its target stores them in the order of its axes.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.
@@ -25,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.ir.affine import Affine, Looked, Within
-from ilang.core.ir.graph import Axis
+from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Position, Scalar, walk
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
@@ -74,6 +75,31 @@ class Derivation:
     least: int
     pad: int | None
     span: Span
+
+    def sources(self) -> tuple[int, ...]:
+        """The sizes that it follows from."""
+        return tuple(size for _, size in self.terms)
+
+
+@record
+class Composition:
+    """An extent of a view: ``size`` = the product of the extents ``over``, divided by that of those ``under``.
+
+    Nothing is left over, and no extent in ``under`` is 0.
+    """
+
+    size: int
+    over: tuple[int, ...]
+    under: tuple[int, ...]
+    span: Span
+
+    def sources(self) -> tuple[int, ...]:
+        """The sizes that it follows from."""
+        return self.over + self.under
+
+
+Rule = Derivation | Composition
+"""How an extent follows from others."""
 
 
 @record
@@ -198,7 +224,24 @@ class Assignment:
         return frozenset(index.terms[0][1] for index in plain)
 
 
-Node = Input | Assignment
+@record
+class View:
+    """The elements of ``value`` in the order in which they are stored, under other dimensions: no memory of its own.
+
+    ``sizes`` are those of the ``axes``; ``source`` has those that each dimension of the value is the product of,
+    ``target`` those of each dimension of the view.
+    """
+
+    value: int
+    axes: tuple[Axis, ...]
+    sizes: tuple[int, ...]
+    source: Groups
+    target: Groups
+    text: str
+    span: Span
+
+
+Node = Input | Assignment | View
 
 
 @record
@@ -233,7 +276,7 @@ class Shaped:
     nodes: tuple[Node, ...]
     tensors: tuple[Tensor, ...]
     sizes: tuple[Size, ...]
-    derived: tuple[Derivation, ...]
+    derived: tuple[Rule, ...]
     bounds: tuple[Bound, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -241,3 +284,9 @@ class Shaped:
     counted: tuple[Counted, ...] = ()
     guessed: tuple[int, ...] = ()
     reaches: tuple[Reach, ...] = ()
+
+    def owner(self, value: int) -> int:
+        """The value whose memory has the elements of a value: what a view is of, else the value itself."""
+        while isinstance(node := self.nodes[value], View):
+            value = node.value
+        return value

@@ -34,14 +34,14 @@ from ilang.core.ir.host import (
     Take,
 )
 from ilang.core.ir.kernel import Blocks, For, Kernel, Part, Program, Statement, Window, blocks_of
-from ilang.core.ir.shaped import Derivation
+from ilang.core.ir.shaped import Composition, Rule
 from ilang.core.lower.uses import Use, touched, use_of
 
 
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
-    shared = {n for use in uses for n in use.shared}
+    shared = {program.owner(n) for use in uses for n in use.shared}
     layout = Layout(
         program.machine.memory.line_bytes,
         tuple(sorted(n for n in shared if program.buffers[n].role == "temporary")),
@@ -72,7 +72,7 @@ def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
         for buffer, size in use.looked:
             if (buffer, size) not in known:
                 known.add((buffer, size))
-                is_given = program.buffers[buffer].role == "input"
+                is_given = program.buffers[program.owner(buffer)].role == "input"
                 (given if is_given else computed).append(
                     Ranges(buffer, size, 0 if is_given else launch)
                 )
@@ -106,7 +106,7 @@ def _sizes(program: Program, needed: set[int]) -> Iterator[Step]:
     needed = _needed_for_counts(program, needed)
     for rule in reversed(program.derived):
         if rule.size in needed and not _is_given(program, rule.size):
-            needed |= {size for _, size in rule.terms}
+            needed |= set(rule.sources())
     for number, size in enumerate(program.sizes):
         if number in needed and size.is_argument():
             yield Take(number, limited=False)
@@ -150,8 +150,10 @@ def _is_given(program: Program, number: int) -> bool:
     return size.fixed is not None or size.is_argument()
 
 
-def _least(program: Program, rule: Derivation) -> tuple[int, tuple[int, ...]]:
+def _least(program: Program, rule: Rule) -> tuple[int, tuple[int, ...]]:
     """The least extent; of the positions of windows 1, where a window spreads over several elements."""
+    if isinstance(rule, Composition):
+        return 0, ()
     if rule.pad is None:
         return rule.least, ()
     members = [size for _, size in rule.terms[1:]]

@@ -148,6 +148,8 @@ class _Shaping(Assignments):
                     self.constants[value] = folded
                     return
                 self._assignment(value, self._spread(value, node), self.solved.dims(value))
+            case graph.View():
+                self._view(value, node)
             case Operation():
                 projections = self.solved.projections[value]
                 self.operation(value, node, self.solved.dims(value), projections)
@@ -158,6 +160,16 @@ class _Shaping(Assignments):
         """An input: the wiring numbers inputs first, so the value of an input is its position."""
         made = shaped.Input(self.place[value], node.span)
         self._add(value, made, self.dtypes[value])
+
+    def _view(self, value: int, node: graph.View) -> None:
+        """A view, which a constant needs none of."""
+        if node.value in self.constants:
+            self.constants[value] = self.constants[node.value]
+            return
+        source = self.number[node.value]
+        groups = (node.source, node.target, node.text, node.span)
+        made = shaped.View(source, node.axes, self.solved.axes(value), *groups)
+        self._add(value, made, self.tensors[source].dtype)
 
     def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:
         """An elementwise node as the assignment it is, now that its rank is known."""
@@ -291,11 +303,12 @@ class _Shaping(Assignments):
         self.number[value] = self.add(node, dtype, self.solved.dims(value))
 
     def _outputs(self, outputs: Sequence[int]) -> list[int]:
-        """Every output as a value of its own: inputs, constants and repeated outputs are copied."""
+        """Every output as a value of its own: inputs, views, constants and repeated outputs are copied."""
         given: dict[int, None] = {}
         for value in outputs:
             number = self.number.get(value)
-            if number is None or number in given or isinstance(self.nodes[number], shaped.Input):
+            made = None if number is None else self.nodes[number]
+            if number is None or number in given or not isinstance(made, shaped.Assignment):
                 number = self._copy(value)
             given[number] = None
         return list(given)

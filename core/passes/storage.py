@@ -13,7 +13,7 @@ from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Sc
 from ilang.core.ir.schedule import (
     Chunks,
 )
-from ilang.core.ir.shaped import Assignment, Shaped, Size
+from ilang.core.ir.shaped import Assignment, Shaped, Size, View
 from ilang.core.machine import Machine
 from ilang.core.names import Names
 from ilang.core.ops import OPS
@@ -35,7 +35,8 @@ class Storage:
         self.inputs = frozenset(shaped.inputs)
         self.outputs = frozenset(shaped.outputs)
         self.names = frozenset(tensor.name for tensor in shaped.tensors)
-        named = (*shaped.inputs, *whole)
+        views = (value for value, node in enumerate(shaped.nodes) if isinstance(node, View))
+        named = (*shaped.inputs, *whole, *views)
         self.whole_names = frozenset(shaped.tensors[value].name for value in named)
         self.unique = Names(self.whole_names)
         self.size_names = Names(frozenset(size.name for size in shaped.sizes))
@@ -50,11 +51,20 @@ class Storage:
             self.whole(value)
 
     def whole(self, value: int) -> int:
-        """The buffer that holds all of a value; one that takes another's place has its buffer."""
+        """The buffer that holds all of a value; one that takes another's place has its buffer.
+
+        A view has one without memory of its own.
+        """
         while value in self.successor:
             value = self.successor[value]
         if value not in self.of_value:
-            tensor = self.shaped.tensors[value]
+            tensor, owner = self.shaped.tensors[value], self.shaped.owner(value)
+            if owner != value:
+                view = kernel.Buffer(
+                    tensor.name, tensor.dtype, tensor.dims, "view", owner=self.whole(owner)
+                )
+                self.of_value[value] = self._add(view)
+                return self.of_value[value]
             role: kernel.BufferRole = "temporary"
             if value in self.outputs:
                 role = "output"

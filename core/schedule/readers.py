@@ -9,7 +9,10 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 
 
 def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
-    """Who reads each value, and by which indices; and the values that are stored whole in any case."""
+    """Who reads each value, and by which indices; and the values that are stored whole in any case.
+
+    Those that views are of are among these: a view has the elements of memory.
+    """
     found: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
     kept = set(shaped.outputs)
     for reader, node in enumerate(shaped.nodes):
@@ -17,9 +20,11 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
             continue
         if node.base is not None:
             kept |= {reader, node.base}
-        kept.update(each.source for each in node.lookups())
+        kept.update(shaped.owner(each.source) for each in node.lookups())
         for read in dict.fromkeys(node.reads):
             found[read.value].append((reader, read))
+            if shaped.owner(read.value) != read.value:
+                kept.add(shaped.owner(read.value))
     return found, kept
 
 
@@ -37,22 +42,23 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
         if node.base is not None:
             found.add(node.base)
             todo.append(node.base)
-        looked = [each.source for each in node.lookups()]
+        looked = [shaped.owner(each.source) for each in node.lookups()]
         found.update(looked)
         todo += looked
         for number, read in enumerate(node.reads):
-            todo.append(read.value)
-            if nest.staged(number) is None:
-                found.add(read.value)
+            owner = shaped.owner(read.value)
+            todo.append(owner)
+            if nest.staged(number) is None or owner != read.value:
+                found.add(owner)
     return {v for v in found if isinstance(shaped.nodes[v], Assignment)}
 
 
 def readers_of(shaped: Shaped) -> list[list[int]]:
-    """Who reads each value, or takes its place in memory."""
+    """Who reads each value, itself or a view of it, or takes its place in memory."""
     found: list[list[int]] = [[] for _ in shaped.nodes]
     for reader, node in enumerate(shaped.nodes):
         if isinstance(node, Assignment):
-            below = set(node.values())
+            below = set(map(shaped.owner, node.values()))
             if node.base is not None:
                 below.add(node.base)
             for value in below:
@@ -70,6 +76,6 @@ def live_values(shaped: Shaped) -> set[int]:
         if value in found or not isinstance(node, Assignment):
             continue
         found.add(value)
-        todo += node.values()
+        todo += map(shaped.owner, node.values())
         todo += [] if node.base is None else [node.base]
     return found

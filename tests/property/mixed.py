@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,52 @@ class _Draw:
         shift = "-1" if pad else ""
         return self.index(f"(i+u{shift})*u~iu >> +iu~i", [one, other], arrays)
 
+    # -- views -------------------------------------------------------------------------------------------------------
+
+    def joining(self) -> bool:
+        """Neighbouring dimensions as one: ``a b c -> a (b c)``."""
+        value = self.some(1)
+        names = list(LETTERS[: len(value.sizes)])
+        first = self.rng.randrange(len(names))
+        last = self.rng.randint(first, len(names))
+        groups = [*names[:first], f"({' '.join(names[first:last])})", *names[last:]]
+        arrays = [
+            a.reshape(*a.shape[:first], prod(a.shape[first:last]), *a.shape[last:])
+            for a in value.arrays
+        ]
+        return self.view(f"{' '.join(names)} -> {' '.join(groups)}", value, {}, arrays)
+
+    def splitting(self) -> bool:
+        """A dimension as two, of which one has an extent that is written: ``(a b) c -> a b c``, or ``a (b c)``."""
+        value = self.some(1, 3)
+        dim = self.rng.randrange(len(value.sizes))
+        parts = [n for n in (1, 2, 3, 4, 5) if not any(size % n for size in value.sizes[dim])]
+        names, factor = list(LETTERS[: len(value.sizes) + 1]), self.rng.choice(parts)
+        written = self.rng.choice((dim, dim + 1))
+        pair = f"({names[dim]} {names[dim + 1]})"
+        target = names if dim + 2 == len(names) or self.rng.random() < 0.5 else None
+        if target is None:  # the second part goes to the dimension that follows
+            rest = f"({names[dim + 1]} {names[dim + 2]})"
+            target = [*names[: dim + 1], rest, *names[dim + 3 :]]
+        arrays = []
+        for a in value.arrays:
+            pieces = (factor, a.shape[dim] // factor)
+            pieces = pieces if written == dim else pieces[::-1]
+            shape = [*a.shape[:dim], *pieces, *a.shape[dim + 1 :]]
+            if len(target) < len(names):
+                shape[dim + 1 : dim + 3] = [shape[dim + 1] * shape[dim + 2]]
+            arrays.append(a.reshape(shape))
+        source = [*names[:dim], pair, *names[dim + 2 :]]
+        text = f"{' '.join(source)} -> {' '.join(target)}"
+        return self.view(text, value, {names[written]: factor}, arrays)
+
+    def view(
+        self, text: str, value: Value, extents: dict[str, int], arrays: Sequence[Array]
+    ) -> bool:
+        """A view of a value."""
+        number = value.number
+        return self.made(0, 0, arrays, True, lambda m, n: m.view(text, n[number], **extents))
+
     # -- specifications ----------------------------------------------------------------------------------------------
 
     def einsum(
@@ -442,7 +489,7 @@ class _Draw:
             *(self.unary, self.binary, self.triangle, self.convolved),
             *(self.contraction, self.contraction, self.window, self.joined),
             *(self.pointwise, self.scaled, self.composed, self.exchanged),
-            *(self.sliced, self.stacked, self.woven),
+            *(self.sliced, self.stacked, self.woven, self.joining, self.splitting, self.splitting),
         ]
         goal = self.rng.randint(2, 7)
         for _ in range(60):

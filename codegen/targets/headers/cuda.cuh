@@ -42,6 +42,29 @@ static bool derive(int64_t *size, std::initializer_list<int64_t> terms, int64_t 
     return !exact || total % divisor == 0;
 }
 
+/* the product of extents; false if it is more than an extent can be */
+static bool multiply(int64_t *size, std::initializer_list<int64_t> extents)
+{
+    *size = 1;
+    for (const int64_t extent : extents) {
+        if (extent == 0) *size = 0;
+    }
+    for (const int64_t extent : extents) {
+        if (*size > 0 && extent > INT64_MAX / 8 / *size) return false;
+        *size *= extent;
+    }
+    return true;
+}
+
+/* an extent of a composition: the product of extents, divided by that of others without remainder; false if there is none */
+static bool compose(int64_t *size, std::initializer_list<int64_t> over, std::initializer_list<int64_t> under)
+{
+    int64_t whole = 0, part = 0;
+    if (!multiply(&whole, over) || !multiply(&part, under) || part == 0) return false;
+    *size = whole / part;
+    return whole % part == 0;
+}
+
 /* the first address at or after another one that cudaMalloc could have given */
 static char *start_in(void *address)
 {

@@ -50,6 +50,29 @@ static int derive(
     return !exact || total % divisor == 0;
 }
 
+/* the product of extents; 0 if it is more than an extent can be */
+static int multiply(int64_t *size, int count, const int64_t *extents)
+{
+    *size = 1;
+    for (int n = 0; n < count; ++n) {
+        if (extents[n] == 0) *size = 0;
+    }
+    for (int n = 0; n < count; ++n) {
+        if (*size > 0 && extents[n] > INT64_MAX / 8 / *size) return 0;
+        *size *= extents[n];
+    }
+    return 1;
+}
+
+/* an extent of a composition: the product of extents, divided by that of others without remainder; 0 if there is none */
+static int compose(int64_t *size, int count, const int64_t *over, int parts, const int64_t *under)
+{
+    int64_t whole = 0, part = 0;
+    if (!multiply(&whole, count, over) || !multiply(&part, parts, under) || part == 0) return 0;
+    *size = whole / part;
+    return whole % part == 0;
+}
+
 /* whether all of so many indices are at least 0 and below an extent */
 static int are_below_i32(const int32_t *indices, int64_t count, int64_t extent)
 {

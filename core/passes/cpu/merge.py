@@ -47,7 +47,7 @@ def kernel_to_merged(program: Program) -> Program:
     names = frozenset(buffer.name for buffer in program.buffers)
     kernels = [_Merging(program, kernel, short, names).run() for kernel in program.kernels]
     read = {
-        buffer
+        program.owner(buffer)
         for kernel in kernels
         for s in statements_within(kernel.body)
         for buffer, _ in reads_of(s)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.ir.schedule import Loop, Nest
-from ilang.core.ir.shaped import Assignment, Input, Read
+from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, Known, Staged
 from ilang.core.schedule.choose.packing import packed_site
@@ -27,7 +27,7 @@ def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest
     made = analysis.shaped.nodes[read.value]
     if any(index.looked for index in read.index):
         return None, None  # which elements are read is known only when they are
-    if isinstance(made, Input):
+    if isinstance(made, Input | View):
         return packed_site(known.packed.get(value), read, nest), None
     if analysis.inlining.sole[read.value] is None or analysis.written[read.value] is not None:
         return None, None

@@ -18,7 +18,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.explain.host import host_text
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Require, Step, Take
 from ilang.core.ir.kernel import Blocks, Part, Program, Statement, Store, Window, map_statements
-from ilang.core.ir.shaped import Reach
+from ilang.core.ir.shaped import Derivation, Reach
 from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
@@ -52,6 +52,7 @@ def host_of(text: str) -> Host:
 
 
 def size_of(step: Derive | Follow, extents: dict[int, int]) -> int:
+    assert isinstance(step.rule, Derivation)
     total = step.rule.offset + sum(c * extents[n] for c, n in step.rule.terms)
     return total // step.rule.divisor
 
@@ -222,3 +223,9 @@ def test_every_invariant_is_checked() -> None:
     broken(replace(host, launches=(foreign, *rest)), "inputs are not written")
     idle = replace(host.launches[-1], writes=frozenset())
     broken(replace(host, launches=(*host.launches[:-1], idle)), "an output is written")
+
+
+def test_kernels_with_and_without_scratch_are_listed_together() -> None:
+    text = host_text(host_of("(+ij~j & I) >> j+ij~ij"))
+    assert "scratch of each thread" in text
+    assert text.splitlines()[-1].endswith("writes out")
