@@ -122,7 +122,7 @@ class Entry:
 
     def _array(self, number: int) -> str:
         """The name of the memory of a buffer."""
-        return identifier(self.program.buffers[self.program.owner(number)].name)
+        return identifier(self.program.memory(number).name)
 
     def _measure(self, number: int, target: str) -> str:
         """A C call that computes the bytes of a buffer, false if they do not fit."""

@@ -45,5 +45,5 @@ def chunk(loop: For, spelling: Spelling) -> Ends:
 def _calls(lines: Lines, spelling: Spelling) -> Iterator[str]:
     """The statements that fetch a line of each row."""
     for load in lines.loads:
-        write = int(spelling.program.buffers[load.buffer].role != "input")
+        write = int(spelling.program.memory(load.buffer).role != "input")
         yield f"FETCH(&{spelling.element(load.buffer, load.index)}, {write});"

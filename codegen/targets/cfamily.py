@@ -224,8 +224,7 @@ class Spelling:
                 )
             case Load():
                 text = self.element(scalar.buffer, scalar.index)
-                owner = self.program.buffers[self.program.owner(scalar.buffer)]
-                given = owner.role in ("input", "inout")
+                given = self.program.memory(scalar.buffer).role in ("input", "inout")
                 return f"{text} != 0" if scalar.dtype == "bool" and given else text
             case Constant():
                 assert scalar.dtype is not None

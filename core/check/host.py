@@ -96,15 +96,14 @@ def _launches(host: Host) -> None:
         known = written | {n for n in checked if buffers[n].role == "input"}
         _demand(host, checked <= known, "what is looked up is written before its check")
         _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
-        _demand(host, not launch.writes & read_only, "inputs are not written")
-        taken = {host.program.owner(n) for n in launch.buffers}
-        views = {n for n in launch.buffers if buffers[n].role == "view"}
-        _demand(host, not views & launch.writes, "a view is not written")
-        aliased = {host.program.owner(n) for n in views} & launch.writes
-        _demand(host, not aliased, "a view is read where its owner is not written")
-        read = {n for n in taken if buffers[n].role == "temporary"} - launch.writes
+        gives = {host.program.owner(n) for n in launch.writes}
+        _demand(host, not gives & read_only, "inputs are not written")
+        _demand(host, len(gives) == len(launch.writes), "a launch writes memory as one array")
+        reads = {host.program.owner(n) for n in set(launch.buffers) - launch.writes}
+        _demand(host, not reads & gives, "a view is read where its owner is not written")
+        read = {n for n in reads if buffers[n].role == "temporary"}
         _demand(host, read <= written, "a temporary is written before it is read")
-        written |= launch.writes
+        written |= gives
     outputs = (a.buffer for a in host.arguments if a.role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}
     _demand(host, full <= written, "an output is written")

@@ -125,7 +125,10 @@ class _Verifier:
         self._scalar(s.value)
         self._index(s.buffer, s.index)
         buffer = self.program.buffers[s.buffer]
-        self.demand(buffer.role not in ("input", "view"), "inputs and views are not written")
+        memory = self.program.memory(s.buffer)
+        self.demand(memory.role != "input", "inputs are not written")
+        plain = memory is buffer or memory.role == "output"
+        self.demand(plain, "a view is written only in an output")
         self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:

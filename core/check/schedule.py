@@ -112,7 +112,7 @@ def _groups(scheduled: Scheduled, live: set[int]) -> None:
     """Every value that is stored whole is a root of one group; loops are shared within a group."""
     roots = [root.value for group in scheduled.groups for root in group.roots]
     _demand(len(set(roots)) == len(roots), "a value is a root of one group", -1)
-    whole = {v for v in scheduled.shaped.outputs if scheduled.nests[v] is not None}
+    whole = set(map(scheduled.shaped.owner, scheduled.shaped.outputs))
     for value in live:
         node, nest = scheduled.shaped.nodes[value], scheduled.nests[value]
         assert isinstance(node, Assignment)

@@ -16,12 +16,14 @@ def verify(shaped: Shaped) -> None:
     """Raise an InternalError (E9903) naming the first invariant that does not hold."""
     names = [tensor.name for tensor in shaped.tensors]
     _demand(len(set(names)) == len(names), "tensor names are distinct", 0)
-    _demand(len(set(shaped.outputs)) == len(shaped.outputs), "each output is a value of its own", 0)
+    owners = {shaped.owner(value) for value in shaped.outputs}
+    _demand(len(owners) == len(shaped.outputs), "each output is memory of its own", 0)
     _demand(
         len({size.name for size in shaped.sizes}) == len(shaped.sizes), "size names are distinct", 0
     )
     _bases(shaped)
-    outputs = frozenset(shaped.outputs)
+    computed = all(isinstance(shaped.nodes[value], Assignment) for value in owners)
+    _demand(computed, "an input is no output", 0)
     for value, node in enumerate(shaped.nodes):
         _demand(
             all(0 <= s < len(shaped.sizes) for s in shaped.tensors[value].dims),
@@ -30,9 +32,7 @@ def verify(shaped: Shaped) -> None:
         )
         if isinstance(node, Assignment):
             _assignment(shaped, value, node)
-        else:
-            _demand(value not in outputs, "an output is an assignment", value)
-        if isinstance(node, View):
+        elif isinstance(node, View):
             _view(shaped, value, node)
 
 

@@ -382,7 +382,7 @@ class _Explaining:
     def _stored(self) -> str:
         """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""
         kept: dict[str, None] = {}
-        outputs = frozenset(self.shaped.outputs)
+        outputs = frozenset(map(self.shaped.owner, self.shaped.outputs))
         total = Total(self.program)
         for value, _, _ in self._assignments():
             replaced = value in self.successor

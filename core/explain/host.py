@@ -95,7 +95,7 @@ def _array(program: Program, number: int) -> list[str]:
 
 def _owner(program: Program, number: int) -> str:
     """The name of the memory of a buffer."""
-    return program.buffers[program.owner(number)].name
+    return program.memory(number).name
 
 
 def _size(program: Program, number: int) -> str:

@@ -7,7 +7,8 @@ Invariants:
     - Loop variables are numbered within a kernel; ``names`` gives each a name no other variable in scope has.
     - An index is affine in the open loop variables, one entry per dimension of the buffer, and in range wherever the
       statement runs.
-    - A view has no memory: it is read where all that its owner, which is no view, gets is written, and never written.
+    - A view has no memory of its own: that is of its owner, which is no view. A kernel that reads one writes neither;
+      it is written only where the owner is an output, and then all of it.
     - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
       that has all its uses inside.
     - A vectorised variable changes only in a vectorised loop, and is read elsewhere only when it is reduced.
@@ -280,6 +281,10 @@ class Program:
         """The buffer whose memory a buffer is: that which a view is of, else itself."""
         owner = self.buffers[buffer].owner
         return buffer if owner is None else owner
+
+    def memory(self, buffer: int) -> Buffer:
+        """The description of that buffer."""
+        return self.buffers[self.owner(buffer)]
 
 
 def blocks_of(s: Statement) -> tuple[Block, ...]:

@@ -8,12 +8,12 @@ Invariants:
     - Constants are folded into the scalars that use them; every scalar is typed, its conversions explicit.
     - ``derived`` is in the order in which extents can be computed; a derived size that an argument also gives must
       agree.
-    - Each output is a value of its own: an assignment, never an input, never listed twice.
+    - Each output is memory of its own: an assignment or a view of one, never of an input, never listed twice.
     - Size terms of an index are size numbers.
     - Without a ``base``, every element of the tensor is written: each index of the target is an axis of its own, over
       the whole dimension, or 0 where the dimension has size 1.
     - What is looked up is an i32 or an i64, and no base. It is looked up only where guards that stand before let it.
-    - A view has as many elements as what it is of, in the same order. It is of no base, and no output.
+    - A view has as many elements as what it is of, in the same order. It is of no base.
     - An assignment without an ``acc`` that looks up elements of its target stores them in the order of its axes.
     - A ``base`` is an assignment of the same dimensions and type, the base of nothing else, read by nothing, and no
       output: the new value takes its place in memory.

@@ -72,7 +72,7 @@ def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
         for buffer, size in use.looked:
             if (buffer, size) not in known:
                 known.add((buffer, size))
-                is_given = program.buffers[program.owner(buffer)].role == "input"
+                is_given = program.memory(buffer).role == "input"
                 (given if is_given else computed).append(
                     Ranges(buffer, size, 0 if is_given else launch)
                 )

@@ -303,15 +303,21 @@ class _Shaping(Assignments):
         self.number[value] = self.add(node, dtype, self.solved.dims(value))
 
     def _outputs(self, outputs: Sequence[int]) -> list[int]:
-        """Every output as a value of its own: inputs, views, constants and repeated outputs are copied."""
-        given: dict[int, None] = {}
+        """Every output as memory of its own: inputs, constants and repeated outputs are copied, and views of them."""
+        given: dict[int, int] = {}
         for value in outputs:
             number = self.number.get(value)
-            made = None if number is None else self.nodes[number]
-            if number is None or number in given or not isinstance(made, shaped.Assignment):
-                number = self._copy(value)
-            given[number] = None
-        return list(given)
+            owner = -1 if number is None else self._owner(number)
+            if number is None or owner in given or isinstance(self.nodes[owner], shaped.Input):
+                owner = number = self._copy(value)
+            given[owner] = number
+        return list(given.values())
+
+    def _owner(self, number: int) -> int:
+        """The value whose memory a value is: that which a view is of."""
+        while isinstance(node := self.nodes[number], shaped.View):
+            number = node.value
+        return number
 
     def _copy(self, value: int) -> int:
         """A copy of a value, or of a constant."""

@@ -47,18 +47,20 @@ class Storage:
             for value, node in enumerate(shaped.nodes)
             if isinstance(node, Assignment) and node.base is not None
         }
+        self.given = {shaped.owner(value): value for value in shaped.outputs}
         for value in (*shaped.inputs, *shaped.outputs):
             self.whole(value)
 
     def whole(self, value: int) -> int:
         """The buffer that holds all of a value; one that takes another's place has its buffer.
 
-        A view has one without memory of its own.
+        A view has one without memory of its own, and so has what an output is a view of.
         """
         while value in self.successor:
             value = self.successor[value]
         if value not in self.of_value:
             tensor, owner = self.shaped.tensors[value], self.shaped.owner(value)
+            owner = self.given.get(owner, owner)
             if owner != value:
                 view = kernel.Buffer(
                     tensor.name, tensor.dtype, tensor.dims, "view", owner=self.whole(owner)

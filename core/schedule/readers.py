@@ -14,7 +14,7 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
     Those that views are of are among these: a view has the elements of memory.
     """
     found: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
-    kept = set(shaped.outputs)
+    kept = set(map(shaped.owner, shaped.outputs))
     for reader, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment):
             continue
@@ -30,9 +30,9 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
 
 def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
     """The assignments that have loops of their own: outputs, and what something reads that does not stage it."""
-    found: set[int] = set(shaped.outputs)
+    found: set[int] = set(map(shaped.owner, shaped.outputs))
     seen: set[int] = set()
-    todo = list(shaped.outputs)
+    todo = list(found)
     while todo:
         value = todo.pop()
         node, nest = shaped.nodes[value], nests[value]
@@ -69,7 +69,7 @@ def readers_of(shaped: Shaped) -> list[list[int]]:
 def live_values(shaped: Shaped) -> set[int]:
     """The assignments that an output needs."""
     found: set[int] = set()
-    todo = list(shaped.outputs)
+    todo = list(map(shaped.owner, shaped.outputs))
     while todo:
         value = todo.pop()
         node = shaped.nodes[value]

@@ -78,7 +78,7 @@ def _rows(program: Program, fetched: frozenset[int], loop: For) -> tuple[Load, .
         return ()
     if not isinstance(store, Store) or not store.index or store.buffer in fetched:
         return ()
-    buffer, extent = program.buffers[store.buffer], program.sizes[loop.size].fixed
+    buffer, extent = program.memory(store.buffer), program.sizes[loop.size].fixed
     if buffer.role != "output" or step_in_row(store.index, loop.variable) != 1:
         return ()
     if extent is not None and extent * BYTES[buffer.dtype] < program.machine.memory.page_bytes:

@@ -102,7 +102,7 @@ def _transpose(program: Program, loops: tuple[For, For], store: Store, load: Loa
         load.dtype,
         fixed is not None and fixed < program.machine.vector_lanes(load.dtype),
         program.machine.memory.streamed_bytes
-        if program.buffers[store.buffer].role == "output"
+        if program.memory(store.buffer).role == "output"
         else 0,
     )
 

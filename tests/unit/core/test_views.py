@@ -174,3 +174,30 @@ def test_a_view_has_each_axis_once_in_order() -> None:
     wrong = replace(node, target=((1,), (0,)))
     with pytest.raises(InternalError, match="in order"):
         verify(Graph("wrong", (graph.nodes[0], wrong), (0,), (1,)))
+
+
+def test_a_view_that_is_asked_is_stored_at_once() -> None:
+    m = Mixing(1)
+    heads = m.index("bhsd~bshd", 0)
+    graph = m.graph(m.view("b s h d -> b s (h d)", heads))
+    program = pipeline.lower(pipeline.infer(graph, ranks=[4]))
+    assert [len(program.kernels), program.buffers[program.outputs[0]].name] == [1, "out"]
+    assert "t1  f32[b,s,h,d]  of out" in pipeline.stage_text(graph, "host")
+    x = arange(2, 4, 3, 5)
+    ((found,),) = checked(graph, [x])
+    np.testing.assert_array_equal(found, x.transpose(0, 2, 1, 3).reshape(2, 3, 20))
+
+
+def test_results_never_share_memory() -> None:
+    m = Mixing(1)
+    turned = m.index("ij~ji", 0)
+    flat = m.view("j i -> (j i)", turned)
+    graph = m.graph(flat, turned, m.view("(j i) -> j i", flat, i=2), m.view("i j -> (i j)", 0), 0)
+    x = arange(2, 3)
+    (found,) = checked(graph, [x])
+    wanted = [x.T.ravel(), x.T, x.T, x.ravel(), x]
+    for one, want in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, want)
+    assert not any(
+        np.shares_memory(one, other) for n, one in enumerate([x, *found]) for other in found[n:]
+    )
