@@ -17,9 +17,11 @@ TYPE_CHECKING = (
     False  # what type checkers take for true; importing `typing` would double the start-up
 )
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ilang.codegen.runtime.component import Component
+    from ilang.codegen.runtime.elementwise import ElementwiseKernel
     from ilang.codegen.runtime.library import Library
     from ilang.core.diagnostic import (
         CommandError,
@@ -147,7 +149,34 @@ def einsum(
 
 
 einx = _Later("einx")
-elementwise = _Later("elementwise")
+
+
+def elementwise(
+    order: str, outputs: Sequence[Any], inputs: Sequence[str] | int | None = None
+) -> ElementwiseKernel:
+    """An elementwise kernel: outputs that are scalar functions of an element of each input.
+
+        f = elementwise("f", ["x0 * x1", "sum: x0 + x1"])
+        f(x, y)                 # x * y, and x.sum(0) + y, of x[i,j] and y[j]
+
+    Args:
+        order: which axes of inputs of several ranks correspond: "f": the last ones, as in NumPy; "c": the first ones.
+        outputs: each a text, ``"x0 * x1"``, ``"sum: x0 + x1"``, ``"max 1: x0"``, or
+            ``{"expr": ("add", "x0", "x1"), "mode": ("accumulate", "sum")}``. The mode "broadcast" repeats inputs of
+            lesser rank; one that accumulates folds those of greater rank first, to the least rank, or to the one that
+            is written.
+        inputs: their names, or how many there are, called x0, x1, ...; by default as many as the outputs name.
+
+    Returns:
+        A component; its ranks follow from the arrays of a call, and ``f.ranked(2, 1)`` is the one for some ranks,
+        which combines with others.
+
+    Raises:
+        Error: NotationError E0180 to E0183, DataError E0716.
+    """
+    from ilang.codegen.runtime.elementwise import kernel
+
+    return kernel(order, outputs, inputs)
 
 
 def __getattr__(name: str) -> Any:

@@ -79,14 +79,13 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
 
 
 def placed(
-    graph: Graph, given: Sequence[object], named: Mapping[str, object]
+    names: Sequence[str], given: Sequence[object], named: Mapping[str, object]
 ) -> tuple[object, ...]:
-    """The arrays of all inputs in order: those given in order, then those given by the names of inputs.
+    """The arrays of all inputs, which are called ``names``: those given in order, then those given by name.
 
     Raises:
         DataError: E0701 (inputs without an array), E0747 (no input has the name, or it has an array already).
     """
-    names = [graph.input_name(n) for n in range(len(graph.inputs))]
     for name in named:
         if name not in names:
             guess = nearest(name, names)

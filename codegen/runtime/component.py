@@ -125,7 +125,9 @@ class Component:
         if named:
             from ilang.codegen.runtime.arguments import placed
 
-            arrays = placed(self._wired(), arrays, named)
+            graph = self._wired()
+            names = [graph.input_name(n) for n in range(len(graph.inputs))]
+            arrays = placed(names, arrays, named)
         try:
             plan = self._plans.get(tuple(map(LIKE, arrays)))
         except (AttributeError, TypeError):  # not all of them are arrays

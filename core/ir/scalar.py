@@ -10,9 +10,10 @@ Shared by three IRs, which differ in their leaves and in what is known:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ops import OPS
 from ilang.core.record import record
 
 INFINITY = float("inf")
@@ -113,8 +114,41 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
             return
 
 
+def operands_of(scalar: Scalar) -> tuple[int, ...]:
+    """The operands of a scalar expression, each once, in order of appearance."""
+    return tuple(dict.fromkeys(p.number for p in walk(scalar) if isinstance(p, Operand)))
+
+
+def renumbered(scalar: Scalar, number: Mapping[int, int]) -> Scalar:
+    """A scalar expression over operands, conversions and primitives whose operands have other numbers."""
+    match scalar:
+        case Operand():
+            return Operand(number[scalar.number], scalar.dtype)
+        case Convert():
+            return Convert(renumbered(scalar.argument, number), scalar.dtype)
+        case Apply():
+            arguments = tuple(renumbered(argument, number) for argument in scalar.arguments)
+            return Apply(scalar.primitive, arguments, scalar.dtype)
+        case _:
+            return scalar
+
+
 def finite(maximum: Scalar) -> Scalar:
     """A maximum to subtract: 0 where nothing but -inf has been seen, so that e^(x - m) is 0 and no NaN."""
     least, zero = Constant(-INFINITY, maximum.dtype), Constant(0, maximum.dtype)
     nothing = Apply("eq", (maximum, least), "bool")
     return Apply("where", (nothing, zero, maximum), maximum.dtype)
+
+
+def pointwise(symbol: str, leaves: Sequence[Scalar]) -> Scalar:
+    """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
+    op = OPS[symbol]
+    if len(leaves) == 2:
+        assert op.binary is not None
+        return Apply(op.binary, tuple(leaves))
+    (leaf,) = leaves
+    if op.unary_left is not None:
+        return Apply(op.unary, (Constant(op.unary_left), leaf))
+    if op.unary_right is not None:
+        return Apply(op.unary, (leaf, Constant(op.unary_right)))
+    return leaf if op.unary == "copy" else Apply(op.unary, (leaf,))

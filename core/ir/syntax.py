@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.record import record
 from ilang.core.source import Source, Span
@@ -293,6 +294,60 @@ class Einsum:
     path: tuple[tuple[int, ...], ...] = ()
 
 
+KernelOrder = Literal["f", "c"]
+"""Which axes of inputs of several ranks correspond: the last ones, or the first ones."""
+
+
+@record
+class KernelInput:
+    """An input of an elementwise kernel: its name, and its rank, None where nothing says it yet."""
+
+    name: str
+    rank: int | None
+    span: Span
+
+
+@record
+class KernelOutput:
+    """An output of an elementwise kernel: a scalar function of an element of each input.
+
+    ``acc`` is None where inputs of lesser rank are repeated, else the operator by which inputs of greater rank are
+    folded first, to ``rank`` or, where that is None, to the least rank of the inputs.
+    """
+
+    scalar: Scalar
+    acc: str | None
+    rank: int | None
+    text: str
+    span: Span
+
+
+@record
+class Kernel:
+    """``elementwise("f: x[i,j], y[j] -> x * y; sum: x + y")``: outputs computed element by element.
+
+    ``order`` says which axes correspond: the last ones (``f``) or the first ones (``c``) of each input.
+    """
+
+    order: KernelOrder
+    inputs: tuple[KernelInput, ...]
+    outputs: tuple[KernelOutput, ...]
+    text: str
+    span: Span
+
+    def full_rank(self) -> int | None:
+        """The greatest rank of the inputs, where all are known."""
+        ranks = [each.rank for each in self.inputs]
+        return None if None in ranks else max(rank for rank in ranks if rank is not None)
+
+    def rank_of(self, output: KernelOutput) -> int | None:
+        """The rank of an output, where those of all inputs are known."""
+        if output.acc is None or output.rank is not None:
+            return self.full_rank() if output.acc is None else output.rank
+        ranks = [each.rank for each in self.inputs]
+        return None if None in ranks else min(rank for rank in ranks if rank is not None)
+
+
 @record
 class Number:
     """A decimal literal as written: a component with no input and one rank-0 output."""
@@ -393,6 +448,7 @@ Argument = Value | Number | Name | Application
 Tree = (
     Expression
     | Einsum
+    | Kernel
     | Number
     | Identity
     | Conversion

@@ -211,7 +211,7 @@ def _component(reader: Reader, scope: Scope) -> Tree:
         return tree
     stop = reader.past(WORD, reader.pos)
     word = reader.text[reader.pos : stop]
-    if word in ("i", "einsum"):
+    if word in ("i", "einsum", "elementwise"):
         return read_quoted(reader, scope.definitions)
     span = reader.take(stop)
     if word in scope.definitions:

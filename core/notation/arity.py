@@ -16,6 +16,7 @@ from ilang.core.ir.syntax import (
     Definition,
     Einsum,
     Expression,
+    Kernel,
     Name,
     Number,
     Swap,
@@ -119,6 +120,10 @@ def _leaf(tree: Tree) -> Wires:
         case Einsum():
             takes = tuple(_rank(shape) for shape in tree.spec.operands)
             return _limited(Wires(len(takes), 1, 1, takes, (_rank(tree.spec.result),)))
+        case Kernel():
+            takes = tuple(each.rank for each in tree.inputs)
+            gives = tuple(tree.rank_of(output) for output in tree.outputs)
+            return _limited(Wires(len(takes), len(gives), len(gives), takes, gives))
         case Number():
             return Wires(0, 1, 1, (), (0,))
         case _:

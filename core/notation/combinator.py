@@ -48,7 +48,13 @@ DEEPEST = 200
 
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
 QUOTES = "'\""
+KERNEL_HELP = 'a kernel is quoted: `elementwise("f: x[i,j], y[j] -> x * y")`'
 EINSUM_HELP = 'a specification is quoted: `einsum("ij;jk=>ik")`'
+QUOTING = {
+    "einsum": ("`(` and a quoted specification", EINSUM_HELP),
+    "elementwise": ("`(` and a quoted kernel", KERNEL_HELP),
+}
+"""What is missing after a word that a quoted text follows, and the help."""
 APPLIED_HELP = "a program that is applied to inputs names them: `f(x) = (+ij~i)(x)`"
 INFINITY = float("inf")
 
@@ -196,6 +202,8 @@ class _Program:
             return self.quotation(after)
         if word == "einsum" and follows == "(" and not grouped:
             return self.specification(after)
+        if word == "elementwise" and follows == "(" and not grouped:
+            return self.kernel(after)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
@@ -207,9 +215,9 @@ class _Program:
         if follows == "=" and not operated and is_head(reader.text[:after]):
             reader.pos = after
             raise reader.unexpected("E0105", f"an operator or `~` after `{word}`")
-        if word == "einsum" and not operated:
+        if word in QUOTING and not operated:
             reader.pos = after
-            raise reader.unexpected("E0112", "`(` and a quoted specification", EINSUM_HELP)
+            raise reader.unexpected("E0112", *QUOTING[word])
         if operated or word == "i" or not alone:
             return read_expression(reader)  # which says what is missing
         raise self.unknown(word)
@@ -289,6 +297,18 @@ class _Program:
         check_dots(spec)
         return Einsum(spec, schedule, reader.span(start), usual_path(spec, schedule))
 
+    def kernel(self, bracket: int) -> Tree:
+        """``elementwise("f: x[i,j], y[j] -> x * y")``."""
+        from ilang.core.notation.kernel import parse_kernel
+
+        reader = self.reader
+        reader.take(reader.past(WORD, reader.pos))
+        opened, close = self.quoted(bracket, "a quoted kernel", KERNEL_HELP)
+        kernel = parse_kernel(reader.source, reader.span(reader.pos, close))
+        reader.take(close)
+        self.unquoted(opened, close, "the quoted kernel")
+        return kernel
+
     def quoted(self, bracket: int, wanted: str, help_line: str) -> tuple[Span, int]:
         """Take ``("``; the bracket, and where the quote is closed again."""
         reader = self.reader
@@ -325,11 +345,16 @@ def _closing_quote(reader: Reader, start: int) -> int:
 
 
 def read_quoted(reader: Reader, names: Container[str]) -> Tree:
-    """``i("...")`` or ``einsum("...")`` at the cursor."""
+    """``i("...")``, ``einsum("...")`` or ``elementwise("...")`` at the cursor."""
     stop = reader.past(WORD, reader.pos)
     program, after = _Program(reader, names), reader.past(BLANKS, stop)
-    quoted = reader.text[reader.pos : stop] == "i"
-    return program.quotation(after) if quoted else program.specification(after)
+    match reader.text[reader.pos : stop]:
+        case "i":
+            return program.quotation(after)
+        case "elementwise":
+            return program.kernel(after)
+        case _:
+            return program.specification(after)
 
 
 def read_number(reader: Reader) -> Tree:

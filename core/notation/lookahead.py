@@ -107,7 +107,7 @@ def begins_application(reader: Reader, definitions: Container[str]) -> int:
             return -1
         if is_affine(reader, after) and word not in definitions:
             return -1
-        if word in ("i", "einsum"):
+        if word in ("i", "einsum", "elementwise"):
             stop = past_bracket(reader, after)
     else:
         return -1

@@ -12,6 +12,7 @@ import re
 from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, gathered, nearest
 from ilang.core.ir.syntax import (
     Definition,
+    Kernel,
     Module,
     Name,
     Parameter,
@@ -150,6 +151,10 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
             keep(refused, error)
             continue
         if body is not None:
+            if isinstance(body, Kernel):
+                from ilang.core.notation.kernel import with_ranks
+
+                body = with_ranks(body, parameters)
             whole = Definition(name, parameters, body, reader.span(span.start))
             (others if wrong else definitions).append(whole)
         refused += wrong

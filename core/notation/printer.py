@@ -25,6 +25,7 @@ from ilang.core.ir.syntax import (
     Guard,
     Identity,
     Index,
+    Kernel,
     Linear,
     Lookup,
     LoopPart,
@@ -108,6 +109,7 @@ def _applied(component: Tree) -> list[Tree | str]:
     """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
     word = isinstance(component, Name | Conversion | Identity)
     bare = word or (isinstance(component, Einsum) and component.schedule is None)
+    bare = bare or isinstance(component, Kernel)
     return [component] if bare else ["(", component, ")"]
 
 
@@ -139,13 +141,15 @@ def _would_compare(node: Combine) -> Number | None:
 
 
 def _leaf(
-    tree: Expression | Einsum | Number | Identity | Conversion | Name | Value,
+    tree: Expression | Einsum | Kernel | Number | Identity | Conversion | Name | Value,
     names: Container[str],
 ) -> str:
     match tree:
         case Einsum():
             text = f'einsum("{tree.spec.text}")'
             return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
+        case Kernel():
+            return f'elementwise("{tree.text}")'
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")

@@ -19,10 +19,10 @@ KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]@")
 
 COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
-LATER = ("einx", "elementwise", "op", "cd")
+LATER = ("einx", "op", "cd")
 DISCARD = "_"
 """What a statement binds in place of a name where an output is not wanted."""
-RESERVED = frozenset(("I", "i", "einsum", *LATER, *TYPES))
+RESERVED = frozenset(("I", "i", "einsum", "elementwise", *LATER, *TYPES))
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
 TILDE_HELP = "`~` stands between the inputs and the output: `+ij~i`"

@@ -19,9 +19,9 @@ from ilang.core.dtype import LARGEST_WHOLE
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.ir.scalar import Apply, Constant, Extent, Operand, Position, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Extent, Operand, Position, Scalar, pointwise
 from ilang.core.notation.printer import print_tree
-from ilang.core.ops import ARGUMENTS, OPS
+from ilang.core.ops import ARGUMENTS
 from ilang.core.record import replace
 
 
@@ -69,7 +69,7 @@ def assignment(node: syntax.Expression, slots: list[int]) -> graph.Assignment:
         tuple(axes.values()),
         target,
         reads,
-        leaves[0] if reduced else _scalar(symbol, leaves),
+        leaves[0] if reduced else pointwise(symbol, leaves),
         symbol if reduced else None,
         node.schedule,
         print_tree(node),
@@ -201,17 +201,3 @@ def _within(guard: syntax.Guard, position: Mapping[str, int]) -> list[Within]:
         return [difference]
     opposite = Affine(tuple((-c, axis) for c, axis in terms), -offset, window=True)
     return [difference, Within(opposite, None)]
-
-
-def _scalar(symbol: str, leaves: list[Scalar]) -> Scalar:
-    """The scalar meaning of a pointwise form (the op table, LANGUAGE.md section 1)."""
-    op = OPS[symbol]
-    if len(leaves) == 2:
-        assert op.binary is not None
-        return Apply(op.binary, tuple(leaves))
-    (leaf,) = leaves
-    if op.unary_left is not None:
-        return Apply(op.unary, (Constant(op.unary_left), leaf))
-    if op.unary_right is not None:
-        return Apply(op.unary, (leaf, Constant(op.unary_right)))
-    return leaf if op.unary == "copy" else Apply(op.unary, (leaf,))

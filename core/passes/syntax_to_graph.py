@@ -36,6 +36,7 @@ from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.contraction import contractions
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
+from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
@@ -220,6 +221,11 @@ class _Wiring:
             case syntax.Einsum():
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._contract(node, slots)])
+            case syntax.Kernel():
+                slots = [self._add(_Slot(each.span)) for each in node.inputs]
+                self.scopes += 1
+                self.annotations += kernel_annotations(node, slots, self.scopes)
+                return _Wires(slots, kernel_outputs(node, slots, self._add))
             case syntax.Expression() if node.op in ARGUMENTS:
                 slot = self._add(_Slot(node.left.span))
                 most = self._add(assignment(extreme(node), [slot]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang import Error, I, i, load
+from ilang import Error, I, elementwise, i, load
 from ilang import tensor as t
 from ilang.core.infer.solver import solve
 from ilang.core.ir.rows import (
@@ -246,3 +246,14 @@ def _solved(notation: dict[str, Any]) -> dict[str, Any]:
         "dims": {name: solution.size(Var(number)) for name, number in dims.items()},
         "rows": {name: [solution.size(axis) for axis in row] for name, row in axes.items()},
     }
+
+
+# -- elementwise kernels ---------------------------------------------------------------------------------------------
+
+
+def kernel(
+    order: str, outputs: Sequence[dict[str, Any]], inputs: Sequence[Any], target: str
+) -> list[Any]:
+    """Run an elementwise kernel: outputs with their expressions and modes, as the scorer writes them."""
+    result = elementwise(order, outputs, len(inputs))(*inputs, target=_here(target))
+    return list(result) if isinstance(result, tuple) else [result]

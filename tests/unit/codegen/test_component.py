@@ -217,7 +217,6 @@ def test_not_in_this_version() -> None:
     assert caught.value.code == "E0910"
     later: list[Callable[[], Any]] = [
         lambda: ilang.einx.mean("a [b]", grid(2, 3)),
-        ilang.elementwise,
     ]
     for attempt in later:
         with pytest.raises(ilang.NotationError) as refusal:

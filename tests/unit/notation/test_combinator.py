@@ -135,7 +135,7 @@ def test_numbers(text: str) -> None:
         ('I >> einsum("ij;=i")', "E0141", 17),
         ('I >> einsum("i$=>i")', "E0140", 15),
         ('einx.mean("a b -> a")', "E0115", 1),
-        ("I >> elementwise", "E0115", 6),
+        ("I >> elementwise", "E0112", 17),
         ("1.", "E0116", 1),
         ("1e999", "E0116", 1),
         ("foo", "E0401", 1),

@@ -1,0 +1,200 @@
+"""Elementwise kernels in Python: a component for each combination of ranks that calls, or shapes, give its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ilang.codegen.runtime.arguments import placed, read_array, shown
+from ilang.codegen.runtime.component import Component
+from ilang.core.diagnostic import DataError, NotationError, ShapeError, counted
+from ilang.core.explain.explanation import Explanation
+from ilang.core.ir.syntax import Kernel
+from ilang.core.notation.arity import wires_of
+from ilang.core.notation.kernel import accumulator, order_of, parse_kernel
+from ilang.core.record import replace
+from ilang.core.source import Source
+
+MODE_HELP = 'a mode is "broadcast", ("accumulate", "sum") or ("accumulate", "sum", 1)'
+OUTPUT_HELP = (
+    'for example: "sum: x0 + x1", or {"expr": ("add", "x0", "x1"), "mode": ("accumulate", "sum")}'
+)
+
+
+def kernel(order: object, outputs: object, inputs: object) -> ElementwiseKernel:
+    """The component of a kernel; see ``ilang.elementwise``.
+
+    Raises:
+        NotationError: E0180 to E0183. DataError: E0716 (outputs or inputs of another form).
+    """
+    chosen = order_of(order)
+    if (
+        isinstance(outputs, str | bytes | Mapping)
+        or not isinstance(outputs, Sequence)
+        or not outputs
+    ):
+        message = f"outputs are a list of at least one, not {shown(outputs)}"
+        raise DataError("E0716", message, help=OUTPUT_HELP)
+    names = _names(inputs, outputs)
+    texts = "; ".join(_output(output, names) for output in outputs)
+    return ElementwiseKernel(
+        parse_kernel(Source("<kernel>", f"{chosen}: {', '.join(names)} -> {texts}"))
+    )
+
+
+def _names(inputs: object, outputs: Sequence[object]) -> list[str]:
+    """What inputs are called: x0, x1, ... where only their number is given, or as many as the outputs name."""
+    if inputs is None:
+        most = max((n for output in outputs for n in _mentioned(output)), default=-1)
+        inputs = most + 1
+    if isinstance(inputs, int) and not isinstance(inputs, bool):
+        names = [f"x{n}" for n in range(inputs)]
+    elif isinstance(inputs, Sequence) and all(isinstance(name, str) for name in inputs):
+        names = list(inputs)
+    else:
+        message = f"inputs are names or their number, not {shown(inputs)}"
+        raise DataError("E0716", message, help='for example: inputs=["x", "y"], inputs=2')
+    if not names or not all(name.isidentifier() and name.isascii() for name in names):
+        message = f"a kernel has at least one input, and names for them, not {shown(inputs)}"
+        raise DataError("E0716", message, help='for example: inputs=["x", "y"], inputs=2')
+    return names
+
+
+def _mentioned(part: object) -> list[int]:
+    """The numbers of the inputs x0, x1, ... that an output mentions."""
+    if isinstance(part, Mapping):
+        return _mentioned(part.get("expr"))
+    if isinstance(part, tuple | list):
+        return [n for each in part[1:] for n in _mentioned(each)]
+    if isinstance(part, str):
+        words = "".join(c if c.isalnum() or c == "_" else " " for c in part).split()
+        return [int(w[1:]) for w in words if w[0] == "x" and w[1:].isdigit() and len(w) < 6]
+    return []
+
+
+def _output(output: object, names: Sequence[str]) -> str:
+    """An output, a text or an expression and its mode, as it stands in the text of a kernel."""
+    if isinstance(output, str):
+        return " ".join(output.split())
+    if not isinstance(output, Mapping) or set(output) - {"expr", "mode"} or "expr" not in output:
+        raise DataError("E0716", f"{shown(output)} is no output of a kernel", help=OUTPUT_HELP)
+    return _mode(output.get("mode", "broadcast")) + _expression(output["expr"], names)
+
+
+def _mode(mode: object) -> str:
+    """What stands before an expression: ``sum 1: ``. Raises NotationError E0182."""
+    if mode == "broadcast":
+        return ""
+    if not isinstance(mode, tuple | list) or not 2 <= len(mode) <= 3 or mode[0] != "accumulate":
+        what = "has no accumulator" if mode == "accumulate" else "is no mode of an output"
+        raise NotationError("E0182", f"{shown(mode)} {what}", None, MODE_HELP)
+    accumulator(mode[1])
+    if len(mode) == 2:
+        return f"{mode[1]}: "
+    if type(mode[2]) is not int or mode[2] < 0:
+        message = f"{shown(mode[2])} is no rank"
+        raise NotationError("E0182", message, None, "a rank is a number from 0 on")
+    return f"{mode[1]} {mode[2]}: "
+
+
+def _expression(part: object, names: Sequence[str]) -> str:
+    """An expression of nested tuples, texts and numbers as text."""
+    if isinstance(part, str):
+        return part if part in names else f"({part})"
+    if isinstance(part, int | float) and not isinstance(part, bool) and isfinite(part):
+        return repr(part)
+    if not isinstance(part, tuple | list) or not part or not isinstance(part[0], str):
+        raise DataError("E0716", f"{shown(part)} is no expression", help=OUTPUT_HELP)
+    return f"{part[0]}({', '.join(_expression(operand, names) for operand in part[1:])})"
+
+
+class ElementwiseKernel(Component):
+    """A kernel whose ranks follow from the arrays of a call; ``ranked`` is the component that others combine with."""
+
+    __slots__ = ("_kernel", "_ranked")
+
+    def __init__(self, kernel: Kernel) -> None:
+        """The kernel, of inputs of any ranks."""
+        super().__init__(kernel, wires_of(kernel, {}))
+        self._kernel = kernel
+        self._ranked: dict[tuple[int, ...], Component] = {}
+
+    def ranked(self, *ranks: int) -> Component:
+        """The component for inputs of these ranks. Raises DataError E0701 (another number of inputs)."""
+        known = self._ranked.get(ranks)
+        if known is None:
+            count = len(self._kernel.inputs)
+            if len(ranks) != count:
+                message = f"the kernel takes {counted(count, 'array')}, and {len(ranks)} are given"
+                names = ", ".join(each.name for each in self._kernel.inputs)
+                raise DataError("E0701", message, help=f"pass one for each of {names}")
+            inputs = tuple(
+                replace(each, rank=rank)
+                for each, rank in zip(self._kernel.inputs, ranks, strict=True)
+            )
+            tree = replace(self._kernel, inputs=inputs)
+            known = self._ranked.setdefault(ranks, Component(tree, wires_of(tree, {})))
+        return known
+
+    def __call__(
+        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+    ) -> Any:
+        """Run on arrays, as every component does; what is compiled is kept for each combination of ranks."""
+        if named:
+            arrays = placed([each.name for each in self._kernel.inputs], arrays, named)
+        try:
+            ranks = tuple([array.ndim for array in arrays])
+        except AttributeError:  # numbers and lists are arrays, too
+            ranks = tuple(read_array(f"in{n}", array).ndim for n, array in enumerate(arrays))
+        try:
+            return self.ranked(*ranks)(*arrays, out=out, threads=threads, target=target)
+        except ShapeError as error:
+            raise self._hinted(error, [np.shape(array) for array in arrays]) from None
+
+    def shapes(
+        self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
+    ) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the outputs for inputs of these shapes."""
+        try:
+            return self._shaped_as(shapes).shapes(*shapes, dtypes=dtypes)
+        except ShapeError as error:
+            raise self._hinted(error, shapes) from None
+
+    def _hinted(self, error: ShapeError, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
+        """The same refusal of extents; where the shapes line up in the other order, its help says so."""
+        other = "c" if self._kernel.order == "f" else "f"
+        keyed = [tuple(reversed(shape)) if other == "f" else tuple(shape) for shape in shapes]
+        full = max(keyed, key=len)
+        if error.code != "E0505" or any(full[: len(shape)] != shape for shape in keyed):
+            return error
+        help_line = f'these shapes line up in the order {other}: elementwise("{other}", ...)'
+        return ShapeError(error.code, error.message, error.span, help_line, error.labels)
+
+    def source(
+        self, target: str = "c", *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None
+    ) -> str:
+        """The program as text, for inputs of these shapes."""
+        return self._shaped_as(shapes).source(target, *shapes, dtypes=dtypes)
+
+    def loops(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> str:
+        """The loop nests as text, for inputs of these shapes."""
+        return self._shaped_as(shapes).loops(*shapes, dtypes=dtypes)
+
+    def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
+        """What ``i explain`` tells, for inputs of these shapes."""
+        return self._shaped_as(shapes).explain(*shapes, verbose=verbose)
+
+    def _shaped_as(self, shapes: Sequence[Any]) -> Component:
+        """The component for inputs of these shapes; without any, whatever needs no rank, or the refusal for it."""
+        if not shapes:
+            return Component(self._kernel, self._wires)
+        from ilang.codegen.runtime.arguments import checked_shapes
+
+        return self.ranked(*(len(shape) for shape in checked_shapes(list(shapes))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its kernel."""
+        return ElementwiseKernel, (self._kernel,)

@@ -1,0 +1,319 @@
+"""The reader of elementwise kernels: ``"f: x[i,j], y[j] -> x * y; sum: x + y"``.
+
+    kernel     = order ":" input { "," input } "->" output { ";" output }
+    order      = "f" | "c"                                   the last axes correspond, or the first ones
+    input      = name [ "[" [ axis { "," axis } ] "]" ]      as many axes as it has dimensions
+    output     = [ accumulator [ rank ] ":" ] expression
+    expression = term { ( "+" | "-" ) term }
+    term       = factor { ( "*" | "/" ) factor }
+    factor     = "-" factor | number | name | function "(" expression { "," expression } ")" | "(" expression ")"
+
+A function is an operator of the language by its name, of two operands or of one, or a primitive: ``max(x, y)``,
+``max(x)``, ``exp(x)``, ``where(lt(x, y), x, y)``. (PyTensor's Elemwise; LANGUAGE.md section 6.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ilang.core.diagnostic import NotationError, nearest
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, pointwise
+from ilang.core.ir.syntax import Kernel, KernelInput, KernelOrder, KernelOutput, Parameter, Tree
+from ilang.core.ops import OPS, PRIMITIVES
+from ilang.core.record import replace
+from ilang.core.source import Source, Span
+
+ACCUMULATORS = {
+    "sum": "+",
+    "prod": "*",
+    "max": ">",
+    "min": "<",
+    "and": "&&",
+    "or": "||",
+    "xor": "^^",
+}
+"""Operators that fold, by the names that modes have for them."""
+SYMBOLS = {op.name: op.symbol for op in OPS.values()}
+TOKEN = re.compile(
+    r"\s+|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<sign>->|[-+*/(),;:\[\]])"
+)
+EXAMPLE = "for example: `f: x[i,j], y[j] -> x * y; sum: x + y`"
+ORDER_HELP = "f lines up the last axes of inputs, c the first ones"
+DEEPEST = 100
+"""Brackets in brackets at most."""
+
+
+def parse_kernel(source: Source, span: Span | None = None) -> Kernel:
+    """A whole kernel; ``span`` is the part of the source that it is (default: all).
+
+    Raises:
+        NotationError: E0180 (the form), E0181 (a name that none has), E0182 (a mode), E0183 (operands).
+    """
+    whole = span or Span(source, 0, len(source.text))
+    reader = _Reader(source, whole)
+    order = reader.order()
+    inputs = [reader.input()]
+    while reader.take(","):
+        inputs.append(reader.input())
+    reader.demand("->", "`,` or `->`")
+    _check_inputs(inputs)
+    names = {each.name: number for number, each in enumerate(inputs)}
+    outputs = [reader.output(names)]
+    while reader.take(";"):
+        outputs.append(reader.output(names))
+    reader.end()
+    return Kernel(order, tuple(inputs), tuple(outputs), whole.text(), whole)
+
+
+def with_ranks(body: Tree, parameters: Sequence[Parameter] | None) -> Tree:
+    """The body of a definition; of a kernel the inputs have the ranks that the head of the definition writes."""
+    if not isinstance(body, Kernel) or len(parameters or ()) != len(body.inputs):
+        return body
+    heads = [None if p.dims is None else len(p.dims) for p in parameters or ()]
+    return replace(
+        body,
+        inputs=tuple(
+            replace(each, rank=rank) if each.rank is None else each
+            for each, rank in zip(body.inputs, heads, strict=True)
+        ),
+    )
+
+
+def order_of(text: object, span: Span | None = None) -> KernelOrder:
+    """``f`` or ``c``. Raises NotationError E0182."""
+    if text == "f":
+        return "f"
+    if text == "c":
+        return "c"
+    shown = f"`{text}`" if isinstance(text, str) else repr(text)
+    raise NotationError("E0182", f"{shown} is no order of a kernel", span, ORDER_HELP)
+
+
+def accumulator(name: object, span: Span | None = None) -> str:
+    """The operator that an accumulator is. Raises NotationError E0182."""
+    symbol = ACCUMULATORS.get(name) if isinstance(name, str) else None
+    if symbol is not None:
+        return symbol
+    shown = f"`{name}`" if isinstance(name, str) else repr(name)
+    reason = (
+        " is not associative, or has no neutral element"
+        if name in SYMBOLS
+        else " is no accumulator"
+    )
+    known = ", ".join(ACCUMULATORS)
+    raise NotationError("E0182", f"{shown}{reason}", span, f"accumulators are {known}")
+
+
+def _applied(name: str, operands: Sequence[Scalar], span: Span) -> Scalar:
+    """A function of operands. Raises NotationError E0181 (there is none of this name), E0183 (not of so many)."""
+    op = OPS.get(SYMBOLS.get(name, ""))
+    primitive = PRIMITIVES.get(name)
+    if op is None and primitive is None:
+        known = [*SYMBOLS, *PRIMITIVES]
+        close = nearest(name, known)
+        help_line = (
+            f"did you mean `{close}`?"
+            if close
+            else f"functions are {', '.join(dict.fromkeys(known))}"
+        )
+        raise NotationError("E0181", f"there is no function `{name}`", span, help_line)
+    takes = [1, 2] if op is not None and op.binary is not None else [1]
+    if op is None:
+        assert primitive is not None
+        takes = [primitive.arity]
+    if len(operands) not in takes:
+        wanted = " or ".join(map(str, takes))
+        plural = "s" if takes[-1] != 1 else ""
+        message = f"`{name}` has {wanted} operand{plural}, and {len(operands)} are given"
+        raise NotationError(
+            "E0183", message, span, f"write `{name}({', '.join('xyz'[: takes[-1]])})`"
+        )
+    return pointwise(op.symbol, operands) if op is not None else Apply(name, tuple(operands))
+
+
+def _check_inputs(inputs: Sequence[KernelInput]) -> None:
+    """Refuse two inputs of one name. Raises NotationError E0181."""
+    names: set[str] = set()
+    for each in inputs:
+        if each.name in names:
+            message = f"two inputs of the kernel are called {each.name}"
+            raise NotationError("E0181", message, each.span, "give each input a name of its own")
+        names.add(each.name)
+
+
+def _unknown_input(name: str, names: Mapping[str, int], span: Span) -> NotationError:
+    """The error for a name that no input has."""
+    message = f"the kernel has no input `{name}`"
+    return NotationError("E0181", message, span, f"inputs are {', '.join(names)}")
+
+
+class _Reader:
+    """Tokens of a kernel, taken from the left."""
+
+    def __init__(self, source: Source, whole: Span) -> None:
+        self.source = source
+        self.tokens: list[tuple[str, str, Span]] = []
+        self.at = 0
+        self.depth = 0
+        self.last = Span(source, whole.end, whole.end)
+        position = whole.start
+        while position < whole.end:
+            match = TOKEN.match(source.text, position, whole.end)
+            if match is None:
+                raise self._strange(Span(source, position, position + 1))
+            if match.lastgroup is not None:
+                span = Span(source, match.start(), match.end())
+                self.tokens.append((match.lastgroup, match.group(), span))
+            position = match.end()
+
+    @staticmethod
+    def _strange(here: Span) -> NotationError:
+        c = here.text()
+        hints = {
+            ">": "`max(x, y)`, `gt(x, y)` and `gte(x, y)` are functions here",
+            "<": "`min(x, y)`, `lt(x, y)` and `lte(x, y)` are functions here",
+            "^": "`pow(x, y)` is a function here",
+            "=": "`eq(x, y)` is a function here",
+        }
+        message = f"`{c}` is no part of an elementwise kernel"
+        return NotationError("E0180", message, here, hints.get(c, EXAMPLE))
+
+    def peek(self) -> tuple[str, str, Span]:
+        """The next token: its kind, its text, its place."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "", self.last)
+
+    def take(self, sign: str) -> bool:
+        """Take a sign if it stands here."""
+        kind, text, _ = self.peek()
+        if kind != "sign" or text != sign:
+            return False
+        self.at += 1
+        return True
+
+    def demand(self, sign: str, wanted: str) -> None:
+        """Take a sign that has to stand here."""
+        if not self.take(sign):
+            raise self.unexpected(wanted)
+
+    def unexpected(self, wanted: str) -> NotationError:
+        """The error for whatever stands here."""
+        _, text, span = self.peek()
+        shown = f"`{text}`" if text else "the end"
+        message = f"expected {wanted} in the elementwise kernel before {shown}"
+        return NotationError("E0180", message, span, EXAMPLE)
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.at < len(self.tokens):
+            raise self.unexpected("an operator, `;` or the end")
+
+    def word(self, wanted: str) -> tuple[str, Span]:
+        """Take a word."""
+        kind, text, span = self.peek()
+        if kind != "word":
+            raise self.unexpected(wanted)
+        self.at += 1
+        return text, span
+
+    def order(self) -> KernelOrder:
+        """``f:`` or ``c:``."""
+        text, span = self.word("the order, `f:` or `c:`,")
+        order = order_of(text, span)
+        self.demand(":", "`:` after the order")
+        return order
+
+    def input(self) -> KernelInput:
+        """``x`` or ``x[i,j]``."""
+        name, span = self.word("the name of an input")
+        if not self.take("["):
+            return KernelInput(name, None, span)
+        rank = 0
+        while not self.take("]"):
+            if rank:
+                self.demand(",", "`,` or `]`")
+            if self.peek()[0] not in ("word", "number"):
+                raise self.unexpected("the name of an axis, or `]`")
+            self.at += 1
+            rank += 1
+        return KernelInput(name, rank, span.to(self.tokens[self.at - 1][2]))
+
+    def output(self, names: Mapping[str, int]) -> KernelOutput:
+        """``x + y``, ``sum: x + y``, ``max 1: x``."""
+        start = self.at
+        acc, rank = self._mode()
+        scalar = self._sum(names)
+        span = self.tokens[start][2].to(self.tokens[self.at - 1][2])
+        return KernelOutput(scalar, acc, rank, span.text(), span)
+
+    def _mode(self) -> tuple[str | None, int | None]:
+        """What stands before ``:``, where one stands."""
+        ahead = [text for _, text, _ in self.tokens[self.at : self.at + 3]]
+        ranked = len(ahead) == 3 and ahead[2] == ":" and ahead[1].isdigit()
+        if ahead[1:2] != [":"] and not ranked:
+            return None, None
+        name, span = self.word("an accumulator")
+        rank = int(self.peek()[1]) if ranked else None
+        self.at += 2 if ranked else 1
+        if name == "broadcast":
+            return None, None
+        return accumulator(name, span), rank
+
+    def _sum(self, names: Mapping[str, int]) -> Scalar:
+        self.depth += 1
+        if DEEPEST < self.depth:
+            message = f"brackets are nested more than {DEEPEST} deep"
+            raise NotationError(
+                "E0180", message, self.peek()[2], "give a part an output of its own"
+            )
+        scalar = self._chain(names, {"+": "add", "-": "sub"}, self._product)
+        self.depth -= 1
+        return scalar
+
+    def _product(self, names: Mapping[str, int]) -> Scalar:
+        return self._chain(names, {"*": "mul", "/": "div"}, self._factor)
+
+    def _chain(
+        self,
+        names: Mapping[str, int],
+        signs: Mapping[str, str],
+        part: Callable[[Mapping[str, int]], Scalar],
+    ) -> Scalar:
+        """Parts with operators of one precedence between them."""
+        scalar = part(names)
+        while self.peek()[0] == "sign" and self.peek()[1] in signs:
+            primitive = signs[self.peek()[1]]
+            self.at += 1
+            scalar = Apply(primitive, (scalar, part(names)))
+        return scalar
+
+    def _factor(self, names: Mapping[str, int]) -> Scalar:
+        minus = 0
+        while self.take("-"):
+            minus += 1
+        kind, text, span = self.peek()
+        if kind == "number":
+            self.at += 1
+            scalar: Scalar = Constant(int(text) if text.isdigit() else float(text))
+        elif kind == "word":
+            self.at += 1
+            scalar = self._named(text, span, names)
+        elif self.take("("):
+            scalar = self._sum(names)
+            self.demand(")", "`)`")
+        else:
+            raise self.unexpected("an operand")
+        return Apply("neg", (scalar,)) if minus % 2 else scalar
+
+    def _named(self, name: str, span: Span, names: Mapping[str, int]) -> Scalar:
+        """An input, or a function of operands."""
+        if not self.take("("):
+            if name not in names:
+                raise _unknown_input(name, names, span)
+            return Operand(names[name])
+        operands = [self._sum(names)]
+        while self.take(","):
+            operands.append(self._sum(names))
+        self.demand(")", "`,` or `)`")
+        return _applied(name, operands, span.to(self.tokens[self.at - 1][2]))
