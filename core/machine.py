@@ -133,7 +133,8 @@ class Device:
         warp: threads that run in step.
         block_threads: threads of a block, where nothing says how many.
         most_block_threads: threads of a block at most.
-        most_blocks: blocks of a launch at most, along its first dimension.
+        most_blocks: blocks of a launch at most, along the first dimension of its grid.
+        most_across: the same along the others.
         multiprocessors: how many run blocks at a time, on the largest device that schedules aim at.
         resident_threads: threads of a multiprocessor at a time at most.
         registers: 32-bit registers of a multiprocessor.
@@ -149,6 +150,7 @@ class Device:
     block_threads: int
     most_block_threads: int
     most_blocks: int
+    most_across: int
     multiprocessors: int
     resident_threads: int
     registers: int
@@ -286,6 +288,7 @@ GPU = Machine(
         block_threads=256,
         most_block_threads=1024,
         most_blocks=(1 << 31) - 1,
+        most_across=65535,
         multiprocessors=132,  # H100 SXM; the limits below hold from sm_75 (CUDA C++ Programming Guide 13, table 30)
         resident_threads=1024,
         registers=65536,

@@ -11,6 +11,7 @@ no memory and waits for nothing. Statuses of 0 and more are those of C (``c_entr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import assert_never
@@ -38,6 +39,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
+from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import Device
 from ilang.core.pipeline import host_of
 
@@ -50,8 +52,10 @@ INCLUDES = (
 )
 
 
-AT = {"grid": "at", "blocks": "block", "threads": "lane"}
+AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "lane"}
 """The number of an iteration that is shared out."""
+THREAD = re.compile(r"\bthread\b")
+"""The number of a thread in a block that has several dimensions."""
 GRID = (
     "(int64_t)blockIdx.x * blockDim.x + threadIdx.x",
     "(int64_t)gridDim.x * blockDim.x",
@@ -101,12 +105,27 @@ class _Kernel:
         self.kernel: Kernel = host.program.kernels[launch.kernel]
         self.spelling = Spelling(self.program, self.kernel)
         self.private = self._private(host)
+        (spread,) = self.kernel.body
+        assert isinstance(spread, Spread)
+        self.outer = spread
+        self.thread, self.threads = self._numbers()
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
         kernels = [launch.kernel for launch in host.launches if launch.scratch]
         placed = dict(zip(kernels, host.layout.scratch, strict=True))
         return placed.get(self.launch.kernel, ())
+
+    def _numbers(self) -> tuple[str, str]:
+        """The number of a thread among those that share iterations, and how many these are."""
+        if self.outer.over == "warps":
+            warp = self._device().warp
+            return f"threadIdx.x % {warp}", str(warp)
+        return (
+            ("thread", str(self.outer.threads))
+            if self.outer.shape
+            else ("threadIdx.x", "blockDim.x")
+        )
 
     def lines(self) -> Iterator[str]:
         """The kernel."""
@@ -118,7 +137,12 @@ class _Kernel:
         name = f"{identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
         yield "{"
-        yield from self._block(self.kernel.body, INDENT)
+        body = list(self._block(self.kernel.body, INDENT))
+        if self.outer.shape and any(THREAD.search(line) for line in body):
+            x, y, _ = self.outer.shape
+            number = f"threadIdx.x + {x} * (threadIdx.y + {y} * threadIdx.z)"
+            yield f"{INDENT}const int thread = {number};"
+        yield from body
         yield "}"
         yield ""
 
@@ -158,7 +182,7 @@ class _Kernel:
             case Combine():
                 yield from self._combine(s, indent)
             case Barrier():
-                yield f"{indent}__syncthreads();"
+                yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
             case Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
@@ -195,7 +219,7 @@ class _Kernel:
         inside = indent + INDENT
         yield f"{inside}__shared__ {kind} sums[{s.threads // warp}];"
         yield f"{inside}__syncthreads();"
-        yield f"{inside}if (threadIdx.x % {warp} == 0) sums[threadIdx.x / {warp}] = {name};"
+        yield f"{inside}if ({self.thread} % {warp} == 0) sums[{self.thread} / {warp}] = {name};"
         yield f"{inside}__syncthreads();"
         yield f"{inside}{name} = sums[0];"
         yield f"{inside}for (int part = 1; part < {s.threads // warp}; ++part) {{"
@@ -217,17 +241,42 @@ class _Kernel:
         if not s.loops:
             yield from self._alone(s, indent)
             return
-        spelling = self.spelling
-        if s.over == "threads" and s.loops[0].chunk is not None:
+        if s.over != "threads":
+            yield from self._across(s, ("z", "y"), indent)
+            return
+        if s.loops[0].role in THREAD_DIMENSIONS:
+            yield from self._along(s, indent)
+            return
+        if s.loops[0].chunk is not None:
             yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent)
             return
-        if s.over == "threads" and self._count(s) <= s.threads:
+        if self._count(s) <= s.threads:
             yield from self._once(s, indent)
             return
-        sizes = [spelling.size(loop.size) for loop in s.loops]
+        yield from self._turns(s, s.loops, indent)
+
+    def _across(self, s: Spread, dimensions: Sequence[str], indent: str) -> Iterator[str]:
+        """Iterations of loops along the further dimensions of a grid, then those of all others."""
+        spelling = self.spelling
+        for n, dimension in enumerate(dimensions):
+            for loop in s.loops:
+                if loop.role != dimension:
+                    continue
+                name, size = spelling.variable(loop.variable), spelling.size(loop.size)
+                first, step = f"blockIdx.{dimension}", f"gridDim.{dimension}"
+                yield f"{indent}for (int64_t {name} = {first}; {name} < {size}; {name} += {step}) {{"
+                yield from self._across(s, dimensions[n + 1 :], indent + INDENT)
+                yield f"{indent}}}"
+                return
+        others = tuple(loop for loop in s.loops if loop.role not in ("y", "z"))
+        yield from self._turns(s, others, indent) if others else self._unless_past(s, indent)
+
+    def _turns(self, s: Spread, loops: Sequence[For], indent: str) -> Iterator[str]:
+        """Iterations of which a worker has as many as come to its turn."""
+        spelling, inside = self.spelling, indent + INDENT
+        sizes = [spelling.size(loop.size) for loop in loops]
         yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
-        inside = indent + INDENT
-        yield from self._variables(s, AT[s.over], inside)
+        yield from self._variables(loops, AT[s.over], inside)
         for loop in s.loops:
             if loop.rest is not None:
                 name = spelling.variable(loop.variable)
@@ -235,10 +284,45 @@ class _Kernel:
         yield from self._block(s.body, inside)
         yield f"{indent}}}"
 
-    def _variables(self, s: Spread, at: str, indent: str) -> Iterator[str]:
-        """The variables of the loops of a spread, from the number of an iteration."""
-        sizes = [self.spelling.size(loop.size) for loop in s.loops]
-        for n, loop in enumerate(s.loops):
+    def _along(self, s: Spread, indent: str) -> Iterator[str]:
+        """Iterations of loops along the dimensions of a block: each thread has one at most."""
+        spelling, inside = self.spelling, indent + INDENT
+        loops = {loop.role: loop for loop in s.loops}
+        conditions, lines = [], []
+        for at, role in enumerate(THREAD_DIMENSIONS):
+            count, index = self.outer.shape[at], f"threadIdx.{'xyz'[at]}"
+            loop = loops.get(role)
+            extent = 1 if loop is None else self.program.sizes[loop.size].fixed
+            if extent != count:
+                conditions.append(f"{index} < {extent}")
+            if loop is not None:
+                name = spelling.variable(loop.variable)
+                lines.append(f"{inside}const int64_t {name} = {index};")
+        yield indent + (f"if ({' && '.join(conditions)}) {{" if conditions else "{")
+        yield from lines
+        yield from self._unless_past(s, inside)
+        yield f"{indent}}}"
+
+    def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
+        """What a worker does for its one iteration, unless that is past the end of a dimension."""
+        spelling = self.spelling
+        rests = [
+            f"{spelling.variable(loop.variable)} < {spelling.rest(loop.rest)}"
+            for loop in s.loops
+            if loop.rest is not None
+        ]
+        if not rests:
+            yield from self._block(s.body, indent)
+            return
+        yield f"{indent}if ({' && '.join(rests)}) {{"
+        yield from self._block(s.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _variables(self, loops: Sequence[For], at: str, indent: str) -> Iterator[str]:
+        """The variables of loops that are counted together, from the number of an iteration."""
+        at = f"({at})" if " " in at else at
+        sizes = [self.spelling.size(loop.size) for loop in loops]
+        for n, loop in enumerate(loops):
             inner = " * ".join(sizes[n + 1 :])
             value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
             value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
@@ -251,21 +335,10 @@ class _Kernel:
 
     def _once(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations of which each thread has one at most."""
-        spelling, count = self.spelling, self._count(s)
-        yield indent + ("{" if count == s.threads else f"if (threadIdx.x < {count}) {{")
-        inside = indent + INDENT
-        yield from self._variables(s, "threadIdx.x", inside)
-        rests = [
-            f"{spelling.variable(loop.variable)} < {spelling.rest(loop.rest)}"
-            for loop in s.loops
-            if loop.rest is not None
-        ]
-        if rests:
-            yield f"{inside}if ({' && '.join(rests)}) {{"
-            yield from self._block(s.body, inside + INDENT)
-            yield f"{inside}}}"
-        else:
-            yield from self._block(s.body, inside)
+        count, inside = self._count(s), indent + INDENT
+        yield indent + ("{" if count == s.threads else f"if ({self.thread} < {count}) {{")
+        yield from self._variables(s.loops, self.thread, inside)
+        yield from self._unless_past(s, inside)
         yield f"{indent}}}"
 
     def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str) -> Iterator[str]:
@@ -273,7 +346,8 @@ class _Kernel:
         first, end = self._ends(loop, chunk)
         name = self.spelling.variable(loop.variable)
         yield f"{indent}const int64_t end_{name} = {end};"
-        head = f"int64_t {name} = {first} + threadIdx.x; {name} < end_{name}; {name} += blockDim.x"
+        step = f"{name} += {self.threads}"
+        head = f"int64_t {name} = {first} + {self.thread}; {name} < end_{name}; {step}"
         yield f"{indent}for ({head}) {{"
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
@@ -289,7 +363,7 @@ class _Kernel:
         if s.over != "threads":
             yield from self._block(s.body, indent)
             return
-        yield f"{indent}if (threadIdx.x == 0) {{"
+        yield f"{indent}if ({self.thread} == 0) {{"
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
@@ -301,23 +375,34 @@ class _Kernel:
                 first, step = GRID
             case "blocks":
                 first, step = "blockIdx.x", "gridDim.x"
+            case "warps":
+                warp = self._device().warp
+                per_block = self.outer.threads // warp
+                first = f"(int64_t)blockIdx.x * {per_block} + threadIdx.x / {warp}"
+                step = f"(int64_t)gridDim.x * {per_block}"
             case "threads":
-                first, step = "threadIdx.x", "blockDim.x"
+                first, step = self.thread, self.threads
             case _:
                 assert_never(s.over)
         return f"int64_t {at} = {first}; {at} < {iterations}; {at} += {step}"
 
     def _memory(self, s: Spread, indent: str) -> Iterator[str]:
-        """The private buffers of a thread, and those of a block."""
+        """The private buffers of a thread, and those of a block or of its warps."""
         yield from self._scratch(GRID[0], indent)
+        warp = self._device().warp
         touched = {x.buffer for x in statements_within(s.body) if isinstance(x, Store)}
         for number in sorted(touched):
             buffer = self.program.buffers[number]
             if buffer.space:
                 elements = prod(self.program.sizes[size].fixed or 0 for size in buffer.dims)
                 shared = "__shared__ " if buffer.space == "shared" else ""
-                name = f"{self._name(number)}[{max(1, elements)}]"
-                yield f"{indent}{shared}{self._type(number)} {name};"
+                name, kind, count = self._name(number), self._type(number), max(1, elements)
+                if shared and s.over == "warps":
+                    every = f"{name}_of_warps"
+                    yield f"{indent}__shared__ {kind} {every}[{s.threads // warp}][{count}];"
+                    yield f"{indent}{kind} *{name} = {every}[threadIdx.x / {warp}];"
+                else:
+                    yield f"{indent}{shared}{kind} {name}[{count}];"
 
     def _scratch(self, worker: str, indent: str) -> Iterator[str]:
         """The private buffers of a thread in the workspace."""

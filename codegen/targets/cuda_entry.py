@@ -22,6 +22,9 @@ class Entry(c_entry.Entry):
         """For a host program."""
         super().__init__(host, signature(host.program))
         self.threads = host.program.machine.threads
+        device = host.program.machine.device
+        assert device is not None
+        self.warp = device.warp
 
     def lines(self) -> Iterator[str]:
         """All of them."""
@@ -87,16 +90,22 @@ class Entry(c_entry.Entry):
         threads, most = str(grid.threads), str(grid.most_blocks)
         indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
         sizes = " * ".join(self.spelling.size(n) for n in grid.sizes)
-        if sizes:
-            head = [f"{INDENT}if ({sizes} > 0) {{"]
+        across = [None if n is None else self.spelling.size(n) for n in grid.across]
+        every = [words for words in (sizes, *across) if words]
+        if every:
+            head = [f"{INDENT}if ({' && '.join(f'{words} > 0' for words in every)}) {{"]
             indent, tail = 2 * INDENT, [f"{2 * INDENT}TRY(cudaGetLastError());", f"{INDENT}}}"]
         if launch.scratch and sizes:
             head += [
                 f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
             ]
             threads, most = "threads", "plan.workers / threads"
-        each = threads if grid.over == "grid" else "1"
+        each = {"grid": threads, "warps": str(grid.threads // self.warp)}.get(grid.over, "1")
         blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
+        if any(across):
+            further = [f"blocks_of({n}, 1, {grid.most_across})" if n else "1" for n in across]
+            blocks = f"dim3({', '.join([blocks, *further])})"
+        threads = f"dim3({', '.join(map(str, grid.shape))})" if grid.shape else threads
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
         call = wrapped(f"{indent}{kernel}<<<{blocks}, {threads}, 0, stream>>>(", words, ");")
         return "\n".join([*head, call, *tail])

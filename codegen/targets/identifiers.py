@@ -19,7 +19,7 @@ RESERVED = frozenset(
     NULL INFINITY NAN SIZE_MAX PTRDIFF_MAX INT32_MIN INT64_MIN INT64_C UINT64_C MOST_THREADS MOST_SCRATCH ENOUGH INLINED
     MOST_BLOCKS BLOCK_WORK LINE MAX_LANES MIN_LANES call_stop running_stop start_in are_below_i32 are_below_i64
     FETCH SCALAR FUSED MOST_DIVIDED largest reciprocal size
-    lane half block start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
+    lane half block warp start filled element quad quad_anywhere in_registers quad_past past_end SHUFFLED
     tile_row tile_rows tile_lanes part row first_row first_lane rows_at_once parts_at_once stride step given sums blocks
     VECTOR HELD filling fills sums_of_runs
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
@@ -223,7 +223,7 @@ def _is_marked(name: str) -> bool:
         not name.islower()
         or name.startswith(MARKS)
         or name[-1:] in "1234"
-        or name.endswith(("_block", "_chunk", "_stop"))
+        or name.endswith(("_block", "_chunk", "_stop", "_of_warps"))
         or any(width in name for width in ("16", "32", "64", "128"))
     )
 
@@ -237,7 +237,7 @@ def _patterns() -> re.Pattern[str]:
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
         r"|(transpose(_square|_half|_short)?|line)_[fi](32|64)|(lanes_)?[fi](32|64)x\d+(u|m|_\w+)?"
-        r"|\w+_(block|chunk|stop)|(start|stop|end|stored|late)_\w+"  # variables of our own, beside those of loops
+        r"|\w+_(block|chunk|stop|of_warps)|(start|stop|end|stored|late)_\w+"  # variables of our own, but of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
         r"|cuda\w*|CU\w+|atomic[A-Z]\w*|(tex|surf)(1D|2D|3D|Cubemap)\w*"  # CUDA's

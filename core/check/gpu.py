@@ -20,6 +20,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
+from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.independence import Independence
@@ -41,9 +42,13 @@ def verify_ordered(program: Program) -> None:
         ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]
         _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")
         within = {buffer for buffer, _ in accesses(kernel.body)}
-        sizes = [_bytes(program, program.buffers[n]) for n in within]
-        device = program.machine.device
-        room = device is not None and sum(sizes) <= device.shared_bytes
+        spread, device = kernel.body[0], program.machine.device
+        assert isinstance(spread, Spread)
+        assert device is not None
+        parts = spread.threads // device.warp if spread.over == "warps" else 1
+        room = (
+            sum(_bytes(program, program.buffers[n]) for n in within) <= device.shared_bytes // parts
+        )
         _demand(program, kernel, room, "a block shares as much as it may")
 
 
@@ -59,24 +64,44 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     _demand(program, kernel, isinstance(spread, Spread), "a kernel is one spread")
     assert isinstance(spread, Spread)
     inside = [s for s in statements_within(spread.body) if isinstance(s, (Spread, Barrier))]
-    blocks = spread.over == "blocks"
+    blocks = spread.over in ("blocks", "warps")
+    device = program.machine.device
+    assert device is not None
+    threads = device.warp if spread.over == "warps" else spread.threads
     _demand(
         program, kernel, blocks or (spread.over == "grid" and not inside), "grids hold no others"
     )
     for s in inside:
         if isinstance(s, Spread):
             alone = not any(isinstance(x, (Spread, Barrier)) for x in statements_within(s.body))
-            right = alone and s.over == "threads" and s.threads == spread.threads
+            right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, _combined(kernel))
     if blocks:
         _alike(program, kernel, spread.body)
-    device = program.machine.device
-    most = 0 if device is None else device.most_block_threads
-    _demand(program, kernel, 0 < spread.threads <= most, "a block has as many threads as it may")
+    few = 0 < spread.threads <= device.most_block_threads
+    _demand(program, kernel, few, "a block has as many threads as it may")
+    _shaped(program, kernel, spread)
     others = [s for s in statements_within(spread.body) if isinstance(s, (Tile, Transpose))]
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, set())
+
+
+def _shaped(program: Program, kernel: Kernel, spread: Spread) -> None:
+    """A block has the threads of its dimensions, and loops along these no more iterations."""
+    shape = spread.shape
+    whole = not shape or (spread.over == "blocks" and prod(shape) == spread.threads)
+    _demand(program, kernel, whole, "a block has as many threads as its dimensions say")
+    for s in statements_within(spread.body):
+        named = [x for x in s.loops if x.role in THREAD_DIMENSIONS] if isinstance(s, Spread) else []
+        if isinstance(s, Spread) and named:
+            _demand(
+                program, kernel, len(named) == len(s.loops), "all loops have dimensions, or none"
+            )
+        for loop in named:
+            extent, at = program.sizes[loop.size].fixed, THREAD_DIMENSIONS.index(loop.role)
+            fits = extent is not None and at < len(shape) and extent <= shape[at]
+            _demand(program, kernel, fits, "a loop along a dimension of a block fits there")
 
 
 def _alike(program: Program, kernel: Kernel, body: Block) -> None:

@@ -14,6 +14,7 @@ from ilang.core.explain.expression import affine_text, group_text, number_text, 
 from ilang.core.explain.kernel import loops_text
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
@@ -25,6 +26,7 @@ from ilang.core.passes.assignments import START
 from ilang.core.passes.rewriting import substituted_index
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.written import written_nest
 
 if TYPE_CHECKING:  # few pages tell the story of the inference
     from ilang.core.explain.story import StoryRow
@@ -200,7 +202,25 @@ class _Explaining:
         return typed_story(self.shaped, self.graph.annotations, self.given)
 
     def _schedule(self, value: int, node: Assignment, nest: Nest) -> ScheduleRow:
-        return ScheduleRow(self.number[value], unscheduled(node), schedule_text(node, nest))
+        text = schedule_text(node, self._followed(value, node, nest))
+        return ScheduleRow(self.number[value], unscheduled(node), text)
+
+    def _followed(self, value: int, node: Assignment, nest: Nest) -> Nest:
+        """A nest with the roles that its kernels follow: without those of its loops' positions where none does."""
+        if nest.asked != "position":
+            return nest
+        names = [
+            f"k{number}"
+            for number, group in enumerate(self.scheduled.groups)
+            if any(instance.value == value for instance in group.plan.instances)
+        ]
+        for kernel in self.program.kernels:
+            (spread,) = kernel.body
+            is_own = kernel.name.partition("_")[0] in names
+            if is_own and isinstance(spread, Spread) and spread.over != "grid":
+                return nest
+        written = written_nest(node)
+        return nest if written is None else replace(nest, roles=written.roles)
 
     def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
         found = []

@@ -165,6 +165,10 @@ def _launch(program: Program, launch: Launch) -> Iterator[str]:
     if launch.scratch:
         yield "scratch of each thread" if launch.divided else "scratch"
     if launch.grid is not None:
-        loops = " x ".join(_size(program, n) for n in launch.grid.sizes) or "1"
-        workers = "blocks" if launch.grid.over == "blocks" else "threads"
-        yield f"blocks of {launch.grid.threads} for {loops} {workers}"
+        grid = launch.grid
+        loops = " x ".join(_size(program, n) for n in grid.sizes) or "1"
+        further = [_size(program, n) if n is not None else "1" for n in grid.across]
+        dimensions = f" by {' by '.join(further)}" if set(grid.across) != {None} else ""
+        workers = grid.over if grid.over in ("blocks", "warps") else "threads"
+        each = " x ".join(map(str, grid.shape or (grid.threads,)))
+        yield f"blocks of {each} for {loops}{dimensions} {workers}"

@@ -39,7 +39,7 @@ from ilang.core.ir.scalar import (
     Scalar,
     Select,
 )
-from ilang.core.ir.schedule import Role
+from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, Role
 from ilang.core.passes.rewriting import accesses
 
 
@@ -82,7 +82,7 @@ def _role_text(role: Role) -> str:
             return " unrolled"
         case "v":
             return " in lanes"
-        case "" | "p" | "t" | "q":
+        case "" | "p" | "t" | "q" | "x" | "y" | "z" | "tx" | "ty" | "tz" | "l":
             return ""
         case _:
             assert_never(role)
@@ -214,10 +214,11 @@ class _Loops:
 
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations that are shared out, and what one of them does."""
-        loops = [self._head(loop).removeprefix("for ") for loop in s.loops]
+        loops = [self._shared_out(loop) for loop in s.loops]
         many = {
             "grid": f"over the grid, blocks of {s.threads} threads",
-            "blocks": f"over blocks of {s.threads} threads",
+            "blocks": f"over blocks of {' x '.join(map(str, s.shape or (s.threads,)))} threads",
+            "warps": f"over warps, blocks of {s.threads} threads",
             "threads": "over the threads",
         }[s.over]
         what = (
@@ -225,6 +226,11 @@ class _Loops:
         )
         yield f"{indent}{what.replace('spread  ', 'spread nothing ')}"
         yield from self.lines(s.body, indent + "  ")
+
+    def _shared_out(self, loop: For) -> str:
+        """A loop whose iterations are shared out, and along which dimension."""
+        along = f" along {loop.role}" if loop.role in (*BLOCK_ROLES, *THREAD_DIMENSIONS) else ""
+        return f"{self._head(loop).removeprefix('for ')}{along}"
 
     def _head(self, loop: For) -> str:
         """The loop and how often it runs."""

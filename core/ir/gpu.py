@@ -1,13 +1,13 @@
 """Statements of kernels that only a GPU has; ``ir/kernel.py`` has those of every machine.
 
 Invariants of a kernel for a GPU:
-    - Its body is one ``Spread``, over the grid or over blocks. Only over blocks are others inside, all over threads and
-      none inside another one.
+    - Its body is one ``Spread``, over the grid, over blocks or over warps. Only over the last two are others inside,
+      all over threads, those of a block or the lanes of a warp, and none inside another one.
     - What one worker of a spread writes, no other worker of it reads or writes.
-    - What is inside a spread over blocks and outside of those over threads is done by every thread alike: it stores
-      nothing, and its loops and conditions are the same for all of them.
-    - A ``Barrier`` stands there too, so that all threads of a block arrive; between two accesses by different threads
-      to one element, one of them a write, there is one.
+    - What is inside a spread over blocks or warps and outside of those over threads is done by every thread alike: it
+      stores nothing, and its loops and conditions are the same for all of them.
+    - A ``Barrier`` stands there too, so that all threads of a block, or lanes of a warp, arrive; between two accesses
+      by different threads to one element, one of them a write, there is one.
     - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
       or, in a spread over the grid, in scratch storage of the thread that owns it.
@@ -22,8 +22,8 @@ from ilang.core.record import record
 if TYPE_CHECKING:  # a kernel has these statements, and these statements have loops
     from ilang.core.ir.kernel import For, Statement
 
-Over = Literal["grid", "blocks", "threads"]
-"""Who shares iterations: all threads of all blocks, the blocks, the threads of a block."""
+Over = Literal["grid", "blocks", "warps", "threads"]
+"""Who shares iterations: all threads of all blocks, the blocks, their warps, the threads of a block or of a warp."""
 
 
 @record
@@ -33,17 +33,22 @@ class Spread:
     ``over`` says who the workers are, ``threads`` how many a block has at most. Worker n does iteration n, as the loops
     count them, and every further one as far on as there are workers. An iteration past the ``rest`` of one of the loops
     does nothing. Without loops there is one iteration.
+
+    A grid has up to three dimensions: iterations of loops with the roles y and z are those along them, all others are
+    counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
+    loops with the roles tx, ty and tz are those along them.
     """
 
     loops: tuple[For, ...]
     over: Over
     threads: int
     body: tuple[Statement, ...]
+    shape: tuple[int, ...] = ()
 
 
 @record
 class Combine:
-    """What the threads of a block have in a scalar variable becomes one value, which all of them then have.
+    """What the threads of a block, or the lanes of a warp, have in a scalar variable becomes one value, which all have.
 
     They are combined in an order that is always the same: lanes of a warp pairwise, then warp after warp.
     """
@@ -56,4 +61,4 @@ class Combine:
 
 @record
 class Barrier:
-    """All threads of a block wait for each other, and see what they wrote before."""
+    """All threads of a block, or of a warp, wait for each other, and see what they wrote before."""

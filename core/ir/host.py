@@ -114,13 +114,17 @@ class Grid:
     """The blocks of a launch, of ``threads`` each: as many as give each iteration of loops of some ``sizes`` a worker.
 
     ``over`` says who the workers are; there are ``most_blocks`` at most, and no more than have scratch storage. Where
-    the loops have no iteration, nothing is launched.
+    the loops have no iteration, nothing is launched. ``across`` are the sizes of the dimensions y and z of the grid,
+    of ``most_across`` blocks at most, ``shape`` the dimensions of a block, where there are any.
     """
 
     threads: int
     sizes: tuple[int, ...]
     over: Over
     most_blocks: int
+    across: tuple[int | None, int | None] = (None, None)
+    most_across: int = 1
+    shape: tuple[int, ...] = ()
 
 
 @record

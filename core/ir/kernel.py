@@ -25,10 +25,11 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.scalar import Apply, Scalar
-from ilang.core.ir.schedule import MicroTile, Role, Runs
+from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Reach, Rule, Size
 from ilang.core.machine import CPU, Machine
 from ilang.core.record import record, replace
+from ilang.core.source import Span
 
 BufferRole = Literal["input", "output", "inout", "temporary", "view", "tile"]
 """What a buffer is of: the arrays of a caller, or memory of the program, or another buffer under other dimensions; a
@@ -246,11 +247,21 @@ class Blocks:
 
 
 @record
+class Wish:
+    """Blocks and threads that a person asked for, by role or position: the expression, and the place that says so."""
+
+    asked: Asked
+    text: str
+    span: Span
+
+
+@record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
     ``names`` and ``locals`` name the loop variables and the scalar variables; ``comments`` say what it computes, in the
-    user's words, one line per assignment with its schedule. ``outline`` says what its function takes.
+    user's words, one line per assignment with its schedule. ``outline`` says what its function takes, ``wishes`` which
+    blocks and threads a person asked for: what cannot be is refused.
     """
 
     name: str
@@ -259,6 +270,7 @@ class Kernel:
     locals: tuple[str, ...]
     comments: tuple[str, ...]
     outline: Outline | None = None
+    wishes: tuple[Wish, ...] = ()
 
 
 @record

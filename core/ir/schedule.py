@@ -37,8 +37,16 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
-Role = Literal["", "p", "t", "v", "u", "q"]
-"""How a loop runs: as it is best, parallel, by threads, in lanes, unrolled, one after the other."""
+Role = Literal["", "p", "t", "v", "u", "q", "x", "y", "z", "tx", "ty", "tz", "l"]
+"""How a loop runs: as it is best, parallel, by threads, in lanes, unrolled, one after the other.
+
+On a GPU x, y and z are the dimensions of the grid, tx, ty and tz those of a block, l the lanes of a warp.
+"""
+BLOCK_ROLES: tuple[Role, ...] = ("x", "y", "z")
+THREAD_DIMENSIONS: tuple[Role, ...] = ("tx", "ty", "tz")
+THREAD_ROLES: tuple[Role, ...] = ("t", *THREAD_DIMENSIONS, "l")
+Asked = Literal["", "position", "role"]
+"""Whether a person said which loops are for blocks and threads: not at all, by where loops stand, by name."""
 Space = Literal["", "s", "s2", "r", "c"]
 """Where a staged value is kept: where it is best, shared, shared twice, in registers, computed whole and copied."""
 
@@ -53,7 +61,10 @@ class Loop:
 
 @record
 class Nest:
-    """The schedule of one assignment; ``written`` where a person wrote its order."""
+    """The schedule of one assignment; ``written`` where a person wrote its order.
+
+    Where blocks and threads are ``asked`` for, what they cannot do is refused; else they do what they can.
+    """
 
     factors: tuple[tuple[int, ...], ...]
     order: tuple[Loop, ...]
@@ -62,6 +73,7 @@ class Nest:
     roles: tuple[Role, ...] = ()
     spaces: tuple[Space, ...] = ()
     written: bool = False
+    asked: Asked = ""
 
     def weight(self, loop: Loop) -> int:
         """What one iteration of a loop adds to the index of its axis."""

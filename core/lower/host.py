@@ -183,8 +183,18 @@ def _grid(program: Program, kernel: Kernel) -> Grid | None:
         return None
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
-    sizes = tuple(loop.size for loop in spread.loops)
-    return Grid(spread.threads, sizes, spread.over, device.most_blocks)
+    along: dict[str, int] = {
+        loop.role: loop.size for loop in spread.loops if loop.role in ("y", "z")
+    }
+    return Grid(
+        spread.threads,
+        tuple(loop.size for loop in spread.loops if loop.role not in along),
+        spread.over,
+        device.most_blocks,
+        (along.get("y"), along.get("z")),
+        device.most_across,
+        spread.shape,
+    )
 
 
 def _is_divided(program: Program, kernel: Kernel) -> bool:

@@ -21,6 +21,8 @@ dimension, given the parts in scope: right for every order of the parts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.scalar import Constant, Load, Scalar, Select
@@ -94,7 +96,15 @@ class _Lowering(OnlineReductions):
             tuple(self.names),
             tuple(self.locals),
             tuple(self.comments),
+            wishes=tuple(self._wishes(group)),
         )
+
+    def _wishes(self, group: Group) -> Iterator[kernel.Wish]:
+        """The blocks and threads that a person asked for."""
+        for value in dict.fromkeys(instance.value for instance in group.plan.instances):
+            node, nest = self._node(value)
+            if nest.asked and node.schedule is not None:
+                yield kernel.Wish(nest.asked, unscheduled(node), node.schedule.span)
 
     def _roots(
         self,

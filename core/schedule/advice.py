@@ -1,7 +1,8 @@
 """The nearest legal schedule: what to write in place of one that is refused.
 
 Small changes are tried one by one, and the first with which the program lowers is told: a producer takes
-the splits and the order of what stages it; a digit moves outwards, or is left out; a role is left out. Where no change
+the splits and the order of what stages it; a digit moves outwards, or is left out; a role is left out. Where a block
+has no room for so many threads or elements, parts become smaller, or loops for threads sequential. Where no change
 alone makes the program legal, because another schedule is wrong too, a digit or a role to leave out is told.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ilang.core.diagnostic import Fix, ScheduleError, shorten
-from ilang.core.ir.schedule import Loop, Nest
+from ilang.core.ir.schedule import THREAD_ROLES, Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
 from ilang.core.notation.printer import print_schedule
@@ -20,6 +21,8 @@ from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.written import written_nest
 from ilang.core.source import Span
 
+LIMITS = ("E0332", "E0333")
+"""The codes of blocks that are too large."""
 TRIES, LARGE = 40, 4000
 """Changes that are tried at most, and the changes times assignments of a program that are."""
 
@@ -97,9 +100,14 @@ def _candidates(shaped: Shaped, error: ScheduleError) -> Iterator[Candidate]:
         if isinstance(node, Assignment) and any(_holds(node, span) for span in spans)
     }
     edges = list(_staged(shaped, related))
-    for node in (shaped.nodes[value] for value in sorted(related)):
-        if isinstance(node, Assignment):
-            yield from _without_roles(node)
+    nodes = [
+        node for value in sorted(related) if isinstance(node := shaped.nodes[value], Assignment)
+    ]
+    for node in nodes if error.code in LIMITS else ():
+        yield from _smaller(node)
+        yield from _sequential(node)
+    for node in nodes:
+        yield from _without_roles(node)
     for reader, number in edges:
         yield from _followed(shaped, reader, number)
     for reader, number in edges:
@@ -129,6 +137,34 @@ def _staged(shaped: Shaped, related: set[int]) -> Iterator[tuple[Assignment, int
     direct = [edge for edge in found if edge[0].reads[edge[1]].value in related]
     yield from direct
     yield from (edge for edge in found if edge not in direct)
+
+
+def _smaller(node: Assignment) -> Iterator[Candidate]:
+    """Each factor, the largest first, as a smaller power of two."""
+    if node.schedule is None:
+        return
+    splits = node.schedule.splits
+    factors = [(f, n, at) for n, split in enumerate(splits) for at, f in enumerate(split.factors)]
+    for factor, n, at in sorted(factors, reverse=True):
+        for power in range((factor - 1).bit_length() - 1, max(-1, factor.bit_length() - 7), -1):
+            others = splits[n].factors
+            split = replace(splits[n], factors=(*others[:at], 1 << power, *others[at + 1 :]))
+            schedule = replace(node.schedule, splits=(*splits[:n], split, *splits[n + 1 :]))
+            yield Candidate(node, schedule)
+
+
+def _sequential(node: Assignment) -> Iterator[Candidate]:
+    """Each loop for threads, the outermost last, one iteration after the other."""
+    nest = written_nest(node)
+    if nest is None or node.schedule is None or not nest.written:
+        return
+    by_position = [loop.part == 1 and not nest.asked for loop in nest.order]
+    for position in range(len(nest.order) - 1, -1, -1):
+        if not by_position[position] and nest.role(position) not in THREAD_ROLES:
+            continue
+        roles: list[Role] = [nest.role(n) for n in range(len(nest.order))]
+        roles[position] = "q"
+        yield Candidate(node, _schedule(node, replace(nest, roles=tuple(roles))), is_less=True)
 
 
 def _without_roles(node: Assignment) -> Iterator[Candidate]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, finite
 from ilang.core.ir.schedule import (
+    BLOCK_ROLES,
     Axes,
     Kept,
     Link,
@@ -308,7 +309,10 @@ class _Planning:
         for other in range(len(instances.found)):
             nest = instances.nest(other)
             for position, loop in enumerate(nest.order):
-                if nest.role(position) == "p" and instances.opened(other, loop) in over:
+                if (
+                    nest.role(position) in ("p", *BLOCK_ROLES)
+                    and instances.opened(other, loop) in over
+                ):
                     raise parallel(instances, number, other, loop)
 
     def _check_passed(self, number: int, state: _State) -> None:

@@ -16,6 +16,7 @@ from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.accumulation import Program, accumulated, copies
+from ilang.core.schedule.check.device import check_device
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.extents import extents_of
@@ -23,7 +24,7 @@ from ilang.core.schedule.fuse import Fusions, Provenance
 from ilang.core.schedule.groups import grouped
 from ilang.core.schedule.plans import Plans
 from ilang.core.schedule.readers import live_values
-from ilang.core.schedule.written import written_nest
+from ilang.core.schedule.written import without_blocks, written_nest
 
 
 def shaped_to_schedule(
@@ -37,12 +38,15 @@ def shaped_to_schedule(
         small: the sizes that are small, of those that are not fixed: a size class.
 
     Raises:
-        ScheduleError: E0320 to E0329.
+        ScheduleError: E0320 to E0334.
         MeaningError: E0251.
     """
     written = [
         written_nest(node) if isinstance(node, Assignment) else None for node in shaped.nodes
     ]
+    if machine.device is None:
+        check_nests(shaped, written)
+        written = [nest if nest is None else without_blocks(nest) for nest in written]
     provenance = Provenance(shaped)
     choice = choose(shaped, written, provenance, extents_of(shaped, small, machine), machine)
     check_nests(shaped, choice.nests)
@@ -61,6 +65,7 @@ def shaped_to_schedule(
         machine,
     )
     check_storage(scheduled)
+    check_device(scheduled)
     check_equalities(shaped, plans.computations.count)
     for group in scheduled.groups:
         for instance, times in zip(group.plan.instances, copies(program, group.plan), strict=True):

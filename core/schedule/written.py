@@ -7,9 +7,19 @@ Example:
 
 from __future__ import annotations
 
-from ilang.core.ir.schedule import Loop, Nest, Role, Space, is_role, is_space
+from ilang.core.ir.schedule import (
+    BLOCK_ROLES,
+    THREAD_ROLES,
+    Loop,
+    Nest,
+    Role,
+    Space,
+    is_role,
+    is_space,
+)
 from ilang.core.ir.shaped import Assignment
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
+from ilang.core.record import replace
 
 
 def written_nest(node: Assignment) -> Nest | None:
@@ -50,7 +60,15 @@ def written_nest(node: Assignment) -> Nest | None:
         tuple(roles.get(loop, "") for loop in order),
         spaces,
         bool(schedule.order),
+        "role" if set(roles.values()) & {*BLOCK_ROLES, *THREAD_ROLES} else "",
     )
+
+
+def without_blocks(nest: Nest) -> Nest:
+    """A nest for a machine that has no blocks: loops for dimensions of grids and blocks, and for lanes, say nothing."""
+    named: set[Role] = {*BLOCK_ROLES, *THREAD_ROLES} - {"t"}
+    roles: list[Role] = ["" if role in named else role for role in nest.roles]
+    return replace(nest, roles=tuple(roles))
 
 
 def _roles(

@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ilang.codegen.targets import cuda
 from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
 from ilang.core.diagnostic import Fix, ScheduleError
 from ilang.core.ir.schedule import schedule_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import Expression as Written
+from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import programs
 from tests.property.checking import graph_of
@@ -46,6 +48,9 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 RULES = {f"E{number:04}" for number in range(320, 340)}
 """The codes of what is well formed but not legal."""
 
+DIMENSIONS = ("x", "y", "z", "tx", "ty", "tz", "l")
+THREADS = ("t", "tx", "ty", "tz", "l")
+ROLES = ("v", "t", "q", "p", "u", "x", "y", "tx", "tx", "ty", "l")
 ATTEMPTS = 6
 """Draws after which a schedule is taken that is illegal where a legal one is wanted, or legal where not."""
 
@@ -120,29 +125,30 @@ def pasted(trial: Trial, fix: Fix) -> Trial:
     return replace(trial, written=replace(trial.written, text=text))
 
 
-def written_back(shaped: Shaped) -> Shaped:
+def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:
     """The program with the schedule of every expression written, as ``i explain --schedule`` prints it."""
     nodes = list(shaped.nodes)
-    for value, nest in enumerate(shaped_to_schedule(shaped).nests):
+    for value, nest in enumerate(shaped_to_schedule(shaped, machine).nests):
         node = nodes[value]
-        if not isinstance(node, Assignment) or nest is None or "~" not in node.text:
-            continue
+        plain = isinstance(node, Assignment) and " of " not in node.text and "~" in node.text
+        if not isinstance(node, Assignment) or nest is None or not plain:
+            continue  # a conversion, or where a scatter starts, has no text of its own
         tree = pipeline.text_component(f"{unscheduled(node)} {schedule_text(node, nest)}")
         if isinstance(tree, Written):
             nodes[value] = record.replace(node, schedule=tree.schedule)
     return record.replace(shaped, nodes=tuple(nodes))
 
 
-def code(shaped: Shaped) -> str:
-    """The C text of a program without its comments."""
-    text = emit(pipeline.lower(shaped))
+def code(shaped: Shaped, machine: Machine = CPU) -> str:
+    """The C or CUDA text of a program without its comments."""
+    text = (cuda.emit if machine.kind == "gpu" else emit)(pipeline.lower(shaped, machine))
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
-def refusal(trial: Trial) -> ScheduleError | None:
+def refusal(trial: Trial, machine: Machine = CPU) -> ScheduleError | None:
     """Why a trial's schedule is refused, or None."""
     try:
-        pipeline.lower(shaped_of(trial))
+        pipeline.lower(shaped_of(trial), machine)
     except ScheduleError as error:
         return error
     return None
@@ -228,10 +234,20 @@ def _plan(node: Expression, splits: Splits, prefix: list[str], rng: random.Rando
         plan.start = rng.randint(last, len(plan.order))
     for loop in plan.order:
         if rng.random() < 0.04:
-            plan.roles[loop] = rng.choice("vtqpu")
+            _wish(plan, loop, rng.choice(ROLES))
     if plan.order and rng.random() < 0.15:
         plan.roles[plan.order[-1]] = "v"
     return plan
+
+
+def _wish(plan: Plan, loop: str, role: str) -> None:
+    """Give a loop a role, unless it is a dimension that another loop has, or threads are counted in another way."""
+    others = set(plan.roles.values())
+    threads = {"t", "l", *others} & {"t", "l"} & others
+    if role in THREADS and (threads or (role in ("t", "l") and others & set(THREADS))):
+        return
+    if role not in DIMENSIONS or role not in others:
+        plan.roles[loop] = role
 
 
 def _stage(

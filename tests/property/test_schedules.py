@@ -65,6 +65,9 @@ def test_schedules_use_the_whole_notation() -> None:
         ":s2",
         ":r",
         ":c",
+        ":x",
+        ":tx",
+        ":l",
         "|| 0 ",
         " 1 ",
     ):

@@ -54,7 +54,7 @@ def kernel_to_barriers(program: Program) -> Program:
 def _with_barriers(program: Program, kernel: Kernel) -> Block:
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
-    if spread.over != "blocks":
+    if spread.over == "grid":
         return kernel.body
     placing = Placing(program, spread)
     _, after = placing.block(spread.body, Touched())

@@ -10,15 +10,19 @@ Example:
 The loops at the top of a kernel that stand right inside each other are a chain. Those with independent iterations are
 spread, also where a loop around them is not: what it does for one of their iterations, one thread does in order. All
 else runs as it is written, in one thread for each iteration; a kernel without such a loop has one thread. A kernel that
-has loops of role ``t`` is spread over blocks and their threads instead (``blocks.py``), if its buffers have room there.
+has loops for blocks or threads is spread over blocks and their threads instead (``blocks.py``), if its buffers have
+room there. Where a person asked for that, what cannot be is refused; where loops stand for it by their position only,
+what passes a limit of the device is.
 """
 
 from __future__ import annotations
 
+from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, Kernel, Program
-from ilang.core.passes.gpu.blocks import chain_of, is_for_blocks, kernel_to_blocks
-from ilang.core.passes.gpu.spaces import placed
+from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
+from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
+from ilang.core.passes.gpu.spaces import Full, placed
 from ilang.core.passes.independence import Independence
 from ilang.core.passes.rewriting import with_bodies
 from ilang.core.record import replace
@@ -36,15 +40,50 @@ def _bound(program: Program, kernel: Kernel) -> Block:
     if is_for_blocks(kernel):
         loops, body = _spread(program, kernel, _outside(chain_of(kernel.body)))
         blocks = kernel_to_blocks(program, kernel, loops, body)
-        if blocks is not None and placed(program, replace(kernel, body=(blocks,))) is not None:
-            return (blocks,)
+        if isinstance(blocks, Spread):
+            places = placed(program, replace(kernel, body=(blocks,)))
+            if not isinstance(places, Full):
+                return (blocks,)
+            blocks = _without_room(program, places)
+        _refuse(kernel, blocks)
     loops, body = _spread(program, kernel, chain_of(kernel.body))
     return (Spread(tuple(loops), "grid", device.block_threads if loops else 1, body),)
 
 
+def _without_room(program: Program, full: Full) -> Refusal:
+    """Why buffers do not fit."""
+    names = ", ".join(program.buffers[number].name for number in full.buffers)
+    help_line = "split what they walk into smaller parts, or stage it further inside"
+    if full.bytes is None:
+        problem = f"the threads of a block share {names}, of a size known only at run time"
+        return Refusal("E0333", problem, help_line)
+    whose = "a block shares" if full.space == "shared" else "a thread keeps"
+    problem = f"{whose} {full.bytes:,} bytes ({names}), and has room for {full.most:,}"
+    return Refusal("E0333", problem, help_line, limit=full.space == "shared")
+
+
+def _refuse(kernel: Kernel, refusal: Refusal) -> None:
+    """Tell a person that blocks and threads cannot be what they were asked to be.
+
+    Raises:
+        ScheduleError: E0332 to E0336.
+    """
+    wishes = [wish for wish in kernel.wishes if refusal.limit or wish.asked == "role"]
+    if not wishes:
+        return
+    wish = wishes[-1]
+    labels = [Label(other.span, "asks for them too") for other in wishes[:-1]]
+    message = f"{wish.text} cannot have the blocks and threads that it asks for: {refusal.problem}"
+    raise ScheduleError(refusal.code, message, wish.span, refusal.help, labels)
+
+
 def _outside(chain: list[For]) -> list[For]:
     """The loops of a chain outside those for the threads of a block."""
-    inner = next((n for n, loop in enumerate(chain) if loop.role == "t"), len(chain))
+    inner = next((n for n, loop in enumerate(chain) if loop.role in THREAD_ROLES), len(chain))
+    if inner == len(chain):  # none of the chain: those for blocks are the outer ones
+        inner = max(
+            (n + 1 for n, loop in enumerate(chain) if loop.role in BLOCK_ROLES), default=inner
+        )
     return chain[:inner]
 
 

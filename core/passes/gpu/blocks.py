@@ -11,6 +11,9 @@ Loops of role ``t`` that stand right inside each other are spread together, move
 beside them, such as a copy, is spread as its loops allow. A loop of role ``t`` that accumulates in scalar variables
 gives each thread a part, and what all threads have is combined after it. What stores and has no such loop is one
 thread's. All else is done by every thread alike: loops around, scalar variables, conditions.
+
+Roles tx, ty and tz are t with a dimension of the block; of loops with the role l, a warp stands for the block. Where
+blocks are asked for and threads are not, they take what they may.
 """
 
 from __future__ import annotations
@@ -37,25 +40,39 @@ from ilang.core.ir.kernel import (
     statements_within,
 )
 from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
+from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES, Role
 from ilang.core.ops import OPS
 from ilang.core.passes.independence import Independence
 from ilang.core.passes.rewriting import accesses, parts_of
-from ilang.core.record import replace
+from ilang.core.record import record, replace
 
 COMBINED = {op.binary: op.identity for op in OPS.values() if op.identity is not None}
 """Primitives whose arguments may come in any order, and the number that changes nothing."""
 
 
+@record
+class Refusal:
+    """Why blocks and threads cannot be as they are asked for: past a ``limit``, or for what the loops do."""
+
+    code: str
+    problem: str
+    help: str
+    limit: bool = False
+
+
+ALONE = "give the role to another loop, or leave it out: threads then take what they may"
+
+
 def is_for_blocks(kernel: Kernel) -> bool:
-    """Whether a kernel has loops for the threads of a block, and looks no index up, which any thread may have made."""
-    looks = any(part.looked for _, index in accesses(kernel.body) for part in index)
-    return not looks and is_spread_inside(kernel.body)
+    """Whether a kernel has loops for blocks or for their threads."""
+    loops = (s for s in statements_within(kernel.body) if isinstance(s, For))
+    return any(loop.role in (*BLOCK_ROLES, *THREAD_ROLES) for loop in loops)
 
 
 def kernel_to_blocks(
     program: Program, kernel: Kernel, loops: list[For], body: Block
-) -> Spread | None:
-    """A kernel whose ``loops`` are spread over blocks, and whose ``body`` over their threads; None where it cannot be.
+) -> Spread | Refusal:
+    """A kernel whose ``loops`` are spread over blocks, and whose ``body`` over their threads.
 
     Args:
         program: the program.
@@ -65,12 +82,31 @@ def kernel_to_blocks(
     """
     device = program.machine.device
     assert device is not None
+    if any(part.looked for _, index in accesses(kernel.body) for part in index):
+        return Refusal("E0335", "it looks indices up, which any thread may have made", ALONE)
+    opened = {loop.variable for loop in loops}
+    every = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+    if any(loop.role in BLOCK_ROLES and loop.variable not in opened for loop in every):
+        problem = (
+            "its blocks would be inside of threads, or inside of loops that several values share"
+        )
+        return Refusal("E0335", problem, "make loops for blocks the outermost ones")
     spreading = _Spreading(program, kernel)
-    threads = spreading.block(body)
-    if threads is None or spreading.threads == 1:
-        return None  # nothing is shared out
-    whole = -(-spreading.threads // device.warp) * device.warp
-    return Spread(tuple(loops), "blocks", whole, _counted(threads, whole))
+    body_of_threads = spreading.block(body)
+    if body_of_threads is None:
+        return spreading.refusal
+    if all(loop.role == "l" for loop in every if loop.role in THREAD_ROLES) and spreading.asked:
+        inside = _counted(body_of_threads, device.warp)
+        return Spread(tuple(loops), "warps", device.block_threads, inside)
+    if any(loop.role == "l" for loop in every):
+        return Refusal("E0335", "some of its loops are for lanes, others for threads", ALONE)
+    shape = spreading.shape(body_of_threads)
+    count = prod(shape) if shape else spreading.wanted()
+    whole = count if shape else -(-count // device.warp) * device.warp
+    if device.most_block_threads < whole:
+        problem = f"its parts need {whole:,} threads in a block together, of {device.most_block_threads:,}"
+        return Refusal("E0332", problem, "take smaller parts", limit=True)
+    return Spread(tuple(loops), "blocks", whole, _counted(body_of_threads, whole), shape)
 
 
 def _counted(body: Block, threads: int) -> Block:
@@ -99,7 +135,35 @@ class _Spreading:
         assert device is not None
         self.most = device.most_block_threads
         self.usual = device.block_threads
+        self.warp = device.warp
         self.threads = 1
+        self.free = 1
+        self.asked = False
+        self.named = any(wish.asked == "role" for wish in kernel.wishes)
+        self.refusal = Refusal("E0335", "threads would meet in what they write", ALONE)
+
+    def wanted(self) -> int:
+        """The threads of a block: those asked for, else as many as have something to do, up to the usual number."""
+        return self.threads if self.asked else min(self.free, self.usual)
+
+    def shape(self, body: Block) -> tuple[int, ...]:
+        """The threads of a block along each of its dimensions; none where no loop names one.
+
+        What is combined takes whole warps: the last dimension is longer then.
+        """
+        spreads = [s for s in statements_within(body) if isinstance(s, Spread)]
+        named = [loop for s in spreads for loop in s.loops if loop.role in THREAD_DIMENSIONS]
+        if not named:
+            return ()
+        extents = [1] * len(THREAD_DIMENSIONS)
+        for loop in named:
+            at = THREAD_DIMENSIONS.index(loop.role)
+            extents[at] = max(extents[at], self.program.sizes[loop.size].fixed or 1)
+        last = max(n for n, extent in enumerate(extents) if extent > 1 or n == 0)
+        combined = any(isinstance(s, Combine) for s in statements_within(body))
+        while prod(extents) < self.threads or (combined and prod(extents) % self.warp):
+            extents[last] += 1
+        return tuple(extents)
 
     def block(self, body: Block) -> Block | None:
         """The statements of a block for all threads; None where that cannot be."""
@@ -124,7 +188,7 @@ class _Spreading:
         None where a statement is anything else.
         """
         chain = chain_of((s,))
-        asked = [loop for loop in chain if loop.role == "t"]
+        asked = [loop for loop in chain if loop.role in THREAD_ROLES]
         if len(asked) != 1 or asked[0].rest is not None or is_spread_inside(chain[-1].body):
             return None
         body = chain[-1].body
@@ -133,11 +197,12 @@ class _Spreading:
         found = self._combined(body, started)
         if not found:
             return None
-        spread = replace(asked[0], body=body)
+        spread = replace(asked[0], body=body, role="t")
         if not self.independence.holds(without_changes(spread, found)):
             return None
         extent, most = self.program.sizes[spread.size].fixed, self.usual
         self.threads = max(self.threads, most if extent is None else min(max(1, extent), most))
+        self.asked = True
         return [Spread((replace(spread, body=()),), "threads", 1, body), *found.values()]
 
     def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, Combine]:
@@ -179,15 +244,24 @@ class _Spreading:
     def _loop(self, loop: For) -> Statement | None:
         """A loop: spread with those right inside it, kept around what is spread inside, or one thread's."""
         chain = chain_of((loop,))
-        asked = any(inner.role == "t" for inner in chain)
+        asked = any(inner.role in THREAD_ROLES for inner in chain)
         if not asked and is_spread_inside(chain[-1].body):
             body = self.block(loop.body)
             return None if body is None else replace(loop, body=body)
         chosen = self._chosen(chain, asked)
+        given = {each.variable for each in chosen}
+        wished = [each for each in chain if each.role in THREAD_ROLES and self.named]
+        if any(each.variable not in given for each in wished):
+            return None
         if chosen:
             if is_spread_inside(chain[-1].body):
-                return None  # threads inside of what threads share
-            return _shared_out(chain, chosen)
+                problem = "threads would wait for each other where not all of them come: what is staged inside of a "
+                problem += "loop that they share is for threads itself"
+                self.refusal = Refusal(
+                    "E0336", problem, "stage it outside of the loops for threads"
+                )
+                return None
+            return _shared_out(chain, _counted_along(self.program, chosen))
         inside = list(statements_within((loop,)))
         own = {s.variable for s in inside if isinstance(s, Define)}
         shares = any(
@@ -203,15 +277,18 @@ class _Spreading:
         for n, loop in enumerate(chain):
             opened = {outer.variable for outer in found}
             around = {outer.variable for outer in chain[:n]}
-            plain = loop.chunk is None and (loop.role == "t" if asked else loop.role == "")
+            role = loop.role in THREAD_ROLES if asked else loop.role == ""
+            plain = loop.chunk is None and role
             if plain and self.independence.holds(loop, around - opened):
                 found.append(loop)
         extents = [self.program.sizes[loop.size].fixed for loop in found]
-        count = prod(extent or self.most + 1 for extent in extents)
+        known = [extent for extent in extents if extent is not None]
+        count = prod(known) if len(known) == len(extents) else self.usual
+        self.asked |= asked and bool(found)
         if asked and found:
-            if count > self.most:
-                return []
             self.threads = max(self.threads, count)
+        elif found:
+            self.free = max(self.free, count)
         return found if asked else self._along_memory(found, chain[-1].body)
 
     def _along_memory(self, loops: list[For], body: Block) -> list[For]:
@@ -258,6 +335,15 @@ def _is_identity(primitive: str, start: Scalar) -> bool:
     return start.value == COMBINED[primitive]
 
 
+def _counted_along(program: Program, chosen: list[For]) -> list[For]:
+    """Loops for threads, which are those along dimensions of the block only where all of them are, and known."""
+    named = all(loop.role in THREAD_DIMENSIONS for loop in chosen)
+    if named and all(program.sizes[loop.size].fixed is not None for loop in chosen):
+        return chosen
+    plain: Role = "t"
+    return [replace(loop, role=plain) if loop.role else loop for loop in chosen]
+
+
 def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     """Some loops of a chain for threads, the others inside them.
 
@@ -265,7 +351,8 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     right around an unrolled one has no copies: registers hold what one iteration needs.
     """
     body = chain[-1].body
-    kept = [loop for loop in chain if loop not in chosen]
+    given = {loop.variable for loop in chosen}
+    kept = [loop for loop in chain if loop.variable not in given]
     inside = {loop.variable for loop in kept}
     loops: list[For] = []
     within: list[Within] = []
@@ -296,4 +383,4 @@ def chain_of(body: Block) -> list[For]:
 
 def is_spread_inside(body: Block) -> bool:
     """Whether a loop for threads stands anywhere inside."""
-    return any(isinstance(s, For) and s.role == "t" for s in statements_within(body))
+    return any(isinstance(s, For) and s.role in THREAD_ROLES for s in statements_within(body))

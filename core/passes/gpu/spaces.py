@@ -46,12 +46,22 @@ class Place:
     kept: tuple[int, ...]
 
 
+@record
+class Full:
+    """What has no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known."""
+
+    space: Space
+    buffers: tuple[int, ...]
+    bytes: int | None
+    most: int
+
+
 def kernel_to_spaces(program: Program) -> Program:
     """The program with a space for each private buffer that there is room for."""
     buffers, sizes, kernels = list(program.buffers), list(program.sizes), []
     for kernel in program.kernels:
         places = placed(program, kernel)
-        assert places is not None, "a kernel is bound so that its buffers have places"
+        assert not isinstance(places, Full), "a kernel is bound so that its buffers have places"
         for number, place in places.items():
             dims = tuple(buffers[number].dims[d] for d in place.kept)
             longer = _longer(program, buffers[number].dtype, dims)
@@ -76,8 +86,8 @@ def _longer(program: Program, dtype: str, dims: Sequence[int]) -> int:
     return words[-1] + 1 if any(step and step % around == 0 for step in steps) else 0
 
 
-def placed(program: Program, kernel: Kernel) -> dict[int, Place] | None:
-    """The places of the private buffers of a bound kernel; None where blocks have no room for one."""
+def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
+    """The places of the private buffers of a bound kernel, or that blocks have no room for one."""
     (spread,) = kernel.body
     assert isinstance(spread, Spread)
     device = program.machine.device
@@ -85,15 +95,26 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | None:
     touched = {buffer for buffer, _ in accesses(kernel.body)}
     private = sorted(number for number in touched if program.buffers[number].private)
     found: dict[int, Place] = {}
-    left = {"local": device.local_bytes, "shared": device.shared_bytes}
+    parts = spread.threads // device.warp if spread.over == "warps" else 1
+    most: dict[Space, int] = {
+        "local": device.local_bytes,
+        "shared": device.shared_bytes // parts,
+    }
+    used: dict[Space, int] = {"local": 0, "shared": 0}
+    kept: dict[Space, list[int]] = {"local": [], "shared": []}
     for number in private:
         place = _place(program, spread, number)
         size = _bytes(program, program.buffers[number], place)
-        if size is not None and size <= left[place.space]:
-            left[place.space] -= size
-            found[number] = place
-        elif spread.over == "blocks":
-            return None
+        if size is None and spread.over != "grid":
+            return Full(place.space, (number,), None, most[place.space])
+        if size is None or (spread.over == "grid" and most[place.space] < used[place.space] + size):
+            continue
+        used[place.space] += size
+        kept[place.space].append(number)
+        found[number] = place
+    for space, bytes_ in used.items():
+        if most[space] < bytes_:
+            return Full(space, tuple(kept[space]), bytes_, most[space])
     return found
 
 
@@ -127,13 +148,13 @@ def _is_told_apart(spread: Spread, number: int) -> bool:
 def owned_dimensions(program: Program, spreads: Sequence[Spread], number: int) -> set[int] | None:
     """The dimensions of a buffer that are the loops of spreads, each thread's own; None where threads may meet.
 
-    Each of the spreads has the same loops, and each access the variable of every one of them as the index of one
-    dimension, always the same one. There is a thread for each iteration.
+    Each of the spreads has the same loops, along the same dimensions of the block, and each access the variable of
+    every one of them as the index of one dimension, always the same one. There is a thread for each iteration.
     """
-    sizes = {tuple(loop.size for loop in s.loops) for s in spreads}
-    if len(sizes) != 1 or () in sizes:
+    loops = {tuple((loop.size, loop.role) for loop in s.loops) for s in spreads}
+    if len(loops) != 1 or () in loops:
         return None
-    extents = [program.sizes[size].fixed for size in next(iter(sizes))]
+    extents = [program.sizes[size].fixed for size, _ in next(iter(loops))]
     if prod(extent or spreads[0].threads + 1 for extent in extents) > spreads[0].threads:
         return None
     found: set[tuple[int | None, ...]] = set()

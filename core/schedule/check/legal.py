@@ -78,16 +78,17 @@ def _check_role(shaped: Shaped, node: Assignment, loop: Loop, role: Role) -> Non
                     _span(node),
                     f"split axis {name} and unroll the inner part, or leave the role out",
                 )
-        case "p":
+        case "p" | "x" | "y" | "z":
             if loop.axis not in node.disjoint_axes():
+                manner = "parallel" if role == "p" else "for blocks"
                 raise ScheduleError(
                     "E0326",
-                    f"loop {name} of {unscheduled(node)} is parallel, "
+                    f"loop {name} of {unscheduled(node)} is {manner}, "
                     "but its iterations meet in the same elements",
                     _span(node),
-                    "make a loop over an axis of the output parallel, or leave the role out",
+                    "give the role to a loop over an axis of the output, or leave it out",
                 )
-        case "" | "t" | "v" | "q":
+        case "" | "t" | "tx" | "ty" | "tz" | "l" | "v" | "q":
             pass
         case _:
             assert_never(role)

@@ -3,17 +3,19 @@
 - factors are positive; each, and the product for an axis, stays below 2^31; one entry per axis
 - an order that is not empty lists every loop part exactly once; a digit and ``!`` stand at most once
 - digits name inputs the expression has; ``!`` needs a reduction and stands inside all output loops
-- a role is one of its kind and stands once for its loop or staged input
+- a role is one of its kind and stands once for its loop or staged input; a dimension of a grid or a block is one loop's
 
 Whether a schedule is legal in its program (staging, fusion, constant extents) is decided later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from ilang.core.diagnostic import Label, ScheduleError
-from ilang.core.ir.syntax import LoopPart, Schedule, Site, SiteRole, Start
+from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES
+from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Start
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
@@ -22,7 +24,16 @@ FACTOR_LIMIT = 2**31
 FACTOR_DIGITS = 10
 """No more digits than this can be a factor in range."""
 
-LOOP_ROLES = {"p": "parallel", "t": "threads", "v": "lanes", "u": "unrolled", "q": "sequential"}
+LOOP_ROLES = {
+    "p": "parallel",
+    "t": "threads",
+    "v": "lanes",
+    "u": "unrolled",
+    "q": "sequential",
+    "x, y, z": "blocks of a grid",
+    "tx, ty, tz": "threads of a block",
+    "l": "lanes of a warp",
+}
 DIGITS = {
     1: "one input, and its digit is 0",
     2: "two inputs, and their digits are 0 and 1",
@@ -44,7 +55,7 @@ def check_schedule(schedule: Schedule, form: Form) -> None:
     """Refuse a schedule that does not fit its expression.
 
     Raises:
-        ScheduleError: E0301 to E0312.
+        ScheduleError: E0301 to E0313.
     """
     parts = dict.fromkeys(form.axes, 1)
     _check_splits(schedule, parts)
@@ -202,10 +213,35 @@ def _check_roles(form: Form, schedule: Schedule, parts: dict[str, int]) -> None:
             message = f"{name} has two roles"
             raise ScheduleError("E0311", message, entry.span, None, labels)
         seen[name] = entry.span
+    _check_dimensions([entry for entry in schedule.roles if isinstance(entry, LoopRole)])
+
+
+def _check_dimensions(roles: Sequence[LoopRole]) -> None:
+    """A dimension of the grid or of a block is one loop's, and threads are counted in one way."""
+    seen: dict[str, LoopRole] = {}
+    for entry in roles:
+        dimension = entry.role in (*BLOCK_ROLES, *THREAD_DIMENSIONS, "l")
+        if dimension and entry.role in seen:
+            raise _two(f"both have the role {entry.role}", seen[entry.role], entry)
+        seen.setdefault(entry.role, entry)
+    threads = [seen[role] for role in THREAD_ROLES if role in seen]
+    for one, other in pairwise(threads):
+        if not {one.role, other.role} <= set(THREAD_DIMENSIONS):
+            raise _two(f"have the roles {one.role} and {other.role}", one, other)
+
+
+def _two(problem: str, one: LoopRole, other: LoopRole) -> ScheduleError:
+    help_line = (
+        "threads of a block are t, or one loop each of tx, ty and tz, or the lanes l of warps"
+    )
+    if other.role in BLOCK_ROLES:
+        help_line = "give each loop a dimension of its own; p is for as many loops as you like"
+    message = f"loops {_spelled(one.loop)} and {_spelled(other.loop)} {problem}"
+    return ScheduleError("E0313", message, other.span, help_line, [Label(one.span, "one here")])
 
 
 def _check_role(role: str, legal: dict[str, str], owner: str, span: Span) -> None:
-    if role not in legal:
+    if role not in {word for names in legal for word in names.split(", ")}:
         help_line = ", ".join(f"{name} ({says})" for name, says in legal.items())
         message = f"{role} is not a role of {owner}"
         raise ScheduleError("E0310", message, span, f"the roles are {help_line}")

@@ -6,17 +6,16 @@ Example:
 
 A pointwise value that is read once an iteration is computed there, as on any machine; every other value is stored
 whole, by a kernel of its own. Loops over what is stored are outermost, in the order of its dimensions: threads that
-are neighbors then write neighbors. A nest that a person wrote without roles gets them by position: a loop with one
-prime is for the threads of a block, one with two is unrolled.
+are neighbors then write neighbors. A nest that a person wrote, and that names no loops for blocks or threads, has them
+by position: a loop with one prime is for the threads of a block, one with two is unrolled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Root, Space
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
@@ -49,9 +48,6 @@ def choose_for_gpu(
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
-    bound = [
-        _by_position(node, nest, machine) for node, nest in zip(shaped.nodes, written, strict=True)
-    ]
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiles = [
@@ -60,7 +56,7 @@ def choose_for_gpu(
         else None
         for node, each in zip(shaped.nodes, accesses, strict=True)
     ]
-    nests = _Nests(shaped, bound, provenance, readers, tiles).run()
+    nests = _Nests(shaped, written, provenance, readers, tiles).run()
     if any(nest is not None for nest in written):
         return Choice(nests, None)
     whole = whole_values(shaped, nests) & live_values(shaped)
@@ -85,6 +81,7 @@ class _Nests:
         self.tiles = list(tiles)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.around: dict[int, Tile] = {}
+        self.shared: dict[int, set[Loop]] = {}
 
     def run(self) -> tuple[Nest | None, ...]:
         """The nest of every node, None for inputs."""
@@ -99,6 +96,8 @@ class _Nests:
         nest, tile = self.written[value], self._tile(value, node)
         if nest is None:
             nest = self._chosen(value, node, tile)
+        else:
+            nest = _by_position(node, nest, self.shared.get(value, set()))
         sites = nest.sites
         if not nest.written:
             sites = tuple(self._site(read, nest, node, tile) for read in node.reads)
@@ -106,6 +105,7 @@ class _Nests:
         for number, read in enumerate(node.reads):
             staged = nest.staged(number) if nest.written else sites[number]
             if staged is not None and (nest.written or self.readers.inlined[read.value]):
+                self._share(value, nest, read, staged)
                 self._give(value, nest, read, staged)
                 if tile is not None and read.value in self.given:
                     self.around.setdefault(read.value, tile)
@@ -150,9 +150,26 @@ class _Nests:
         spaces: list[Space] = []
         for read, site in zip(node.reads, sites, strict=True):
             made = self.shaped.nodes[read.value]
-            whole = isinstance(made, Assignment) and not self.readers.inlined[read.value]
+            inlined = self.readers.inlined[read.value] and self.written[read.value] is None
+            whole = isinstance(made, Assignment) and not inlined
             spaces.append("c" if whole and site is not None else "")
         return tuple(spaces) if any(spaces) else ()
+
+    def _share(self, reader: int, nest: Nest, read: Read, site: int) -> None:
+        """Note the loops of a producer that are loops of a reader: what they are for, that one says."""
+        made = self.shaped.nodes[read.value]
+        if not isinstance(made, Assignment):
+            return
+        outside = nest.order[:site]
+        axes = {loop.axis for loop in outside}
+        pairs = {**mapping(made, read), **axis_pairs(self.provenance, reader, read, axes)}
+        theirs = {
+            Loop(own, loop.part)
+            for own, axis in pairs.items()
+            for loop in outside
+            if loop.axis == axis
+        }
+        self.shared[read.value] = self.shared.get(read.value, theirs) & theirs
 
     def _give(self, reader: int, nest: Nest, read: Read, site: int) -> None:
         """Let a producer that nobody scheduled take the splits and the order of the reader that stages it."""
@@ -168,24 +185,24 @@ class _Nests:
         self.given[read.value] = taken(nest, pairs, _order(made))
 
 
-def _by_position(node: Node, nest: Nest | None, machine: Machine) -> Nest | None:
-    """A written nest; one without a role has those that its loops stand for: threads of a block, and what is unrolled.
+def _by_position(node: Assignment, nest: Nest, shared: Container[Loop]) -> Nest:
+    """A written nest; one that names no loops for blocks and threads has those that its loops stand for.
 
-    A loop with one prime, over an axis of the result, is for threads, one with two or more is written out. No loop is
-    where a block has not that many threads.
+    A loop with one prime, over an axis of the result, is for threads, one with two or more is written out. A loop that
+    has a role keeps it, and one that is ``shared`` is its reader's.
     """
-    if nest is None or not isinstance(node, Assignment) or any(nest.roles):
+    if nest.asked or "p" in nest.roles:
         return nest
     axes = node.disjoint_axes()
-    inner = [loop for loop in nest.order if loop.part == 1 and loop.axis in axes]
-    most = machine.device.most_block_threads if machine.device is not None else 0
-    if not inner or prod(nest.factors[loop.axis][0] for loop in inner) > most:
-        return nest
     roles: list[Role] = []
-    for loop in nest.order:
-        deep: Role = "u" if loop.part > 1 and loop.axis in axes else ""
-        roles.append("t" if loop in inner else deep)
-    return replace(nest, roles=tuple(roles))
+    for position, loop in enumerate(nest.order):
+        free = loop.part and loop.axis in axes and loop not in shared
+        stands: Role = "u" if free else ""
+        stands = "t" if stands and loop.part == 1 else stands
+        roles.append(nest.role(position) or stands)
+    if "t" not in roles:
+        return nest
+    return replace(nest, roles=tuple(roles), asked="position")
 
 
 def _order(node: Assignment) -> tuple[int, ...]:

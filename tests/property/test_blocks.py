@@ -1,0 +1,201 @@
+"""Blocks and threads in written schedules: followed on a GPU or refused, with a legal one told; nothing on a CPU."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ilang.codegen.runtime.files import read_module
+from ilang.core.diagnostic import ScheduleError
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.kernel import Program
+from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.syntax import Einsum, Expression
+from ilang.core.machine import GPU
+from ilang.core.notation.module import exports
+from ilang.core.pipeline import (
+    explain_shaped,
+    graph_of,
+    infer,
+    lower,
+    module_graph,
+    program_graph,
+    text_component,
+    text_program,
+)
+from ilang.core.record import replace
+from tests.property import schedules
+from tests.property.checking import graph_of as trial_graph
+from tests.property.schedules import RULES, draw, refusal
+from tests.property.test_schedules import PASTES
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
+GOLDEN = sorted((ROOT / "tests/golden").glob("*.md")) + sorted(
+    (ROOT / "tests/golden/cuda").glob("*.md")
+)
+
+
+def shaped_of(text: str, shapes: tuple[tuple[int, ...], ...] | None = None) -> Shaped:
+    return infer(graph_of(text_component(text), "f"), shapes=shapes)
+
+
+def refused(text: str, shapes: tuple[tuple[int, ...], ...] | None = None) -> ScheduleError:
+    """Why a text is refused for a GPU; what is told instead must be legal."""
+    with pytest.raises(ScheduleError) as caught:
+        lower(shaped_of(text, shapes), GPU)
+    error: ScheduleError | None = caught.value
+    steps = 0
+    while error is not None:
+        assert error.fix is not None
+        text = text[: error.fix.span.start] + error.fix.text + text[error.fix.span.end :]
+        steps += 1
+        assert steps < PASTES
+        try:
+            lower(shaped_of(text, shapes), GPU)
+            error = None
+        except ScheduleError as other:
+            error = other
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "numbers", "instead"),
+    [
+        ("ij+ij~ij | j:1025 | i j j'", "E0332", ("1,025", "1,024"), "| j:1024 | i j j'"),
+        (
+            "ij+ij~ij | j:1025 | i j j' | j':tx",
+            "E0332",
+            ("1,025", "1,024"),
+            "| j:1024 | i j j' | j':tx",
+        ),
+        (
+            "ij+ij~ij | i:64,j:64 | i j i' j' | i':ty,j':tx",
+            "E0332",
+            ("4,096", "1,024", "64 of i' x 64 of j'"),
+            "| i:64,j:16 | i j i' j' | i':ty,j':tx",
+        ),
+        (
+            "ij~ji | i:128,j:128 | j i 0 j' i' | i':tx,j':u",
+            "E0333",
+            ("66,048", "49,152", "in0_copy"),
+            "| i:128,j:64 | j i 0 j' i' | i':tx,j':u",
+        ),
+        ("+ij~j || i j | i:tx", "E0335", (), "|| i j"),
+        (
+            "-ij~ij | i:16,j:8 | i i' j j' | j':tx >> +ij~i | i:16 | i i' 0 j | i':tx",
+            "E0336",
+            (),
+            "| i:16 | 0 i i' j | i':tx",
+        ),
+    ],
+)
+def test_what_no_block_can_do_is_refused(
+    text: str, code: str, numbers: tuple[str, ...], instead: str
+) -> None:
+    error = refused(text)
+    assert error.code == code
+    assert all(number in error.message for number in numbers), error.message
+    assert error.fix is not None
+    assert error.fix.text == instead
+
+
+def test_a_grid_has_few_blocks_along_y() -> None:
+    error = refused("i-ij~ij || i j | i:y", ((70000,), (70000, 4)))
+    assert error.code == "E0334"
+    assert "70,000" in error.message
+    assert "65,535" in error.message
+    lower(shaped_of("i-ij~ij || i j | i:y"), GPU)  # known at run time only: blocks take turns
+
+
+def test_suggested_blocks_are_legal() -> None:
+    """Pasting what a refusal suggests, again where another schedule is wrong too, gives a program for a GPU."""
+    pasted = 0
+    for seed in range(200):
+        trial = draw(seed)
+        error = refusal(trial, GPU)
+        if error is None:
+            continue
+        assert error.code in RULES
+        for _ in range(PASTES):
+            if error is None or error.fix is None:
+                break
+            trial = schedules.pasted(trial, error.fix)
+            error = refusal(trial, GPU)
+            pasted += 1
+        assert error is None, f"{error}\n{trial.written.text}"
+    assert pasted >= 15
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_printed_schedules_of_golden_programs_give_the_same_cuda(path: Path) -> None:
+    text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
+    graph = program_graph(text_program(text))
+    same(graph, infer(graph))
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_printed_schedules_of_samples_give_the_same_cuda(path: Path) -> None:
+    module = read_module(str(path))
+    for definition in exports(module):
+        graph = module_graph(module, definition.name)
+        same(graph, infer(graph))
+
+
+def test_printed_schedules_give_the_same_cuda() -> None:
+    for seed in range(100):
+        trial = schedules.bare(draw(seed))
+        same(trial_graph(trial, "f"), infer(trial_graph(trial, "f"), trial.dtypes(), trial.ranks()))
+
+
+def same(graph: Graph, shaped: Shaped) -> None:
+    """What is printed for a program, written back, gives the same text."""
+    nodes = list(shaped.nodes)
+    rows = iter(explain_shaped(graph, shaped, machine=GPU).schedule)
+    for value, node in enumerate(nodes):
+        if not isinstance(node, Assignment):
+            continue
+        row = next(rows)
+        if "~" in row.text and " of " not in row.text:  # a conversion has no text of its own
+            tree = text_component(f"{row.text} {row.schedule}")
+            assert isinstance(tree, Expression | Einsum)
+            nodes[value] = replace(node, schedule=tree.schedule)
+    again = replace(shaped, nodes=tuple(nodes))
+    assert schedules.code(again, GPU) == schedules.code(shaped, GPU)
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("ij+ij~ij | j:32 | i j j'", "i:y,j:x,j':tx"),
+        ("+ij~i || i j", "i:x,j:l"),
+        ("ij~ji | i:32,j:8 | j i 0 j' i'", "j:y,i:x,j':ty,i':tx,0:s"),
+    ],
+)
+def test_a_cpu_ignores_them(text: str, roles: str) -> None:
+    assert schedules.code(shaped_of(f"{text} | {roles}")) == schedules.code(shaped_of(text))
+
+
+def bound(text: str) -> Program:
+    return lower(shaped_of(text), GPU)
+
+
+def test_dimensions_are_those_of_the_launch() -> None:
+    text = schedules.code(shaped_of("ij+ij~ij | i:4,j:32 | i j i' j' | i:y,j:x,i':ty,j':tx"), GPU)
+    assert (
+        "dim3(blocks_of(n_j_32, 1, 2147483647), blocks_of(n_i_4, 1, 65535), 1), dim3(32, 4, 1)"
+        in text
+    )
+    assert re.search(r"j1_? = threadIdx\.x;\s+const int64_t i1 = threadIdx\.y;", text)
+
+
+def test_a_warp_takes_a_row() -> None:
+    (spread,) = bound("+ij~i || i j | j:l").kernels[0].body
+    assert isinstance(spread, Spread)
+    assert spread.over == "warps"
+    text = schedules.code(shaped_of("+ij~i || i j | j:l"), GPU)
+    assert "__syncthreads" not in text
+    assert "__shfl_xor_sync" in text
