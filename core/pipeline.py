@@ -37,6 +37,7 @@ __all__ = [
     "fit",
     "graph_of",
     "graph_text",
+    "graph_texts",
     "host_of",
     "infer",
     "infer_rows",
@@ -303,9 +304,21 @@ def explain_shaped(
 
 def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:
     """What each step for a machine makes of a program text, by stage: what golden files show."""
+    *before, _, _ = FRONT
     value: Any = text
     shown = {}
-    for step in FRONT:
+    for step in before:
+        value = _taken(step, value, machine)
+        shown[step.stage] = step.show(value)
+    return {**shown, **graph_texts(value, machine)}
+
+
+def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
+    """The same of a graph, from the graph on."""
+    *_, solving, shaping = FRONT
+    value: Any = graph
+    shown = {"graph": graph_text(graph)}
+    for step in (solving, shaping):
         value = _taken(step, value, machine)
         shown[step.stage] = step.show(value)
     for step, lowered in _below(value, machine):
@@ -333,7 +346,7 @@ def _below(
 
 def _steps(shaped: Shaped, machine: Machine, small: Collection[int]) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
-    for step in (_scheduling(small), *LOWERING[1:], *PASSES[machine.kind]):
+    for step in (VIEWS, _scheduling(small), *LOWERING[2:], *PASSES[machine.kind]):
         value = _taken(step, value, machine)
         yield step, value
 
@@ -421,6 +434,18 @@ FRONT = (
 )
 """From text to what is shaped: the same for every machine."""
 
+VIEWS = Step(
+    "core/transform/views.py",
+    "shaped",
+    "core/ir/shaped.py",
+    "views out of the way of fusion",
+    _pass("transform.views", "moved_views"),
+    _later("check.shaped", "verify"),
+    "views",
+    shapes_text,
+)
+"""What is the same program, before anything is chosen."""
+
 SCHEDULE = Step(
     "core/schedule/shaped_to_schedule.py",
     "shaped",
@@ -434,6 +459,7 @@ SCHEDULE = Step(
 """What is chosen for a machine, and for a size class."""
 
 LOWERING = (
+    VIEWS,
     SCHEDULE,
     Step(
         "core/passes/nest_to_kernel.py",

@@ -65,12 +65,12 @@ def _view(shaped: Shaped, value: int, node: View) -> None:
         _demand(axes == list(range(len(node.axes))), "a view has its axes in order", value)
         _demand(len(groups) == len(dims), "a view has a group a dimension", value)
         for group, size in zip(groups, dims, strict=True):
-            alone = len(group) != 1 or node.sizes[group[0]] == size
-            _demand(alone, "a dimension of one axis has its size", value)
             extents = [shaped.sizes[node.sizes[axis]].fixed for axis in group]
             whole = shaped.sizes[size].fixed
             known = None if None in extents else prod(extent or 0 for extent in extents)
-            same = None in (known, whole) or known == whole
+            one = [node.sizes[axis] for axis in group] == [size]
+            same = one or known == whole
+            same |= len(group) > 1 and None in (known, whole)
             _demand(same, "a dimension has as many elements as its axes", value)
 
 

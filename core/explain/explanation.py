@@ -258,6 +258,8 @@ class _Explaining:
         node = self.shaped.nodes[value]
         if isinstance(node, Assignment):
             return tuple(self._letter(index, node) for index in node.target)
+        if isinstance(node, View):
+            return tuple(group_text(node.axes, group) for group in node.target)
         for reader, read in self.read.get(value, ())[:1]:
             return tuple(self._letter(index, reader) for index in read.index)
         for view in self.shaped.nodes:

@@ -2,25 +2,36 @@
 
 A file is an optional title and remarks, `# source` with the program in a fence, an optional `# structure` with facts
 about its kernels that its speed depends on (`structure.py`), and then what `compile_stages` returns, in its order.
-Those in ``cuda/`` are for a GPU, all others for a CPU.
+Those in ``cuda/`` are for a GPU, all others for a CPU. What no text can say is a ``python`` fence that makes ``graph``
+with ``tests/mixing.py``.
 Start one with the source alone and run `pytest --update`; facts are written by hand and stay as they are.
 """
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ilang import Error
 from ilang.codegen.targets import c, cuda
-from ilang.core.machine import MACHINES
-from ilang.core.pipeline import infer, lower, program_graph, stage_texts, text_program
+from ilang.core.ir.graph import Graph
+from ilang.core.machine import MACHINES, Machine
+from ilang.core.pipeline import (
+    graph_texts,
+    infer,
+    lower,
+    program_graph,
+    stage_texts,
+    text_program,
+)
 from tests.golden.structure import broken
+from tests.mixing import Mixing
 from tests.rewritten import settle
 
 FOLDER = Path(__file__).parent
 SOURCE = re.compile(
-    r"^# source\n+```\w*\n(?P<program>.*?)^```$\n?"
+    r"^# source\n+```(?P<language>\w*)\n(?P<program>.*?)^```$\n?"
     r"(?:\n*^# structure\n+```\w*\n(?P<facts>.*?)^```$\n?)?",
     re.DOTALL | re.MULTILINE,
 )
@@ -32,17 +43,39 @@ KERNEL = re.compile(
 )
 
 
-def compile_stages(source: str, target: str) -> dict[str, str]:
+def compile_stages(source: str | Graph, target: str) -> dict[str, str]:
     """Return the sections of a program in order: its stages and its text, or `error` alone."""
+    machine = MACHINES[target]
     try:
-        return {**stage_texts(source, MACHINES[target]), target: kernels(source, target)}
+        return {**_stages(source, machine), target: kernels(graph_of(source), target)}
     except Error as error:
         return {"error": str(error)}
 
 
-def kernels(source: str, target: str) -> str:
+def _stages(source: str | Graph, machine: Machine) -> dict[str, str]:
+    """The stages of a program."""
+    if isinstance(source, Graph):
+        return graph_texts(source, machine)
+    return stage_texts(source, machine)
+
+
+def graph_of(source: str | Graph) -> Graph:
+    """The graph of a program, which a file may make itself."""
+    return source if isinstance(source, Graph) else program_graph(text_program(source))
+
+
+def made(code: str) -> Graph:
+    """The graph that Python makes."""
+    names: dict[str, Any] = {"Mixing": Mixing}
+    exec(code, names)
+    graph = names["graph"]
+    assert isinstance(graph, Graph)
+    return graph
+
+
+def kernels(graph: Graph, target: str) -> str:
     """The text of a program's loops; checks, workspace and entry are the same for every program and left out."""
-    program = lower(infer(program_graph(text_program(source))), MACHINES[target])
+    program = lower(infer(graph), MACHINES[target])
     text = cuda.emit(program) if target == "cuda" else c.emit(program)
     return "\n".join(KERNEL.findall(text))
 
@@ -66,11 +99,12 @@ def test_golden(path: Path, update: bool) -> None:
     written = path.read_text("utf-8")
     source = SOURCE.search(written)
     assert source, "a golden file needs a `# source` section with a fenced program"
-    program = source["program"].rstrip("\n")
+    text = source["program"].rstrip("\n")
+    program = made(text) if source["language"] == "python" else text
     target = "cuda" if path.parent.name == "cuda" else "c"
     sections = compile_stages(program, target)
     assert ("error" in sections) == (path.parent.name == "errors")
     settle(path, written[: source.end()] + render(sections), update)
     if source["facts"]:
-        shaped = infer(program_graph(text_program(program)))
+        shaped = infer(graph_of(program))
         assert not broken(source["facts"].splitlines(), shaped, lower(shaped, MACHINES[target]))

@@ -231,9 +231,16 @@ class _Draw:
 
     # -- views -------------------------------------------------------------------------------------------------------
 
+    def viewed(self, most: int) -> Value:
+        """What a view is of: the last value now and then."""
+        last = self.values[-1] if self.values else None
+        if last is not None and 1 <= len(last.sizes) <= most and self.rng.random() < 0.5:
+            return last
+        return self.some(1, most)
+
     def joining(self) -> bool:
         """Neighbouring dimensions as one: ``a b c -> a (b c)``."""
-        value = self.some(1)
+        value = self.viewed(4)
         names = list(LETTERS[: len(value.sizes)])
         first = self.rng.randrange(len(names))
         last = self.rng.randint(first, len(names))
@@ -246,7 +253,7 @@ class _Draw:
 
     def splitting(self) -> bool:
         """A dimension as two, of which one has an extent that is written: ``(a b) c -> a b c``, or ``a (b c)``."""
-        value = self.some(1, 3)
+        value = self.viewed(3)
         dim = self.rng.randrange(len(value.sizes))
         parts = [n for n in (1, 2, 3, 4, 5) if not any(size % n for size in value.sizes[dim])]
         names, factor = list(LETTERS[: len(value.sizes) + 1]), self.rng.choice(parts)
@@ -267,6 +274,22 @@ class _Draw:
         source = [*names[:dim], pair, *names[dim + 2 :]]
         text = f"{' '.join(source)} -> {' '.join(target)}"
         return self.view(text, value, {names[written]: factor}, arrays)
+
+    def across(self) -> bool:
+        """The last value, which may be a view, element by element with an array over some of its dimensions."""
+        value = self.values[-1] if self.values else self.some(1)
+        if not value.sizes or not value.flat:
+            return False
+        axes = LETTERS[: len(value.sizes)]
+        kept = [n for n in range(len(axes)) if self.rng.random() < 0.5]
+        other = self.input([value.sizes[n] for n in kept])
+        op = self.rng.choice("+*")
+        arrays = []
+        for a, b in zip(value.arrays, other.arrays, strict=True):
+            spread = b.reshape([a.shape[n] if n in kept else 1 for n in range(a.ndim)])
+            arrays.append(a + spread if op == "+" else a * spread)
+        text = f"{axes}{op}{''.join(axes[n] for n in kept) or '.'}~{axes}"
+        return self.index(text, [value, other], arrays)
 
     def view(
         self, text: str, value: Value, extents: dict[str, int], arrays: Sequence[Array]
@@ -490,6 +513,7 @@ class _Draw:
             *(self.contraction, self.contraction, self.window, self.joined),
             *(self.pointwise, self.scaled, self.composed, self.exchanged),
             *(self.sliced, self.stacked, self.woven, self.joining, self.splitting, self.splitting),
+            *(self.across, self.across),
         ]
         goal = self.rng.randint(2, 7)
         for _ in range(60):

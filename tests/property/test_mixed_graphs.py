@@ -28,7 +28,7 @@ def test_mixed_graphs_have_every_form() -> None:
     assert kinds == {
         *("unary", "binary", "triangle", "convolved", "contraction", "window", "joined"),
         *("pointwise", "scaled", "composed", "exchanged", "sliced", "stacked", "woven"),
-        *("joining", "splitting"),
+        *("joining", "splitting", "across"),
     }
     assert {n for one in drawn for run in one.runs for a in run for n in a.shape} >= {0, 1, 2, 17}
     assert {one.fixed for one in drawn} == {None, 0, 1, 2}

@@ -1,5 +1,6 @@
 """Views: other dimensions of what memory has, with extents that are products and parts."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ilang.core import pipeline
 from ilang.core.check.graph import verify
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Annotation, Graph, View
+from ilang.core.ir.kernel import Statement, Store, statements_within
 from ilang.core.record import replace
 from tests.mixing import AT, Mixing
 from tests.unit.infer.test_mixed import arange, checked, fitted, refused, results
@@ -116,7 +118,9 @@ def test_pages_tell_of_views() -> None:
     heads = m.index("+shd~hd", m.view("s (h d) -> s h d", 0, h=4))
     graph = m.graph(m.index("i+i~i", *[m.view("h d -> (h d)", heads)] * 2))
     page = str(pipeline.explain(graph, verbose=True))
-    assert "hd  dimension 1 of in0" in page
+    assert re.search("axis hd +dimension 1 of in0", page)
+    assert "t1   in0 as s (h:4 d) -> s h:4 d" in page
+    assert "no intermediate storage" in page
     told = str(pipeline.story(graph, None))
     assert "s (h d) -> s h d" in told
 
@@ -201,3 +205,59 @@ def test_results_never_share_memory() -> None:
     assert not any(
         np.shares_memory(one, other) for n, one in enumerate([x, *found]) for other in found[n:]
     )
+
+
+def moved(m: Mixing, *outputs: int) -> tuple[int, int]:
+    """How many values a graph stores between its kernels, and how many kernels it has."""
+    ranks = [None] * m.inputs
+    program = pipeline.lower(pipeline.infer(m.graph(*outputs), ranks=ranks))
+    stored = {b for k in program.kernels for s in statements_within(k.body) for b in _stored(s)}
+    roles = [
+        program.memory(buffer).role for buffer in stored if not program.buffers[buffer].private
+    ]
+    return roles.count("temporary"), len(program.kernels)
+
+
+def _stored(s: Statement) -> list[int]:
+    return [s.buffer] if isinstance(s, Store) else []
+
+
+def test_what_is_computed_before_a_view_is_split_as_the_view_does() -> None:
+    m = Mixing(2)
+    before = m.index("ij+j~ij", 0, 1)
+    assert moved(m, m.index("+bshd~bh", m.view("(b s) (h d) -> b s h d", before, b=2, h=4))) == (
+        0,
+        1,
+    )
+
+
+def test_what_is_computed_behind_a_view_is_split_as_its_source() -> None:
+    m = Mixing(2)
+    turned = m.index("ij~ji", 0)
+    behind = m.index("i*i~i", m.view("j i -> (j i)", turned), 1)
+    assert moved(m, m.index("-i~i", behind)) == (0, 1)
+
+
+def test_a_sum_and_what_is_made_of_its_view_are_one_kernel() -> None:
+    m = Mixing(3)
+    product = m.index("sk*khd~skhd >> +skhd~shd", 0, 1)
+    assert moved(m, m.index("ij+j~ij", m.view("s h d -> s (h d)", product), 2)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(i+k:3)~ik >> +ik~i", "i[0<=i-2]~i", "i*@i~i", "-i~i | i:4 | i i'"],
+)
+def test_windows_guards_positions_and_schedules_keep_a_view_where_it_is(text: str) -> None:
+    m = Mixing(1)
+    assert moved(m, m.index("ab*ab~ba", *[m.view("(a b) -> a b", m.index(text, 0), b=2)] * 2)) == (
+        1,
+        2,
+    )
+
+
+def test_products_that_a_view_of_them_would_store_stay() -> None:
+    m = Mixing(3)
+    heads = m.index("shd*h~shd", 0, 1)
+    graph = m.index("sk*kn~skn >> +skn~sn", m.view("s h d -> s (h d)", heads), 2)
+    assert moved(m, graph) == (1, 2)

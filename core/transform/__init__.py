@@ -1,0 +1,1 @@
+"""Typed graphs to typed graphs: the same results, computed otherwise."""
