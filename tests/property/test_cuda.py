@@ -14,14 +14,26 @@ import pytest
 
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.project.emulation import first_wrong
+from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import write_project
+from ilang.codegen.project.selftest import case_of, inputs_of
 from ilang.codegen.runtime.files import read_module
 from ilang.codegen.targets import cuda
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.module import exports
-from ilang.core.pipeline import fit, graph_of, infer, lower, module_graph, text_component
+from ilang.core.pipeline import (
+    fit,
+    graph_of,
+    infer,
+    lower,
+    module_graph,
+    program_graph,
+    text_component,
+    text_program,
+)
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.icli.arrays import array_of
@@ -34,6 +46,9 @@ from tests.property.trial import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
+GOLDEN = sorted((ROOT / "tests/golden").glob("*.md")) + sorted(
+    (ROOT / "tests/golden/cuda").glob("*.md")
+)
 GIVEN = re.compile(r"^# in \w+ = (.+)$", re.MULTILINE)
 TOLERANCE = 1e-5
 ATTENTION = """
@@ -73,6 +88,35 @@ def test_samples(mode: str) -> None:
         assert not answer.trouble, f"{path.name}: {answer.trouble}"
         for got, want in zip(answer.outputs, results, strict=True):
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, err_msg=path.name)
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_golden_programs(mode: str) -> None:
+    """At small extents, each 0, all 1, and more than tiles: what the self-test of a project runs."""
+    programs: list[Program] = []
+    calls: list[Call] = []
+    cases = []
+    for path in GOLDEN:
+        text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
+        shaped = replace(infer(program_graph(text_program(text))), name=f"g{len(programs)}")
+        function = Function(shaped, lower(shaped, GPU))
+        for extents in extents_of(function)[0]:
+            case = case_of(function, extents)
+            arrays = tuple(inputs_of(shaped, extents, case.starts, case.below))
+            free = tuple(extents[n] for n in function.free())
+            shapes = tuple(
+                tuple(extents[n] for n in shaped.tensors[value].dims) for value in shaped.outputs
+            )
+            calls.append(Call(len(programs), free, arrays, shapes))
+            cases.append((f"{path.name} at {extents}", case))
+        programs.append(function.program)
+    for (name, case), answer in zip(cases, emulated.run(programs, calls, mode), strict=True):
+        if case.outputs is None:  # an index is out of range, which is told
+            assert "status" in answer.trouble, name
+            continue
+        assert not answer.trouble, f"{name}: {answer.trouble}"
+        for stored, result in zip(case.outputs, answer.outputs, strict=True):
+            assert first_wrong(stored, result) is None, name
 
 
 MATMUL = (

@@ -1,0 +1,88 @@
+"""The index cases in CUDA: one text of all programs, run on the emulator in three orders of threads, in both builds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import I, i
+from ilang.core.ir.kernel import Program
+from ilang.core.machine import GPU
+from ilang.core.pipeline import fit, infer, lower
+from ilang.core.record import replace
+from tests.conformance.test_index import (
+    BASE,
+    BINARY,
+    COMBINED,
+    LEFT,
+    PATTERNS,
+    POWER,
+    REDUCED,
+    RIGHT,
+    TYPED,
+    UNARY,
+    agree,
+    f32,
+)
+from tests.property import emulated
+from tests.property.meaning import TYPES
+from tests.property.native import Call
+
+ROWS = f32(1, -2, 3, 0, 0.5, 2, 0, 0, 0, 4, 5, np.nan).reshape(4, 3)
+MANY = 300
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
+
+Case = tuple[str, list[Any], Any]
+
+
+def cases() -> Iterator[Case]:
+    """Every program of the tables with its inputs and what it gives."""
+    with np.errstate(all="ignore"):
+        for op, call in BINARY.items():
+            yield f'i("i{op}i~i")', [LEFT, RIGHT], call(LEFT, RIGHT)
+        for op, one in UNARY.items():
+            yield f'i("{op}i~i")', [LEFT], one(LEFT)
+        yield 'i("i^i~i")', [BASE, POWER], BASE**POWER
+        for op, fold in REDUCED.items():
+            yield f'i("{op}ij~i")', [ROWS], fold(ROWS)
+            yield f'i("{op}ij~i")', [many()], fold(many())
+    yield from (*PATTERNS, *COMBINED, *TYPED)
+
+
+def many() -> Any:
+    """Rows longer than a block has threads."""
+    values = np.ones((3, MANY), np.float32)
+    values[1, 7], values[2, MANY - 1] = 3, 0
+    return values
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_index_cases(mode: str) -> None:
+    programs: list[Program] = []
+    calls: list[Call] = []
+    wanted = []
+    for text, inputs, expected in cases():
+        arrays = tuple(np.array(each, order="C") for each in inputs)
+        component = eval(text, {"__builtins__": {}, "i": i, "I": I})
+        dtypes = [next(name for name, kind in TYPES.items() if kind == a.dtype) for a in arrays]
+        shaped = infer(component._wired(), dtypes, [a.ndim for a in arrays])
+        extents = fit(shaped, [a.shape for a in arrays])
+        outputs = expected if isinstance(expected, tuple) else (expected,)
+        free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
+        shapes = tuple(np.shape(each) for each in outputs)
+        calls.append(Call(len(programs), tuple(free), arrays, shapes))
+        programs.append(lower(replace(shaped, name=f"c{len(programs)}"), GPU))
+        wanted.append((text, outputs))
+    answers = emulated.run(programs, calls, mode)
+    for (text, outputs), answer in zip(wanted, answers, strict=True):
+        assert not answer.trouble, f"{text}: {answer.trouble}"
+        got = tuple(
+            result.astype(np.bool_) if np.asarray(want).dtype == np.bool_ else result
+            for result, want in zip(answer.outputs, outputs, strict=True)
+        )
+        agree(got, outputs)
