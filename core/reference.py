@@ -104,11 +104,13 @@ def _check_lookups(
         outside = np.argwhere((places < 0) | (extent <= places))
         if not len(outside):
             continue
-        position = tuple(map(int, outside[0]))
-        name, size = shaped.tensors[each.source].name, shaped.sizes[each.size].name
+        first, owner = tuple(outside[0]), shaped.owner(each.source)
+        at = np.ravel_multi_index(first, places.shape) if first else 0
+        position = np.unravel_index(at, values[owner].shape)
+        name, size = shaped.tensors[owner].name, shaped.sizes[each.size].name
         element = f"{name}[{','.join(map(str, position))}]" if position else name
         message = (
-            f"{element} is {places[position]}, which is no index of axis {size} of extent {extent}"
+            f"{element} is {places[first]}, which is no index of axis {size} of extent {extent}"
         )
         help_line = (
             f"an index is at least 0 and below {extent}" if extent else "no index is in range"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.fit import fit_shaped, rule_extent
 from ilang.core.ir.kernel import Program
-from ilang.core.ir.shaped import Assignment, Derivation, Shaped
+from ilang.core.ir.shaped import Assignment, Composition, Derivation, Shaped
 from ilang.core.record import record
 
 LARGEST_DOMAIN = 2_000_000
@@ -48,7 +48,8 @@ class Function:
     def settled(self, extents: Sequence[int]) -> tuple[int, ...] | None:
         """All extents, given those of the arguments; None where they do not fit.
 
-        An argument that also follows from other extents is set to what follows.
+        An argument that also follows from other extents is set to what follows, one that is divided to what the others
+        divide.
         """
         shaped, chosen = self.shaped, list(extents)
         for _ in range(2):
@@ -57,6 +58,8 @@ class Function:
                 return fit_shaped(shaped, shapes)
             except ShapeError:
                 for rule in shaped.derived:
+                    if isinstance(rule, Composition) and rule.under:
+                        _divided(chosen, rule)
                     chosen[rule.size] = rule_extent(rule, chosen)
         return None
 
@@ -67,6 +70,15 @@ class Function:
             for size, extent in zip(self.shaped.sizes, extents, strict=True)
             if size.fixed is None
         )
+
+
+def _divided(chosen: list[int], rule: Composition) -> None:
+    """Let the first extent of a product be one that those it is divided by divide."""
+    first, *others = rule.over
+    step = math.prod(chosen[size] for size in rule.under)
+    step //= math.gcd(step, math.prod(chosen[size] for size in others))
+    if step:
+        chosen[first] = -(-chosen[first] // step) * step
 
 
 def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
@@ -99,10 +111,24 @@ def extents_of(function: Function) -> tuple[list[tuple[int, ...]], list[tuple[in
             refused.append(given)
         elif _fits(function, extents):
             runs.append(extents)
+    refused += dict.fromkeys(_undivided(function, base))
     refused += [
         tuple(-1 if n == wrong else e for n, e in enumerate(base)) for wrong in free[:MOST_VARIED]
     ]
     return list(dict.fromkeys(runs)), refused
+
+
+def _undivided(function: Function, base: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Extents of which one leaves something over where a view divides it."""
+    shaped, free = function.shaped, function.free()
+    for rule in shaped.derived:
+        if isinstance(rule, Composition) and rule.under and rule.over[0] in free:
+            extents = [e + (n == rule.over[0]) for n, e in enumerate(base)]
+            shapes = [tuple(extents[n] for n in shaped.tensors[v].dims) for v in shaped.inputs]
+            try:
+                fit_shaped(shaped, shapes)
+            except ShapeError:
+                yield tuple(extents)
 
 
 def _filling(function: Function) -> list[tuple[int, ...]]:

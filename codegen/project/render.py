@@ -248,9 +248,12 @@ def example_call(
 ) -> Iterator[str]:
     """How to call a function, in C: its sizes, and what ``call`` makes of its name and the names of its arrays."""
     name, program = function.name(), function.program
+    sizes = [size.fixed or 0 for size in function.shaped.sizes]
+    for k, n in enumerate(function.free()):
+        sizes[n] = 8 * (k + 1)
+    extents = function.settled(sizes) or sizes
     fields = [
-        f".{identifier(function.shaped.sizes[n].name)} = {8 * (k + 1)}"
-        for k, n in enumerate(function.free())
+        f".{identifier(function.shaped.sizes[n].name)} = {extents[n]}" for n in function.free()
     ]
     arrays = [identifier(program.buffers[n].name) for n in (*program.inputs, *program.outputs)]
     yield f"{name}_sizes sizes = {{{', '.join(fields[:8]) or '0'}}};"

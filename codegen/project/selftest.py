@@ -133,7 +133,8 @@ def _below(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[int |
     for node in shaped.nodes:
         for each in node.lookups() if isinstance(node, Assignment) else ():
             extent = extents[each.size] + more
-            limits[each.source] = min(extent, limits.get(each.source, extent))
+            source = shaped.owner(each.source)
+            limits[source] = min(extent, limits.get(source, extent))
     return tuple(limits.get(value) for value in shaped.inputs)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ilang.codegen.project import render as project
+from ilang.codegen.project.emulation import check_cuda
 from ilang.codegen.project.extents import Function
 from ilang.codegen.project.render import file_stem, fixed, write_project
 from ilang.codegen.project.selftest import TEST_PARTS, own_names
@@ -22,8 +23,9 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.ir.graph import Graph
 from ilang.core.notation.module import exports, parse_module
-from ilang.core.pipeline import lower, module_graph
+from ilang.core.pipeline import infer, lower, module_graph
 from ilang.core.source import Source
+from tests.mixing import Mixing
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -168,6 +170,33 @@ def test_runs_clean_under_sanitizers(name: str, tmp_path: Path) -> None:
     if "unrecognized" in make(tmp_path, "all", f"CFLAGS={flags}").stderr:
         pytest.skip("the compiler has no sanitizers")
     passes(tmp_path, f"CFLAGS={flags}")
+
+
+def with_views() -> Graph:
+    """Scores of heads, and what picks rows by indices: views of arguments, of what is stored, of results."""
+    m = Mixing(3)
+    q, k = (m.view("b s (h d) -> b s h d", each, h=4) for each in (0, 1))
+    scores = m.index("bshd*bthd~bhstd >> +bhstd~bhst", q, k)
+    rows = m.index(
+        "bt@vd~btd", m.view("(b t) -> b t", 2, b=3), m.view("b h s t -> (b h s) t", scores)
+    )
+    return m.graph(m.view("b h s t -> (b h) s t", scores), m.view("b t d -> (b t d)", rows))
+
+
+@needs_make
+def test_views_are_tested_where_they_divide_and_where_not(tmp_path: Path) -> None:
+    write_project([with_views()], tmp_path, "views", "model")
+    said = passes(tmp_path, f"CFLAGS={STRICT} -O1")
+    extents = [int(n) for n in re.findall(r" hd=(-?\d+)", said)]
+    assert any(0 < n and not n % 4 for n in extents)
+    assert any(n % 4 for n in extents)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_views_on_the_emulator() -> None:
+    graph = with_views()
+    done = check_cuda(infer(graph, ["f32", "f32", "i64"]))
+    assert 2 < done.runs, done.says
 
 
 @needs_make
