@@ -163,6 +163,30 @@ class Device:
 
 
 @record
+class Multiprocessor:
+    """What a multiprocessor of a GPU has for the blocks that it runs at a time.
+
+    Fields:
+        name, capability: of a device that has it, and of all that are programmed alike: 90 is 9.0.
+        warps, blocks: at a time at most.
+        registers: 32-bit ones; a warp takes a multiple of ``register_unit``.
+        shared_bytes: for all blocks; each takes a multiple of ``shared_unit``, ``shared_reserved`` bytes included.
+        warp_unit: warps that registers have room for come in multiples of this.
+    """
+
+    name: str
+    capability: int
+    warps: int
+    blocks: int
+    registers: int
+    register_unit: int
+    warp_unit: int
+    shared_bytes: int
+    shared_unit: int
+    shared_reserved: int
+
+
+@record
 class Machine:
     """A processor, or a family of them.
 
@@ -301,6 +325,14 @@ GPU = Machine(
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""
+
+MULTIPROCESSORS = (
+    Multiprocessor("T4", 75, 32, 16, 65536, 256, 4, 64 << 10, 256, 0),
+    Multiprocessor("A100", 80, 64, 32, 65536, 256, 4, 164 << 10, 128, 1 << 10),
+    Multiprocessor("H100", 90, 64, 32, 65536, 256, 4, 228 << 10, 128, 1 << 10),
+)
+"""CUDA C++ Programming Guide 13, technical specifications per compute capability; units as in the occupancy calculator
+of Nsight Compute 2025.3. The last one is what ``GPU.device.multiprocessors`` counts, and what schedules aim at."""
 
 MACHINES = {"c": CPU, "cuda": GPU}
 """What each target is text for."""

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ilang.core.explain.explanation import Explanation
+from ilang.core.explain.occupancy import occupancy_table
 from ilang.core.explain.page import (
     GAP,
     cost_text,
@@ -88,6 +89,10 @@ class _Sheet:
             yield self._table(("inferred", "from"), told)
         if page.loops:
             yield list(self._loops().split("\n"))
+        if page.occupancy:
+            names, *kernels = occupancy_table(page.occupancy)
+            cells = [[Text(kernel, NAME), *map(Text, rest)] for kernel, *rest in kernels]
+            yield self._table(names, cells)
         yield [Text(line, QUIET) for line in (cost_text(page.cost), *page.notes)]
 
     def _table(

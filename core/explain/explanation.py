@@ -12,6 +12,7 @@ from ilang.core.cost import Total, of_assignments
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import affine_text, group_text, number_text, size_text, view_text
 from ilang.core.explain.kernel import loops_text
+from ilang.core.explain.occupancy import OccupancyRow, occupancy_rows
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
@@ -110,6 +111,7 @@ class Explanation:
     projections: tuple[Projection, ...]
     schedule: tuple[ScheduleRow, ...]
     loops: str
+    occupancy: tuple[OccupancyRow, ...]
     cost: Cost
     notes: tuple[str, ...]
     story: tuple[StoryRow, ...]
@@ -173,6 +175,7 @@ class _Explaining:
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
             tuple(self._schedule(*step) for step in steps),
             loops_text(self.program),
+            occupancy_rows(self.program),
             self._cost(),
             tuple(assumed_notes(shaped)),
             self._story() if self.verbose else (),

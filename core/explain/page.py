@@ -14,6 +14,7 @@ from ilang.core.explain.explanation import (
     ViewRow,
 )
 from ilang.core.explain.expression import aligned, size_text
+from ilang.core.explain.occupancy import occupancy_table
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
 
@@ -30,6 +31,7 @@ def explanation_text(explanation: Explanation) -> str:
         *(table(rows) for rows in projection_tables(explanation)),
         table(story_rows(explanation)),
         explanation.loops.rstrip("\n"),
+        table(occupancy_table(explanation.occupancy)),
         "\n".join((cost_text(explanation.cost), *explanation.notes)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"

@@ -91,7 +91,19 @@ def _page(
 
     if stage is not None:
         return emitted(graph, shapes, stage, target)
-    return explain(graph, shapes, verbose, MACHINES[target])
+    page = explain(graph, shapes, verbose, MACHINES[target])
+    return _asked(page, graph, shapes) if verbose and page.occupancy else page
+
+
+def _asked(page: Explanation, graph: Graph, shapes: Shapes) -> Explanation:
+    """A page of a program for a GPU with the registers that nvcc takes, where it is."""
+    from ilang.codegen.runtime.registers import registers_of
+    from ilang.core.explain.occupancy import occupancy_rows
+    from ilang.core.pipeline import infer, lower
+    from ilang.core.record import replace
+
+    program = lower(infer(graph, shapes=shapes), MACHINES["cuda"])
+    return replace(page, occupancy=occupancy_rows(program, registers_of(program)))
 
 
 def _title(graph: Graph, shapes: Shapes) -> str:
