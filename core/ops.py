@@ -40,6 +40,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("sub", 2, "arithmetic", "subtract"),
         Primitive("neg", 1, "arithmetic", "negate"),
         Primitive("div", 2, "float", "divide"),
+        Primitive("floor_divide", 2, "arithmetic", "quotient rounded down"),
         Primitive("recip", 1, "float", "reciprocal"),
         Primitive("max", 2, "arithmetic", "maximum"),
         Primitive("min", 2, "arithmetic", "minimum"),
@@ -142,7 +143,7 @@ ARGUMENTS = {">@": ">", "<@": "<"}
 SLOW = frozenset({"exp", "ln", "log", "pow", "sin", "cos", "tanh"})
 """Primitives that take longer than moving what they are of."""
 
-COSTS = {**dict.fromkeys(SLOW, 8), "div": 2, "recip": 2, "sqrt": 2}
+COSTS = {**dict.fromkeys(SLOW, 8), "floor_divide": 8, "div": 2, "recip": 2, "sqrt": 2}
 """Work of primitives beside which an addition is nothing, in elements that are read from memory and added.
 
 ``core/cost.py`` counts with it.

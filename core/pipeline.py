@@ -32,6 +32,7 @@ __all__ = [
     "STAGES",
     "STEPS",
     "definitions_of",
+    "einx_to_graph",
     "explain",
     "explain_shaped",
     "fit",
@@ -196,16 +197,30 @@ def solve(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:
     from ilang.core.check.solved import verify
     from ilang.core.infer.solved import graph_to_solved
 
-    solved = graph_to_solved(graph, ranks)
+    solved = graph_to_solved(einx_to_graph(graph, ranks), ranks)
     verify(solved)
     return solved
+
+
+def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
+    """The graph without operations in einx notation, verified, for arrays of these ranks."""
+    from ilang.core.ir.graph import Einx
+
+    if not any(isinstance(node, Einx) for node in graph.nodes):
+        return graph
+    from ilang.core.check.graph import verify
+    from ilang.core.passes import einx_to_graph as step
+
+    result = step.einx_to_graph(graph, ranks)
+    verify(result)
+    return result
 
 
 def infer_sizes(graph: Graph, ranks: Sequence[int | None]) -> Shaped:
     """The extents of everything, whatever the element types are: those of the result mean nothing."""
     from ilang.core.passes.untyped import WIDEST, untyped
 
-    return infer(untyped(graph), [WIDEST] * len(graph.inputs), ranks)
+    return infer(untyped(einx_to_graph(graph, ranks)), [WIDEST] * len(graph.inputs), ranks)
 
 
 def infer_rows(graph: Graph) -> Inferred:
@@ -261,8 +276,10 @@ def stage_text(
     """A program as text at one of the stages of a machine; ``loops`` is what the last pass gives."""
     if stage == "graph":
         return graph_text(graph)
+    ranks = None if shapes is None else [len(shape) for shape in shapes]
+    if stage == "expanded":
+        return graph_text(einx_to_graph(graph, ranks))
     if stage == "extents":
-        ranks = None if shapes is None else [len(shape) for shape in shapes]
         return extents_text(solve(graph, ranks))
     shaped = infer(graph, shapes=shapes)
     if stage == "shapes":
@@ -409,6 +426,16 @@ FRONT = (
         lambda program, _: program_graph(program),
         None,
         "graph",
+        graph_text,
+    ),
+    Step(
+        "core/passes/einx_to_graph.py",
+        "graph",
+        "core/ir/graph.py",
+        "operations in einx notation as assignments and views",
+        _pass("passes.einx_to_graph", "einx_to_graph"),
+        _later("check.graph", "verify"),
+        "expanded",
         graph_text,
     ),
     Step(

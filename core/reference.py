@@ -36,6 +36,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     "sub": np.subtract,
     "neg": np.negative,
     "div": np.divide,
+    "floor_divide": np.floor_divide,
     "recip": lambda x: np.divide(x.dtype.type(1), x),
     "max": np.maximum,
     "min": np.minimum,

@@ -91,26 +91,6 @@ def load(path: str | os.PathLike[str]) -> Library:
     return library(read_module(path_text(path)))
 
 
-class _Later:
-    """A notation of the language that this version does not have: whatever it is asked for, it says so."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> _Later:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Later(f"{self._name}.{name}")
-
-    def __call__(self, *_arguments: object, **_named: object) -> Any:
-        from ilang.codegen.runtime.component import no_such_notation
-
-        raise no_such_notation(self._name)
-
-    def __repr__(self) -> str:
-        return f"<{self._name}: not in this version>"
-
-
 def einsum(
     spec: Any,
     *arrays: Any,
@@ -148,9 +128,6 @@ def einsum(
     return from_spec(spec)
 
 
-einx = _Later("einx")
-
-
 def elementwise(
     order: str, outputs: Sequence[Any], inputs: Sequence[str] | int | None = None
 ) -> ElementwiseKernel:
@@ -182,6 +159,10 @@ def elementwise(
 def __getattr__(name: str) -> Any:
     if name == "I":
         value: Any = i("I")
+    elif name == "einx":
+        import importlib
+
+        value = importlib.import_module("ilang.einx")
     elif name == "Component":
         from ilang.codegen.runtime.component import Component as value  # noqa: N813
     elif name.endswith("Error") and name in __all__:

@@ -16,7 +16,6 @@ from ilang.core.diagnostic import (
     CommandError,
     DataError,
     Error,
-    NotationError,
     counted,
     shorten,
     visible,
@@ -531,12 +530,3 @@ def source_of(shaped: Shaped, target: object) -> str:
 def not_yet(what: str, instead: str) -> Error:
     """The error for what the language has and this version does not."""
     return CommandError("E0910", f"{what} is not in this version", help=instead)
-
-
-def no_such_notation(name: str) -> Error:
-    """The error for a notation that the language has and this version does not."""
-    return NotationError(
-        "E0115",
-        f"{name} is not available yet",
-        help='write index expressions: i("ik*kj~ijk >> +ijk~ij")',
-    )

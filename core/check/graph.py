@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View, operands
+from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, View, operands
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, walk
 
@@ -33,6 +33,10 @@ def verify(graph: Graph) -> None:
                 _demand(used <= set(range(len(node.operands))), "a scalar uses operands", value)
             case Assignment():
                 _assignment(node, value)
+            case Einx():
+                form = node.form
+                _demand(len(node.operands) == len(form.inputs), "an operand an expression", value)
+                _demand(0 <= node.output < len(form.outputs), "it has the output", value)
         reads = operands(node)
         _demand(all(0 <= read < value for read in reads), "a node reads smaller numbers", value)
     _demand(all(0 <= each.value < count for each in graph.called), "what is called is a value", 0)
@@ -55,7 +59,9 @@ def _assignment(node: Assignment, value: int) -> None:
     _demand(not walked & looked, "a position is one along counted axes", value)
     plain = all(guard.size is None and not guard.index.sizes for guard in guards)
     _demand(plain, "a guard is over axes alone", value)
-    meets = axes - looked != kept - looked or bool(kept & looked)
+    measured = set(node.measured)
+    _demand(not measured & (kept | read | walked | looked), "what is measured is not walked", value)
+    meets = axes - looked - measured != kept - looked or bool(kept & looked)
     _demand(
         node.base is not None or (node.acc is None) == (not meets),
         "acc is None exactly when no axis is reduced, and none of the target looked up",

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from ilang.core.explain.expression import affine_text, scalar_text, view_text
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, Node, View
+from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 
@@ -55,6 +55,7 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
                 f", {letters[each.axis]} = {reads[each.read]}" for each in node.lookups
             )
             fold = "" if node.acc is None else f"fold {node.acc} over "
+            known |= set(node.measured)
             reduced = " ".join(name for axis, name in enumerate(letters) if axis not in known)
             over = " ".join(letters[axis] for index in node.target for _, axis in index.terms)
             fold = f"{fold}{reduced}" if reduced else fold.removesuffix(" over ")
@@ -62,8 +63,10 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
             return f"{fold}{': ' if fold else ''}{text}   for {over or '.'}{places}{start}"
         case Terminal():
             return f"{node.kind} {node.name}"
-        case Operation():
-            return f"{node.text}   of {' '.join(f'n{operand}' for operand in node.operands)}"
+        case Operation() | Einx():
+            given = " ".join(f"n{operand}" for operand in node.operands)
+            several = isinstance(node, Einx) and len(node.form.outputs) > 1 and node.output
+            return f"{node.text}   of {given}{f', output {several}' if several else ''}"
         case _:
             assert_never(node)
 

@@ -115,6 +115,10 @@ def _derive(shaped: Shaped, derived: Derivation, extents: list[int | None]) -> N
         raise ShapeError("E0517", message, derived.span, help_line)
     if extent < derived.least and derived.pad is None:
         message = f"`{text}`: {extent} elements would be left for {name}, which has at least {derived.least}"
+        whole = [(c, size) for c, size in derived.terms if c > 0]
+        if len(whole) == 1 and whole[0][0] == derived.divisor == 1:
+            among, total = whole[0][1], extents[whole[0][1]] or 0
+            message += f": {shaped.sizes[among].name} is {total}, the others {total - extent}"
         help_line = (
             "the parts of a concatenation, or the window, are larger than the axis they share"
         )

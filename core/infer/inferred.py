@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.arrays import Arrays
@@ -13,7 +13,7 @@ from ilang.core.infer.runtime import RunTime
 from ilang.core.infer.sizes import Sizes
 from ilang.core.infer.solver import Solution, solve
 from ilang.core.ir.graph import Assignment, Graph, Read
-from ilang.core.ir.operation import Einsum, Operation
+from ilang.core.ir.operation import Einsum, Operation, Sized
 from ilang.core.ir.rows import MEMORY_ORDER, Known, Shape, known_axes, opened
 
 
@@ -97,6 +97,15 @@ class Inferred:
     def stays(self, value: int, read: Read) -> bool:
         """Whether a read of an assignment with affine indices never leaves its dimensions."""
         return read in self._collected.inside.get(value, ())
+
+    def said(self) -> Iterator[tuple[Known, str]]:
+        """The dimensions of values that operations give names, each with the name."""
+        for constraint in self.graph.constraints:
+            if isinstance(constraint, Sized) and constraint.of == "dims":
+                axes = self.axes(constraint.value)
+                for known, amount in zip(axes, constraint.amounts, strict=True):
+                    if isinstance(amount, str):
+                        yield known, amount
 
     def viewed(self, value: int, operand: int) -> Shape:
         """The rows of an operand as the specification of an operation sees them; the result comes last."""

@@ -21,10 +21,12 @@ from ilang.core.infer.arrays import Arrays
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
 from ilang.core.infer.rowvars import EMPTY
+from ilang.core.infer.scopes import Scopes
 from ilang.core.ir import spec as notation
 from ilang.core.ir.graph import (
     Annotation,
     Assignment,
+    Einx,
     Elementwise,
     Graph,
     Input,
@@ -44,6 +46,7 @@ from ilang.core.ir.operation import (
     Scaled,
     SetSize,
     SizeConstraint,
+    Sized,
     Slice,
     Stack,
     Terminal,
@@ -109,6 +112,7 @@ class Collecting:
         self.node_axes: dict[int, list[Dim]] = {}
         self.inside: dict[int, set[Read]] = {}
         self.annotated: dict[tuple[int, str], Var] = {}
+        self.scopes = Scopes(self._fresh)
         self.used, self.bound = _uses(graph)
         for value, node in enumerate(graph.nodes):
             self._node(value, node)
@@ -133,6 +137,8 @@ class Collecting:
                 self.shapes.append((EMPTY, EMPTY, closed(self._assignment(value, node))))
             case View():
                 self.shapes.append((EMPTY, EMPTY, closed(self._view(value, node))))
+            case Einx():
+                raise AssertionError(node)
             case _:
                 assert_never(node)
 
@@ -500,6 +506,8 @@ class Collecting:
                 self._same(self._named(constraint.one), self._named(constraint.other), origin)
             case Scaled():
                 self._scaled(constraint)
+            case Sized():
+                self.constraints += self.scopes.constraints(constraint, self._sized(constraint))
             case Fits():
                 result, operand = (
                     _brief(self.graph.nodes[value])
@@ -511,6 +519,14 @@ class Collecting:
                     self._below(row, operand_row, Origin(says, None, f"their {kind} rows"))
             case _:
                 assert_never(constraint)
+
+    def _sized(self, c: Sized) -> Sequence[Dim]:
+        """The dimensions, axes or labels of which an operation says sizes."""
+        if c.of == "axes":
+            return self.node_axes[c.value]
+        if c.of == "labels":
+            return [self.labels[c.value].dims[label] for label in c.labels]
+        return self._dimensions(c.value, len(c.amounts), Origin(f"`{c.span.text()}`", c.span))
 
     def _named(self, label: str) -> Dim | int:
         """What a label means: an axis, or the number of a row variable."""

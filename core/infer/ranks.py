@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Counting, Known, Variable
 from ilang.core.infer.unionfind import UnionFind
-from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
+from ilang.core.ir.einx import dimensions
+from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -100,9 +101,20 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
             for each, shape in zip((*node.operands, value), shapes, strict=True):
                 if all(row.variable is None for row in shape.rows):
                     yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
+        elif isinstance(node, Einx):
+            yield from _of_form(value, node)
     for annotation in graph.annotations:
         if annotation.dims is not None:
             yield annotation.value, len(annotation.dims), annotation.span, "is written with"
+
+
+def _of_form(value: int, node: Einx) -> Iterator[tuple[int, int, Span, str]]:
+    """The ranks that an operation in einx notation writes: of expressions whose dimensions no ellipsis repeats."""
+    result = node.form.outputs[node.output]
+    for each, expression in zip((*node.operands, value), (*node.form.inputs, result), strict=True):
+        rank = dimensions(expression)
+        if rank is not None:
+            yield each, rank, expression.span, "gives" if each == value else "reads"
 
 
 def undetermined(program: Graph, number: int) -> ShapeError:

@@ -106,6 +106,8 @@ class Solved:
             ):
                 if isinstance(word, str):
                     named.setdefault(self.numbers.cell(known), (known, word))
+        for known, word in self.inferred.said():
+            named.setdefault(self.numbers.cell(known), (known, word))
         letters: dict[int, tuple[Known, str]] = {}
         cells = [
             [self._met(letters, known, letter) for known, letter in self._words(value, node)]

@@ -9,13 +9,13 @@ Invariants:
     - The inputs come first: the value of input n is n; a leaf of a tensor expression that holds an array is one.
       ``outputs`` lists values; a value may stand there twice and may be an input.
     - Each assignment owns its axes: axis numbers mean nothing outside it. ``axes`` holds every axis that any index
-      names.
+      names, and those that are measured, which no index and no position names.
     - A read whose index leaves the dimension gives 0, or skips the iteration: ``skips``. A fixed index never leaves it.
     - A guard of a read is a condition on axes alone, without a size.
     - A lookup is of an axis that no earlier lookup is of; what it reads has axes that are counted, or looked up by an
       earlier one. Its axis is no part of a position.
-    - ``acc`` is None exactly when every counted axis appears in ``target`` and none that is looked up does; otherwise
-      it is a reducible operator and the target starts from its identity.
+    - ``acc`` is None exactly when every axis with a loop appears in ``target`` and none that is looked up does;
+      otherwise it is a reducible operator and the target starts from its identity.
     - A ``base`` is what the target starts from instead: then an axis of the target is looked up, and without an ``acc``
       the last iteration that meets an element stores it, in the order of the axes.
     - The factors of a view are its ``axes``, in order: those of its ``source``, dimension after dimension, and again
@@ -29,11 +29,12 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.einx import Form
 from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
-from ilang.core.ir.scalar import Scalar
+from ilang.core.ir.scalar import Operand, Scalar
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 UNNAMED = "program"
@@ -106,7 +107,7 @@ class Assignment:
     """An accumulating assignment to a new tensor; ``text`` is how the user wrote it.
 
     ``operands`` numbers the reads as they are written; empty where that is their order. The axes in ``some`` must have
-    an element.
+    an element. Those that are ``measured`` have an extent, which the scalar uses, and no loop.
     """
 
     axes: tuple[Axis, ...]
@@ -121,6 +122,7 @@ class Assignment:
     some: tuple[int, ...] = ()
     lookups: tuple[Lookup, ...] = ()
     base: int | None = None
+    measured: tuple[int, ...] = ()
 
     def operand(self, read: int) -> int:
         """The written operand that a read delivers: positions are operands, but no reads."""
@@ -184,6 +186,17 @@ class View:
 
 
 @record
+class Einx:
+    """One output of an operation in einx notation; it becomes assignments and views when ranks are known."""
+
+    operands: tuple[int, ...]
+    form: Form
+    output: int
+    text: str
+    span: Span
+
+
+@record
 class Called:
     """What a body over names calls a value."""
 
@@ -192,7 +205,7 @@ class Called:
     span: Span
 
 
-Node = Input | Assignment | Elementwise | View | Terminal | Operation
+Node = Input | Assignment | Elementwise | View | Einx | Terminal | Operation
 
 
 def operands(node: Node) -> tuple[int, ...]:
@@ -205,10 +218,26 @@ def operands(node: Node) -> tuple[int, ...]:
             return (*(read.value for read in node.reads), *base)
         case Elementwise() | View():
             return (node.value,)
-        case Operation():
+        case Operation() | Einx():
             return node.operands
         case _:
             assert_never(node)
+
+
+def rewired(node: Node, values: Sequence[int]) -> Node:
+    """A node that reads other values, in order."""
+    match node:
+        case Assignment():
+            reads = tuple(
+                replace(read, value=v) for read, v in zip(node.reads, values, strict=False)
+            )
+            return replace(node, reads=reads, base=None if node.base is None else values[-1])
+        case Elementwise() | View():
+            return replace(node, value=values[0])
+        case Operation() | Einx():
+            return replace(node, operands=tuple(values))
+        case Input() | Terminal():
+            return node
 
 
 @record
@@ -253,7 +282,7 @@ class Graph:
     def looked_up(self) -> frozenset[int]:
         """The values that are looked up as indices: inputs among them are integers where nothing else is said.
 
-        What a view is of that is looked up is one of them.
+        What a view or a copy is of that is looked up is one of them.
         """
         found = {
             node.reads[lookup.read].value
@@ -263,8 +292,9 @@ class Graph:
         }
         for value in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[value]
-            if isinstance(node, View) and value in found:
-                found.add(node.value)
+            copied = isinstance(node, Assignment) and node.scalar == Operand(0)
+            if value in found and (isinstance(node, View) or copied):
+                found.update(operands(node))
         return frozenset(found)
 
     def input_name(self, number: int) -> str:

@@ -132,5 +132,26 @@ class Fits:
     operand: int
 
 
-SizeConstraint = SetSize | SameSize | Scaled | Fits
+Amount = str | int | tuple[str | int, ...] | None
+"""A size: that of a name, a number, a product of these, or one of which nothing is said."""
+
+
+@record
+class Sized:
+    """What an operation says of sizes: those of one ``scope`` and name are one extent.
+
+    ``amounts`` are those of the dimensions of ``value``, of the axes of its assignment, or of the ``labels`` of its
+    specification, each with the place in ``spans`` that says it.
+    """
+
+    value: int
+    of: Literal["dims", "axes", "labels"]
+    amounts: tuple[Amount, ...]
+    scope: int
+    spans: tuple[Span, ...]
+    span: Span
+    labels: tuple[str, ...] = ()
+
+
+SizeConstraint = SetSize | SameSize | Scaled | Fits | Sized
 """A further constraint on a graph; a label means that of the last specification that uses it."""

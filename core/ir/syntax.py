@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from ilang.core.ir.einx import Form
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.record import record
@@ -349,6 +350,14 @@ class Kernel:
 
 
 @record
+class Einx:
+    """``einx.mean("a [b]")``: an operation in einx notation as a component."""
+
+    form: Form
+    span: Span
+
+
+@record
 class Number:
     """A decimal literal as written: a component with no input and one rank-0 output."""
 
@@ -449,6 +458,7 @@ Tree = (
     Expression
     | Einsum
     | Kernel
+    | Einx
     | Number
     | Identity
     | Conversion

@@ -31,6 +31,7 @@ from ilang.core.notation.reader import (
     DIGITS,
     DISCARD,
     LATER,
+    QUOTED,
     TYPES,
     WORD,
     WORD_START,
@@ -211,7 +212,7 @@ def _component(reader: Reader, scope: Scope) -> Tree:
         return tree
     stop = reader.past(WORD, reader.pos)
     word = reader.text[reader.pos : stop]
-    if word in ("i", "einsum", "elementwise"):
+    if word in QUOTED:
         return read_quoted(reader, scope.definitions)
     span = reader.take(stop)
     if word in scope.definitions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ilang.core.ir.einx import dimensions
 from ilang.core.ir.spec import ShapeSpec
 from ilang.core.ir.syntax import (
     Application,
@@ -15,6 +16,7 @@ from ilang.core.ir.syntax import (
     Combine,
     Definition,
     Einsum,
+    Einx,
     Expression,
     Kernel,
     Name,
@@ -124,6 +126,10 @@ def _leaf(tree: Tree) -> Wires:
             takes = tuple(each.rank for each in tree.inputs)
             gives = tuple(tree.rank_of(output) for output in tree.outputs)
             return _limited(Wires(len(takes), len(gives), len(gives), takes, gives))
+        case Einx():
+            takes = tuple(map(dimensions, tree.form.inputs))
+            gives = tuple(map(dimensions, tree.form.outputs))
+            return _limited(Wires(len(takes), len(gives), 1, takes, gives))
         case Number():
             return Wires(0, 1, 1, (), (0,))
         case _:

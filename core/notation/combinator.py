@@ -49,10 +49,12 @@ DEEPEST = 200
 BINDING = {"|": 1, "&": 2, ">>": 3, "<<": 3, "~": 4, "(": 0}
 QUOTES = "'\""
 KERNEL_HELP = 'a kernel is quoted: `elementwise("f: x[i,j], y[j] -> x * y")`'
+EINX_HELP = 'an operation is called on quoted axes: `einx.sum("a [b]")`'
 EINSUM_HELP = 'a specification is quoted: `einsum("ij;jk=>ik")`'
 QUOTING = {
     "einsum": ("`(` and a quoted specification", EINSUM_HELP),
     "elementwise": ("`(` and a quoted kernel", KERNEL_HELP),
+    "einx": ("`.` and the name of an operation", EINX_HELP),
 }
 """What is missing after a word that a quoted text follows, and the help."""
 APPLIED_HELP = "a program that is applied to inputs names them: `f(x) = (+ij~i)(x)`"
@@ -204,6 +206,10 @@ class _Program:
             return self.specification(after)
         if word == "elementwise" and follows == "(" and not grouped:
             return self.kernel(after)
+        if word == "einx" and follows == ".":
+            from ilang.core.notation.einx_call import read_call
+
+            return read_call(reader)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
@@ -345,8 +351,12 @@ def _closing_quote(reader: Reader, start: int) -> int:
 
 
 def read_quoted(reader: Reader, names: Container[str]) -> Tree:
-    """``i("...")``, ``einsum("...")`` or ``elementwise("...")`` at the cursor."""
+    """``i("...")``, ``einsum("...")``, ``elementwise("...")`` or ``einx.sum("...")`` at the cursor."""
     stop = reader.past(WORD, reader.pos)
+    if reader.text[reader.pos : stop] == "einx":
+        from ilang.core.notation.einx_call import read_call
+
+        return read_call(reader)
     program, after = _Program(reader, names), reader.past(BLANKS, stop)
     match reader.text[reader.pos : stop]:
         case "i":

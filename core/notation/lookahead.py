@@ -12,7 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from ilang.core.notation.reader import BLANKS, DIGITS, LETTERS, WORD, WORD_START, Reader
+from ilang.core.notation.reader import (
+    BLANKS,
+    DIGITS,
+    LETTERS,
+    QUOTED,
+    WORD,
+    WORD_START,
+    Reader,
+)
 from ilang.core.ops import ARGUMENTS
 
 AFFINE = LETTERS + DIGITS + "+-:" + BLANKS
@@ -100,19 +108,28 @@ def begins_application(reader: Reader, definitions: Container[str]) -> int:
         stop = past_bracket(reader, reader.pos)
     elif c and c in WORD_START:
         stop = reader.past(WORD, reader.pos)
-        after = reader.past(BLANKS, stop)
-        opens = reader.text.startswith("(", after, reader.end)
         word = reader.text[reader.pos : stop]
+        after = past_member(reader, stop) if word == "einx" else reader.past(BLANKS, stop)
+        opens = reader.text.startswith("(", after, reader.end)
         if not opens or matches_form(reader):
             return -1
         if is_affine(reader, after) and word not in definitions:
             return -1
-        if word in ("i", "einsum", "elementwise"):
+        if word in QUOTED:
             stop = past_bracket(reader, after)
     else:
         return -1
     after = reader.past(BLANKS, stop)
     return after if 0 <= stop and reader.text.startswith("(", after, reader.end) else -1
+
+
+def past_member(reader: Reader, start: int) -> int:
+    """Past ``.name`` and the blanks around it, where that stands after a word that ends at ``start``; past blanks."""
+    dot = reader.past(BLANKS, start)
+    if not reader.text.startswith(".", dot, reader.end):
+        return dot
+    name = reader.past(BLANKS, dot + 1)
+    return reader.past(BLANKS, reader.past(WORD, name))
 
 
 def past_bracket(reader: Reader, start: int) -> int:

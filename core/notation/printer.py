@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
+from ilang.core.ir.einx import Form, Sizes
 from ilang.core.ir.syntax import (
     Application,
     Axis,
@@ -18,6 +19,7 @@ from ilang.core.ir.syntax import (
     Conversion,
     Definition,
     Einsum,
+    Einx,
     Expression,
     Extent,
     Fixed,
@@ -108,8 +110,8 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
 def _applied(component: Tree) -> list[Tree | str]:
     """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
     word = isinstance(component, Name | Conversion | Identity)
-    bare = word or (isinstance(component, Einsum) and component.schedule is None)
-    bare = bare or isinstance(component, Kernel)
+    bare = word or isinstance(component, Kernel | Einx)
+    bare = bare or (isinstance(component, Einsum) and component.schedule is None)
     return [component] if bare else ["(", component, ")"]
 
 
@@ -141,7 +143,7 @@ def _would_compare(node: Combine) -> Number | None:
 
 
 def _leaf(
-    tree: Expression | Einsum | Kernel | Number | Identity | Conversion | Name | Value,
+    tree: Expression | Einsum | Kernel | Einx | Number | Identity | Conversion | Name | Value,
     names: Container[str],
 ) -> str:
     match tree:
@@ -150,6 +152,8 @@ def _leaf(
             return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
         case Kernel():
             return f'elementwise("{tree.text}")'
+        case Einx():
+            return print_form(tree.form)
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")
@@ -163,6 +167,21 @@ def _leaf(
             return tree.dtype
         case Name() | Value():
             return tree.name
+
+
+def print_form(form: Form) -> str:
+    """``einx.mean("a (b [c])", c=2)``: the text between the quotes on one line, parameters as they are given."""
+    text = " ".join(form.text.split())
+    given = "".join(f", {p.name}={print_sizes(p.value)}" for p in form.given)
+    return f'einx.{form.op}("{text}"{given})'
+
+
+def print_sizes(sizes: Sizes) -> str:
+    """``4``, ``(4, 2)``, ``(4,)``."""
+    if not isinstance(sizes, tuple):
+        return str(sizes)
+    inner = ", ".join(map(print_sizes, sizes))
+    return f"({inner},)" if len(sizes) == 1 else f"({inner})"
 
 
 def print_expression(e: Expression) -> str:

@@ -19,10 +19,12 @@ KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]@")
 
 COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
-LATER = ("einx", "op", "cd")
+LATER = ("op", "cd")
 DISCARD = "_"
 """What a statement binds in place of a name where an output is not wanted."""
-RESERVED = frozenset(("I", "i", "einsum", "elementwise", *LATER, *TYPES))
+QUOTED = frozenset(("i", "einsum", "einx", "elementwise"))
+"""Words before a quotation: `i("...")`, `einsum("...")`, `einx.sum("...")`."""
+RESERVED = frozenset(("I", *QUOTED, *LATER, *TYPES))
 
 DEFINITION_HELP = "a definition, `name = program`, belongs in a file; `equal` is written `==`"
 TILDE_HELP = "`~` stands between the inputs and the output: `+ij~i`"

@@ -32,7 +32,7 @@ class Counted:
 
     def index(self, part: Affine) -> Affine:
         """An index over all axes as one over those that are counted."""
-        if len(self.names) == len(self.extents):  # no axis is looked up
+        if len(self.names) == len(self.extents):  # every axis has a loop
             return part
         terms = tuple((c, self.names[axis]) for c, axis in part.terms if axis in self.names)
         looked = tuple((c, self.looked[axis]) for c, axis in part.terms if axis in self.looked)
@@ -69,8 +69,8 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
         sizes: the size number of each of its axes.
         sources: the value that each of its lookups is of, in their order.
     """
-    looked_up = node.looked_up()
-    kept = [axis for axis in range(len(node.axes)) if axis not in looked_up]
+    others = node.looked_up().union(node.measured)
+    kept = [axis for axis in range(len(node.axes)) if axis not in others]
     looked: dict[int, Looked] = {}
     found = Counted(
         tuple(node.axes[axis] for axis in kept),

@@ -153,6 +153,8 @@ class _Shaping(Assignments):
             case Operation():
                 projections = self.solved.projections[value]
                 self.operation(value, node, self.solved.dims(value), projections)
+            case graph.Einx():
+                raise AssertionError(node)
             case _:
                 assert_never(node)
 

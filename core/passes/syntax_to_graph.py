@@ -30,10 +30,10 @@ from ilang.core.diagnostic import (
     visible,
 )
 from ilang.core.ir import graph, syntax
-from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Convert, Operand
 from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.contraction import contractions
+from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
 from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
@@ -226,6 +226,13 @@ class _Wiring:
                 self.scopes += 1
                 self.annotations += kernel_annotations(node, slots, self.scopes)
                 return _Wires(slots, kernel_outputs(node, slots, self._add))
+            case syntax.Einx():
+                slots = [self._add(_Slot(each.span)) for each in node.form.inputs]
+                text, count = print_tree(node), len(node.form.outputs)
+                made = [
+                    graph.Einx(tuple(slots), node.form, n, text, node.span) for n in range(count)
+                ]
+                return _Wires(slots, map(self._add, made))
             case syntax.Expression() if node.op in ARGUMENTS:
                 slot = self._add(_Slot(node.left.span))
                 most = self._add(assignment(extreme(node), [slot]))
@@ -368,7 +375,9 @@ class _Wiring:
                 continue
             stack.pop()
             number[top] = len(nodes)
-            nodes.append(_rewired(node, [number[value] for value in needs]))
+            if isinstance(node, _Slot):
+                raise InternalError("E9901", "an open slot is no node")
+            nodes.append(graph.rewired(node, [number[value] for value in needs]))
 
 
 def _parts(node: syntax.Tree) -> list[_Work]:
@@ -396,18 +405,3 @@ def _operands(node: _Slot | graph.Node) -> list[int]:
             return []
         case _:
             return list(graph.operands(node))
-
-
-def _rewired(node: _Slot | graph.Node, values: list[int]) -> graph.Node:
-    match node:
-        case graph.Assignment():
-            reads = tuple(
-                replace(read, value=v) for read, v in zip(node.reads, values, strict=False)
-            )
-            return replace(node, reads=reads, base=None if node.base is None else values[-1])
-        case graph.Elementwise():
-            return replace(node, value=values[0])
-        case Operation():
-            return replace(node, operands=tuple(values))
-        case _:
-            raise InternalError("E9901", "an open slot is no node")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ilang import Error, I, elementwise, i, load
+from ilang import einx as einx_functions
 from ilang import tensor as t
 from ilang.core.infer.solver import solve
 from ilang.core.ir.rows import (
@@ -47,6 +48,16 @@ def module(source: str, name: str, inputs: Sequence[Any], target: str) -> Any:
         path = Path(folder, "module.i")
         path.write_text(source, "utf-8")
         return load(path)[name](*inputs, target=_here(target))
+
+
+def einx(
+    op: str, description: str, inputs: Sequence[Any], params: dict[str, Any], target: str
+) -> Any:
+    """Call an operation in einx notation."""
+    operation = getattr(einx_functions, op)
+    if op in ("solve", "solve_axes", "solve_shapes", "matches"):
+        return operation(description, *inputs, **params)
+    return operation(description, *inputs, target=_here(target), **params)
 
 
 @functools.cache

@@ -351,7 +351,7 @@ REFUSED: list[tuple[str, str, list[Any]]] = [
     ("E0108", 'i("i~i >>")', [X]),
     ("E0110", 'i("(i~i")', [X]),
     ("E0112", 'i("einsum(x)")', [X]),
-    ("E0115", 'i("einx.sum(x)")', [X]),
+    ("E0112", 'i("einx.sum(x)")', [X]),
     ("E0115", 'i("op f(x) = x")', [X]),
     ("E0116", 'i("2.")', []),
     ("E0201", 'i("i~ij")', [X]),

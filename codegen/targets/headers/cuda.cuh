@@ -241,6 +241,44 @@ static __device__ inline double square_f64(double a)
     return a * a;
 }
 
+/* a / b rounded down; 0 where b is 0, and what does not fit wraps */
+static __device__ inline int32_t floor_divide_i32(int32_t a, int32_t b)
+{
+    if (b == 0) return 0;
+    if (b == -1) return (int32_t)((uint32_t)0 - (uint32_t)a);
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+/* a / b rounded down; 0 where b is 0, and what does not fit wraps */
+static __device__ inline int64_t floor_divide_i64(int64_t a, int64_t b)
+{
+    if (b == 0) return 0;
+    if (b == -1) return (int64_t)((uint64_t)0 - (uint64_t)a);
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+/* a / b rounded down as if divided without rounding before */
+static __device__ inline float floor_divide_f32(float a, float b)
+{
+    if (b == 0) return a / b;
+    const float rest = fmodf(a, b);
+    const float whole = (a - rest) / b - (rest != 0 && (b < 0) != (rest < 0) ? 1.0f : 0.0f);
+    if (whole == 0) return copysignf(0.0f, a / b);
+    const float down = floorf(whole);
+    return whole - down > 0.5f ? down + 1.0f : down;
+}
+
+/* a / b rounded down as if divided without rounding before */
+static __device__ inline double floor_divide_f64(double a, double b)
+{
+    if (b == 0) return a / b;
+    const double rest = fmod(a, b);
+    const double whole = (a - rest) / b - (rest != 0 && (b < 0) != (rest < 0) ? 1.0 : 0.0);
+    if (whole == 0) return copysign(0.0, a / b);
+    const double down = floor(whole);
+    return whole - down > 0.5 ? down + 1.0 : down;
+}
+
 /* towards zero; what does not fit gives the smallest value */
 static __device__ inline int32_t i32_of_f32(float a)
 {

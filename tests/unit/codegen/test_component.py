@@ -215,13 +215,6 @@ def test_not_in_this_version() -> None:
     with pytest.raises(ilang.CommandError) as caught:
         i("-i~i").grad()
     assert caught.value.code == "E0910"
-    later: list[Callable[[], Any]] = [
-        lambda: ilang.einx.mean("a [b]", grid(2, 3)),
-    ]
-    for attempt in later:
-        with pytest.raises(ilang.NotationError) as refusal:
-            attempt()
-        assert refusal.value.code == "E0115"
 
 
 # arrays

@@ -1,0 +1,65 @@
+"""The operations of einx notation: a row says what kind an operation is, and what scalars it is made of.
+
+To add one: a row. A kind says which expressions have brackets and what an operation that is written short means
+(``notation/einx_forms.py``), and which assignments it becomes (``passes/einx/bodies.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ilang.core.record import record
+
+Kind = Literal["id", "reduce", "elementwise", "dot", "preserve", "argument", "get", "set"]
+
+
+@record
+class EinxOp:
+    """An operation: what it takes, and what it is made of.
+
+    ``means`` is a primitive of ``ops.PRIMITIVES`` of elementwise operations, the operator of a reduction or of what is
+    stored, or the name of a body. ``arity`` is the number of operands, None where any is fine. ``options`` are
+    parameters that are no sizes; those with a ``!`` must be given.
+    """
+
+    name: str
+    kind: Kind
+    means: str
+    arity: int | None = None
+    options: tuple[str, ...] = ()
+
+
+_REDUCTIONS = {"sum": "+", "prod": "*", "max": ">", "min": "<", "any": "||", "all": "&&"}
+_BODIES = ("mean", "var", "std", "count_nonzero", "logsumexp")
+_MANY = {
+    "add": "add", "multiply": "mul", "logical_and": "and", "logical_or": "or",
+    "maximum": "max", "minimum": "min", "logaddexp": "logaddexp",
+}  # fmt: skip
+_TWO = {
+    "subtract": "sub", "divide": "div", "floor_divide": "floor_divide", "true_divide": "div", "less": "lt",
+    "less_equal": "lte", "greater": "gt", "greater_equal": "gte", "equal": "eq", "not_equal": "neq",
+}  # fmt: skip
+
+EINX_OPS: dict[str, EinxOp] = {
+    op.name: op
+    for op in (
+        EinxOp("id", "id", "copy"),
+        EinxOp("rearrange", "id", "copy"),
+        *(EinxOp(n, "reduce", acc, 1, ("keepdims",)) for n, acc in _REDUCTIONS.items()),
+        *(EinxOp(name, "reduce", name, 1, ("keepdims",)) for name in _BODIES),
+        *(EinxOp(name, "elementwise", scalar) for name, scalar in _MANY.items()),
+        *(EinxOp(name, "elementwise", scalar, 2) for name, scalar in _TWO.items()),
+        EinxOp("where", "elementwise", "where", 3),
+        EinxOp("dot", "dot", "mul"),
+        EinxOp("softmax", "preserve", "softmax", 1),
+        EinxOp("log_softmax", "preserve", "log_softmax", 1),
+        EinxOp("flip", "preserve", "flip", 1),
+        EinxOp("roll", "preserve", "roll", 1, ("shift!",)),
+        EinxOp("argmax", "argument", ">", 1),
+        EinxOp("argmin", "argument", "<", 1),
+        EinxOp("get_at", "get", "copy"),
+        EinxOp("set_at", "set", "copy"),
+        EinxOp("add_at", "set", "add"),
+        EinxOp("subtract_at", "set", "sub"),
+    )
+}

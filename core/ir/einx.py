@@ -1,0 +1,209 @@
+"""Operations in einx notation as data: one expression per tensor, and how many times ellipses repeat.
+
+Produced by ``notation/einx.py`` as written; ``notation/einx_forms.py`` adds what an operation leaves out;
+``passes/einx/ellipses.py`` repeats what stands under ellipses.
+
+Invariants:
+    - A list stands for its items in place: no item is a list; a composition of one item is that item's size.
+    - An ellipsis is known by where it stands: those that were written once, and stand in several expressions since
+      `->` and `,` were distributed, have one ``place`` and are repeated equally often.
+    - So is a number: it is an axis of its own wherever it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Axis:
+    """An axis by its name; after ellipses are repeated, ``s.0`` is the first of ``s...``."""
+
+    name: str
+    span: Span
+
+
+@record
+class Number:
+    """An axis of this size, without a name. ``place`` is where it was written, ``at`` which repetition it is."""
+
+    size: int
+    place: int
+    span: Span
+    at: tuple[int, ...] = ()
+
+
+@record
+class Composition:
+    """``(a b)``: axes that are one dimension, the last varying fastest; none are an axis of size 1."""
+
+    items: tuple[Item, ...]
+    span: Span
+
+
+@record
+class Concatenation:
+    """``(a + b)``: axes one after the other."""
+
+    parts: tuple[Item, ...]
+    span: Span
+
+
+@record
+class Bracket:
+    """``[a b]``: the axes that the operation sees."""
+
+    items: tuple[Item, ...]
+    span: Span
+
+
+@record
+class Repetition:
+    """``a...``; ``...`` alone has the same hidden axis wherever it stands. ``place`` is where it was written."""
+
+    items: tuple[Item, ...]
+    place: int
+    span: Span
+
+
+Item = Axis | Number | Composition | Concatenation | Bracket | Repetition
+
+HIDDEN = "..."
+"""The name of the axis that an ellipsis alone repeats."""
+
+
+@record
+class Expression:
+    """The dimensions of one tensor."""
+
+    items: tuple[Item, ...]
+    span: Span
+
+
+Sizes = int | tuple["Sizes", ...]
+"""The size of an axis, or one for each repetition of its ellipsis."""
+
+
+@record
+class Parameter:
+    """``r=4``, ``r=(4, 4)``: the size of an axis, or an option of the operation."""
+
+    name: str
+    value: Sizes
+    span: Span
+
+
+@record
+class Form:
+    """An operation, complete: ``einx.mean("b (s [r])... c -> b s... c", r=4)``.
+
+    ``text`` is what stands between the quotes; ``inputs`` and ``outputs`` have what it leaves out as well. Of what is
+    ``given``, ``parameters`` are sizes of axes, and ``options`` what the operation is told beside them.
+    """
+
+    op: str
+    text: str
+    inputs: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+    given: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]
+    options: tuple[Parameter, ...]
+    span: Span
+
+    def expressions(self) -> tuple[Expression, ...]:
+        """Those of the inputs, then those of the outputs."""
+        return (*self.inputs, *self.outputs)
+
+
+def inside(item: Item | Expression) -> tuple[Item, ...]:
+    """The items directly below one."""
+    match item:
+        case Axis() | Number():
+            return ()
+        case Composition() | Bracket() | Expression() | Repetition():
+            return item.items
+        case Concatenation():
+            return item.parts
+
+
+@record
+class Place:
+    """An axis or a number where it stands: whether in brackets, and the ellipses around it, the outermost first."""
+
+    leaf: Axis | Number
+    marked: bool
+    around: tuple[Repetition, ...]
+
+
+def places(expression: Expression | Item) -> Iterator[Place]:
+    """Every axis and number of an expression, left to right."""
+    todo: list[tuple[Item, bool, tuple[Repetition, ...]]] = [
+        (item, False, ()) for item in reversed(inside(expression))
+    ]
+    while todo:
+        item, marked, around = todo.pop()
+        if isinstance(item, Axis | Number):
+            yield Place(item, marked, around)
+            continue
+        if isinstance(item, Repetition):
+            around = (*around, item)
+        inner = marked or isinstance(item, Bracket)
+        todo += [(each, inner, around) for each in reversed(inside(item))]
+
+
+def named(expression: Expression) -> dict[str, Axis]:
+    """The axes of an expression by name, each where it stands first."""
+    found: dict[str, Axis] = {}
+    for place in places(expression):
+        if isinstance(place.leaf, Axis):
+            found.setdefault(place.leaf.name, place.leaf)
+    return found
+
+
+def dimensions(expression: Expression) -> int | None:
+    """The rank of a tensor of an einx operation; open where an ellipsis repeats dimensions."""
+    count = 0
+    todo = list(expression.items)
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Repetition):
+            return None
+        if isinstance(item, Bracket):
+            todo += item.items
+        else:
+            count += 1
+    return count
+
+
+def item_text(item: Item) -> str:
+    """An item as it is written."""
+    match item:
+        case Axis():
+            return item.name
+        case Number():
+            return str(item.size)
+        case Composition():
+            return f"({' '.join(map(item_text, item.items))})"
+        case Concatenation():
+            return f"({' + '.join(map(item_text, item.parts))})"
+        case Bracket():
+            return f"[{' '.join(map(item_text, item.items))}]"
+        case Repetition():
+            inner = " ".join(map(item_text, item.items))
+            if inner == HIDDEN:
+                return "..."
+            return f"{inner}..." if len(item.items) == 1 else f"{{{inner}}}..."
+
+
+def expression_text(expression: Expression) -> str:
+    """An expression as it is written."""
+    return " ".join(map(item_text, expression.items))
+
+
+def form_text(form: Form) -> str:
+    """The expressions of a form, as they are written in full."""
+    sides = (", ".join(map(expression_text, side)) for side in (form.inputs, form.outputs))
+    return " -> ".join(sides).strip()

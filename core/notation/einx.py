@@ -1,0 +1,397 @@
+"""The reader of operations in einx notation: ``"b (s [r])... c -> b s... c"``.
+
+    operation = side [ "->" side ]                    `|` means `->`
+    side      = list { "," list }
+    list      = { item }                              divided by white space; empty: rank 0
+    item      = part [ "..." ] | "..."
+    part      = name | number | "(" operation ")" | "[" operation "]" | "(" operand { "+" operand } ")"
+    operand   = name | number | "(" ... ")"
+
+`->` and `,` inside parentheses and brackets are distributed: ``a [b->c]`` is ``a [b] -> a [c]``. Of the parts of a
+list, those with one alternative belong to every alternative, and all others have the same number of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from ilang.core.diagnostic import Label, NotationError
+from ilang.core.ir.einx import (
+    HIDDEN,
+    Axis,
+    Bracket,
+    Composition,
+    Concatenation,
+    Expression,
+    Item,
+    Number,
+    Repetition,
+)
+from ilang.core.record import record
+from ilang.core.source import Source, Span
+
+T = TypeVar("T")
+TOKEN = re.compile(
+    r"[ \t\r\n\f]+|(?P<dots>\.\.\.)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]+)|(?P<sign>->|[|,+()\[\]])"
+)
+LARGEST = 2**62
+"""Sizes stay below this."""
+DEEPEST = 100
+"""Parentheses and brackets inside each other, at most."""
+CLOSING = {"(": ")", "[": "]"}
+HELP = "axes are names or numbers with blanks between them: `b (s [r])... c -> b s... c`"
+
+
+@record
+class Written:
+    """An operation as it is written: the expressions of each side, one side where there is no `->`."""
+
+    sides: tuple[tuple[Expression, ...], ...]
+    span: Span
+
+
+@record
+class _Token:
+    kind: str
+    text: str
+    span: Span
+
+
+@record
+class _Divided:
+    """Alternatives: of `->`, or of `,`."""
+
+    sign: str
+    parts: tuple[_List | _Divided, ...]
+    span: Span
+
+
+@record
+class _List:
+    """Items side by side, some of which may have alternatives inside."""
+
+    items: tuple[_Item, ...]
+    span: Span
+
+
+@record
+class _Group:
+    """What stands in parentheses or brackets."""
+
+    opening: str
+    inner: _List | _Divided
+    span: Span
+
+
+@record
+class _Joined:
+    """``(a + b)``."""
+
+    parts: tuple[_Item, ...]
+    span: Span
+
+
+@record
+class _Repeated:
+    """An item with an ellipsis after it."""
+
+    inner: _Item
+    span: Span
+
+
+_Item = Axis | Number | _Group | _Joined | _Repeated
+
+
+def read_einx(source: Source, span: Span | None = None) -> Written:
+    """The operation that a part of a source is (default: all of it).
+
+    Raises:
+        NotationError: E0160 to E0165.
+    """
+    whole = span or Span(source, 0, len(source.text))
+    reader = _Reader(source, whole)
+    read = reader.operation("")
+    reader.end()
+    sides = _alternatives(read, "->")
+    if len(sides) > 2:
+        message = "there is more than one `->`"
+        raise NotationError("E0164", message, whole, "an operation has inputs and outputs")
+    return Written(tuple(tuple(map(_list, _alternatives(side, ","))) for side in sides), whole)
+
+
+class _Reader:
+    """Tokens of an operation, taken from the left."""
+
+    def __init__(self, source: Source, whole: Span) -> None:
+        self.tokens: list[_Token] = []
+        self.at = 0
+        self.depth = 0
+        position = whole.start
+        while position < whole.end:
+            found = TOKEN.match(source.text, position, whole.end)
+            if found is None:
+                raise _foreign(source, position)
+            if found.lastgroup is not None:
+                span = Span(source, found.start(), found.end())
+                self.tokens.append(_Token(found.lastgroup, found.group(), span))
+            position = found.end()
+        self.last = _Token("end", "", Span(source, whole.end, whole.end))
+        for one, other in pairwise(self.tokens):
+            _check_apart(one, other)
+
+    def peek(self) -> _Token:
+        """The next token."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else self.last
+
+    def take(self, *texts: str) -> _Token | None:
+        """Take one of some signs if it stands here."""
+        token = self.peek()
+        if token.text not in texts or token.kind == "end":
+            return None
+        self.at += 1
+        return token
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        token = self.peek()
+        if token.kind == "end":
+            return
+        if token.text in ")]":
+            raise NotationError("E0162", f"this `{token.text}` was never opened", token.span, HELP)
+        raise self.unexpected("the end")
+
+    def unexpected(self, wanted: str) -> NotationError:
+        """The error for whatever stands here."""
+        token = self.peek()
+        found = f"`{token.text}`" if token.text else "the end"
+        return NotationError("E0161", f"expected {wanted}, found {found}", token.span, HELP)
+
+    def operation(self, opening: str) -> _List | _Divided:
+        """Two sides at most, each of expressions."""
+        return self._divided(("->", "|"), lambda: self._divided((",",), self._items))
+
+    def _divided(
+        self, signs: Sequence[str], read: Callable[[], _List | _Divided]
+    ) -> _List | _Divided:
+        start = self.peek().span
+        parts = [read()]
+        while self.take(*signs) is not None:
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else _Divided(signs[0], tuple(parts), self._since(start))
+
+    def _since(self, start: Span) -> Span:
+        """From a place to the last token that was taken; nothing where none was."""
+        last = self.tokens[self.at - 1].span if self.at else start
+        if last.end <= start.start:
+            return Span(start.source, start.start, start.start)
+        return Span(start.source, start.start, last.end)
+
+    def _items(self) -> _List:
+        start, items = self.peek().span, []
+        while self.peek().kind in ("word", "number", "dots") or self.peek().text in ("(", "["):
+            items.append(self._item())
+        if self.peek().text == "+":
+            message = "`+` stands in parentheses of its own, between axes"
+            help_line = (
+                "write `(a + b)`; what is one part of several axes has parentheses: `(a + (b c))`"
+            )
+            raise NotationError("E0163", message, self.peek().span, help_line)
+        return _List(tuple(items), self._since(start))
+
+    def _item(self) -> _Item:
+        start = self.peek().span
+        dots = self.take("...")
+        if dots is not None:
+            inner: _Item = Axis(HIDDEN, dots.span)
+        else:
+            inner = self._part()
+            dots = self.take("...") if self._is_close() else None
+            if dots is None:
+                return inner
+        if self.peek().text == "..." and self._is_close():
+            message = "two ellipses follow each other"
+            help_line = "what repeats a repetition stands in parentheses: `(a...)...`"
+            raise NotationError("E0161", message, self.peek().span, help_line)
+        return _Repeated(inner, start.to(dots.span))
+
+    def _is_close(self) -> bool:
+        """Whether no blank stands before the next token."""
+        return self.tokens[self.at - 1].span.end == self.peek().span.start
+
+    def _part(self) -> _Item:
+        token = self.peek()
+        self.at += 1
+        if token.kind == "word":
+            return Axis(token.text, token.span)
+        if token.kind == "number":
+            digits = token.text.lstrip("0") or "0"
+            if len(digits) > 20 or int(digits) >= LARGEST:
+                raise NotationError("E0160", "this size is too large", token.span)
+            return Number(int(digits), token.span.start, token.span)
+        return self._group(token)
+
+    def _group(self, opening: _Token) -> _Item:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            message = f"more than {DEEPEST} parentheses and brackets stand inside each other"
+            raise NotationError("E0162", message, opening.span)
+        joined = self._joined(opening) if opening.text == "(" else None
+        inner = self.operation(opening.text) if joined is None else None
+        closing = self.peek()
+        if self.take(CLOSING[opening.text]) is None:
+            wanted, word = CLOSING[opening.text], {"(": "parenthesis", "[": "bracket"}[opening.text]
+            if closing.kind == "end":
+                message = f"this {word} is never closed"
+                raise NotationError("E0162", message, opening.span, f"write `{wanted}`")
+            labels = [Label(opening.span, "opened here")]
+            message = f"expected `{wanted}`, found `{closing.text}`"
+            raise NotationError("E0162", message, closing.span, HELP, labels)
+        self.depth -= 1
+        span = opening.span.to(closing.span)
+        if joined is not None:
+            return _Joined(joined, span)
+        assert inner is not None
+        return _Group(opening.text, inner, span)
+
+    def _joined(self, opening: _Token) -> tuple[_Item, ...] | None:
+        """The parts of a concatenation, where that is what the parentheses hold."""
+        start, depth = self.at, 0
+        for token in self.tokens[start:]:
+            depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+            if depth < 0 or (token.text == "+" and not depth):
+                break
+        else:
+            return None
+        if token.text != "+":
+            return None
+        parts = [self._operand(opening)]
+        while self.take("+") is not None:
+            parts.append(self._operand(opening))
+        return tuple(parts)
+
+    def _operand(self, opening: _Token) -> _Item:
+        token = self.peek()
+        if token.kind not in ("word", "number") and token.text != "(":
+            found = f"`{token.text}`" if token.text else "the end"
+            message = f"expected a part of the concatenation, found {found}"
+            help_line = "the parts are axes, numbers, or axes in parentheses: `(a + 1 + (b c))`"
+            labels = [Label(opening.span, "in this concatenation")]
+            raise NotationError("E0163", message, token.span, help_line, labels)
+        part = self._part()
+        after = self.peek()
+        if after.text not in ("+", ")"):
+            found = f"`{after.text}`" if after.text else "the end"
+            message = f"expected `+` or `)` in the concatenation, found {found}"
+            help_line = "a part of several axes has parentheses of its own: `(a + (b c))`"
+            raise NotationError("E0163", message, after.span, help_line)
+        return part
+
+
+def _foreign(source: Source, position: int) -> NotationError:
+    here = Span(source, position, position + 1)
+    help_line = HELP
+    if here.text() == ".":
+        help_line = "an ellipsis is three dots, `...`; names are letters, digits and `_`"
+    elif here.text() in "{}":
+        help_line = "axes are grouped with `( )`, and marked with `[ ]`"
+    return NotationError(
+        "E0160", f"`{here.text()}` is no part of an einx operation", here, help_line
+    )
+
+
+def _check_apart(one: _Token, other: _Token) -> None:
+    """Refuse two items without a blank between them."""
+    if one.span.end != other.span.start:
+        return
+    ends = one.kind in ("word", "number", "dots") or one.text in (")", "]")
+    begins = other.kind in ("word", "number") or other.text in ("(", "[")
+    if other.kind == "dots" and one.kind == "dots":
+        return
+    if ends and begins:
+        both = one.span.to(other.span)
+        message = f"a blank is missing between `{one.text}` and `{other.text}`"
+        if one.kind == "number" and other.kind == "word":
+            message = f"`{both.text()}` is neither a name nor a number"
+        raise NotationError("E0160", message, both, "write a blank between two axes")
+
+
+def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
+    """What is written on the sides of a sign, wherever it stands, as texts without it."""
+    if isinstance(read, _Divided):
+        if read.sign == sign:
+            return [found for part in read.parts for found in _only(part, sign)]
+        parts = [_alternatives(part, sign) for part in read.parts]
+        count = _count(parts, read.span, sign)
+        return [
+            _Divided(read.sign, tuple(_chosen(part, n) for part in parts), read.span)
+            for n in range(count)
+        ]
+    items = [_item_alternatives(item, sign) for item in read.items]
+    count = _count(items, read.span, sign)
+    return [_List(tuple(_chosen(item, n) for item in items), read.span) for n in range(count)]
+
+
+def _only(part: _List | _Divided, sign: str) -> list[_List | _Divided]:
+    """A side without the sign inside."""
+    found = _alternatives(part, sign)
+    if len(found) > 1:
+        message = f"`{sign}` stands inside a part that it divides"
+        raise NotationError("E0164", message, part.span, f"write each `{sign}` once")
+    return found
+
+
+def _item_alternatives(item: _Item, sign: str) -> list[_Item]:
+    match item:
+        case Axis() | Number():
+            return [item]
+        case _Group():
+            inner = _alternatives(item.inner, sign)
+            return [_Group(item.opening, each, item.span) for each in inner]
+        case _Repeated():
+            return [_Repeated(each, item.span) for each in _item_alternatives(item.inner, sign)]
+        case _Joined():
+            parts = [_item_alternatives(part, sign) for part in item.parts]
+            count = _count(parts, item.span, sign)
+            return [
+                _Joined(tuple(_chosen(part, n) for part in parts), item.span) for n in range(count)
+            ]
+
+
+def _count(parts: Sequence[Sequence[T]], span: Span, sign: str) -> int:
+    """How many alternatives there are: those of all parts that have several."""
+    counts = sorted({len(part) for part in parts} - {1})
+    if len(counts) > 1:
+        message = f"the parts have {' and '.join(map(str, counts))} alternatives at `{sign}`"
+        help_line = "parts beside each other have equally many, or one"
+        raise NotationError("E0164", message, span, help_line)
+    return counts[0] if counts else 1
+
+
+def _chosen(part: Sequence[T], number: int) -> T:
+    return part[0] if len(part) == 1 else part[number]
+
+
+def _list(read: _List | _Divided) -> Expression:
+    assert isinstance(read, _List)
+    return Expression(tuple(each for item in read.items for each in _item(item)), read.span)
+
+
+def _item(item: _Item) -> tuple[Item, ...]:
+    """An item without alternatives; a bracket around nothing vanishes."""
+    match item:
+        case Axis() | Number():
+            return (item,)
+        case _Group():
+            items = _list(item.inner).items
+            if item.opening == "(":
+                return (Composition(items, item.span),)
+            return (Bracket(items, item.span),) if items else ()
+        case _Joined():
+            parts = (_item(part)[0] for part in item.parts)
+            return (Concatenation(tuple(parts), item.span),)
+        case _Repeated():
+            inner = _item(item.inner)
+            return (Repetition(inner, item.span.start, item.span),) if inner else ()

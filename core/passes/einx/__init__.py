@@ -1,0 +1,1 @@
+"""The stages of an operation in einx notation: ellipses, fused axes, nodes."""

@@ -1,0 +1,402 @@
+"""What each einx operation computes, as assignments over leaves: see ``building.py`` for how it gets them.
+
+Example, softmax over k:
+    n1 = fold > over k: n0[b,k]        n2 = exp(n0[b,k] - n1[b])
+    n3 = fold + over k: n2[b,k]        n4 = n2[b,k] / n3[b]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.diagnostic import Label, MeaningError
+from ilang.core.dtype import LARGEST_WHOLE
+from ilang.core.einx_ops import EinxOp
+from ilang.core.ir.affine import axis_index
+from ilang.core.ir.scalar import (
+    INFINITY,
+    Apply,
+    Constant,
+    Convert,
+    Extent,
+    Operand,
+    Position,
+    Scalar,
+)
+from ilang.core.passes.einx.building import Building, Fold, Leaf, Tensor
+from ilang.core.record import replace
+
+
+def computed(
+    b: Building,
+    op: EinxOp,
+    operands: Sequence[Tensor],
+    target: Sequence[Leaf],
+    options: Mapping[str, object],
+) -> Tensor:
+    """The result of an operation: a tensor of the leaves of its output.
+
+    Args:
+        b: takes the nodes.
+        op: the operation, none that has several outputs.
+        operands: its tensors.
+        target: the leaves of its output, in order.
+        options: what it is told beside sizes.
+    """
+    match op.kind:
+        case "id":
+            return b.copied(operands[0], target)
+        case "elementwise":
+            return _elementwise(b, op, operands, target)
+        case "reduce":
+            return _spread(b, _reduced(b, op, operands[0], target), target)
+        case "dot":
+            return _spread(b, _contracted(b, operands, target), target)
+        case "preserve":
+            return _preserved(b, op, operands[0], target, options)
+        case "argument":
+            return _argument(b, op, operands[0], target)
+        case "get":
+            return _got(b, operands, target)
+        case "set":
+            return _stored(b, op, operands, target)
+
+
+def _spread(b: Building, tensor: Tensor, target: Sequence[Leaf]) -> Tensor:
+    """A result with the axes that only the output has."""
+    return b.copied(tensor, target)
+
+
+def _have(target: Sequence[Leaf], *operands: Tensor) -> list[Leaf]:
+    """The leaves of the output that operands have, in its order."""
+    keys = {leaf.key for each in operands for leaf in each.leaves}
+    return [leaf for leaf in target if leaf.key in keys]
+
+
+# -- element by element ----------------------------------------------------------------------------------------------
+
+
+def _elementwise(
+    b: Building, op: EinxOp, operands: Sequence[Tensor], target: Sequence[Leaf]
+) -> Tensor:
+    keys = [leaf.key for leaf in target]
+    read = [b.kept(each, keys) for each in operands]
+    terms: list[Scalar] = [Operand(n) for n in range(len(read))]
+    if op.means == "where":
+        return b.assign(target, read, Apply("where", tuple(terms)))
+    if len(terms) == 1 and op.means in ("and", "or"):
+        return b.assign(target, read, Apply("truth", (terms[0],)))
+    scalar = terms[0]
+    for term in terms[1:]:
+        if op.means == "logaddexp":
+            return _log_added(b, read, target)
+        scalar = Apply(op.means, (scalar, term))
+    return b.assign(target, read, scalar)
+
+
+def _log_added(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+    """ln(e^x + e^y + ...), the largest taken out before."""
+    largest: Scalar = Operand(0)
+    for number in range(1, len(operands)):
+        largest = Apply("max", (largest, Operand(number)))
+    most = b.assign(target, operands, largest)
+    shift = _shift(Operand(len(operands)))
+    total: Scalar = Apply("exp", (Apply("sub", (Operand(0), shift)),))
+    for number in range(1, len(operands)):
+        term = Apply("exp", (Apply("sub", (Operand(number), shift)),))
+        total = Apply("add", (total, term))
+    return b.assign(target, [*operands, most], Apply("add", (Apply("ln", (total,)), shift)))
+
+
+def _shift(most: Scalar) -> Scalar:
+    """A maximum that can be subtracted: 0 where it is infinite."""
+    ends = tuple(Apply("eq", (most, Constant(end))) for end in (INFINITY, -INFINITY))
+    return Apply("where", (Apply("or", ends), Constant(0), most))
+
+
+# -- reductions ------------------------------------------------------------------------------------------------------
+
+
+def _reduced(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Tensor:
+    """One of the reductions, of the axes in brackets."""
+    marked = [leaf for leaf in x.leaves if leaf.marked]
+    b.kept(x, [leaf.key for leaf in (*target, *marked)])
+    kept = _have(target, x)
+    match op.means:
+        case "mean":
+            return _mean(b, x, kept, marked)
+        case "var" | "std":
+            return _variance(b, x, kept, marked, op.means == "std")
+        case "logsumexp":
+            return _log_sum(b, x, kept, marked)
+        case "count_nonzero":
+            counts = Convert(Apply("neq", (Operand(0), Constant(0))), "i64")
+            return _folded(b, x, kept, marked, "+", counts)
+        case _:
+            return _folded(b, x, kept, marked, op.means, Operand(0))
+
+
+def _folded(
+    b: Building,
+    x: Tensor,
+    kept: Sequence[Leaf],
+    marked: Sequence[Leaf],
+    acc: str,
+    scalar: Scalar,
+    *others: Tensor,
+) -> Tensor:
+    """A reduction; where nothing is reduced, the scalar itself."""
+    if marked:
+        return b.assign(kept, [x, *others], scalar, Fold(acc, tuple(marked)))
+    if acc in ("&&", "||"):
+        scalar = Apply("truth", (scalar,))
+    return b.assign(kept, [x, *others], scalar)
+
+
+def _over(b: Building, total: Tensor, marked: Sequence[Leaf]) -> Tensor:
+    """A sum divided by how many elements it has."""
+
+    def scalar(number: Mapping[str, int]) -> Scalar:
+        divided: Scalar = Operand(0)
+        for leaf in marked:
+            divided = Apply("div", (divided, Extent(number[leaf.key])))
+        return divided
+
+    if not marked:
+        return total
+    return b.assign(total.leaves, [total], scalar, measured=marked)
+
+
+def _mean(b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf]) -> Tensor:
+    return _over(b, _folded(b, x, kept, marked, "+", Operand(0)), marked)
+
+
+def _variance(
+    b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf], root: bool
+) -> Tensor:
+    """The mean of squares of differences from the mean, divided by the number of elements."""
+    mean = _mean(b, x, kept, marked)
+    difference = Apply("sub", (Operand(0), Operand(1)))
+    squares = _folded(b, x, kept, marked, "+", Apply("square", (difference,)), mean)
+    found = _over(b, squares, marked)
+    return b.assign(kept, [found], Apply("sqrt", (Operand(0),))) if root else found
+
+
+def _log_sum(b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf]) -> Tensor:
+    most = _folded(b, x, kept, marked, ">", Operand(0))
+    term = Apply("exp", (Apply("sub", (Operand(0), _shift(Operand(1)))),))
+    total = _folded(b, x, kept, marked, "+", term, most)
+    scalar = Apply("add", (Apply("ln", (Operand(0),)), _shift(Operand(1))))
+    return b.assign(kept, [total, most], scalar)
+
+
+def _contracted(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+    """Products, two tensors at a time; an axis is summed as soon as no later tensor has it."""
+    kept = {leaf.key for leaf in target}
+    plain = [_plain(each) for each in operands]
+    result = plain[0]
+    for n, other in enumerate(plain[1:], 1):
+        later = kept | {leaf.key for each in plain[n + 1 :] for leaf in each.leaves}
+        both = {leaf.key: leaf for leaf in (*result.leaves, *other.leaves)}
+        dropped = {k for k, leaf in both.items() if not leaf.marked and k not in later}
+        b.kept(result, [key for key in both if key not in dropped])
+        b.kept(other, [key for key in both if key not in dropped])
+        axes = [leaf for key, leaf in both.items() if key not in dropped]
+        product = b.assign(axes, [result, other], Apply("mul", (Operand(0), Operand(1))))
+        order = [leaf for leaf in target if leaf.key in both]
+        order += [leaf for leaf in axes if leaf.key in later and leaf.key not in kept]
+        summed = [leaf for leaf in axes if leaf.key not in later]
+        result = _folded(b, product, order, summed, "+", Operand(0))
+    return result
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """An operand of a product: axes in brackets are those of their names."""
+    leaves = tuple(replace(leaf, key=leaf.name or leaf.key) for leaf in tensor.leaves)
+    return Tensor(tensor.value, leaves)
+
+
+# -- operations that keep the axes they see --------------------------------------------------------------------------
+
+
+def _preserved(
+    b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf], options: Mapping[str, object]
+) -> Tensor:
+    target = _renamed(x, target)
+    marked = [leaf for leaf in x.leaves if leaf.marked]
+    b.kept(x, [leaf.key for leaf in (*target, *marked)])
+    match op.means:
+        case "softmax" | "log_softmax":
+            found = _softmax(b, x, target, marked, op.means == "log_softmax")
+        case "flip":
+            found = _moved(b, x, target, [(leaf, None) for leaf in marked])
+        case _:
+            found = _moved(b, x, target, _shifts(b, marked, options["shift"]))
+    return _spread(b, found, target)
+
+
+def _renamed(x: Tensor, target: Sequence[Leaf]) -> list[Leaf]:
+    """The leaves of an output, those in brackets as the input has them: the n-th of a name is the n-th."""
+    waiting: dict[tuple[str | None, int | None], list[Leaf]] = {}
+    for leaf in x.leaves:
+        if leaf.marked:
+            waiting.setdefault((leaf.name, leaf.size), []).append(leaf)
+    return [
+        replace(leaf, key=waiting[leaf.name, leaf.size].pop(0).key) if leaf.marked else leaf
+        for leaf in target
+    ]
+
+
+def _softmax(
+    b: Building, x: Tensor, target: Sequence[Leaf], marked: Sequence[Leaf], log: bool
+) -> Tensor:
+    have, kept = _have(target, x), [leaf for leaf in _have(target, x) if not leaf.marked]
+    most = _folded(b, x, kept, marked, ">", Operand(0))
+    shifted = b.assign(have, [x, most], Apply("sub", (Operand(0), Operand(1))))
+    powers = b.assign(have, [shifted], Apply("exp", (Operand(0),)))
+    total = _folded(b, powers, kept, marked, "+", Operand(0))
+    if not log:
+        return b.assign(have, [powers, total], Apply("div", (Operand(0), Operand(1))))
+    scalar = Apply("sub", (Operand(0), Apply("ln", (Operand(1),))))
+    return b.assign(have, [shifted, total], scalar)
+
+
+def _shifts(b: Building, marked: Sequence[Leaf], shift: object) -> list[tuple[Leaf, int | None]]:
+    """By how much each axis is rolled."""
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(marked)
+    if len(shifts) != len(marked):
+        message = f"shift is {len(shifts)} numbers, and {len(marked)} axes are in brackets"
+        labels = [Label(leaf.span, "") for leaf in marked]
+        help_line = "give one number for all axes in brackets, or one each"
+        raise MeaningError("E0229", message, b.span, help_line, labels)
+    return list(zip(marked, shifts, strict=True))
+
+
+def _moved(
+    b: Building,
+    x: Tensor,
+    target: Sequence[Leaf],
+    moves: Sequence[tuple[Leaf, int | None]],
+) -> Tensor:
+    """Elements from other places along axes: from the end (None), or so many places before, around the end."""
+    places: dict[str, Tensor] = {}
+    for leaf, shift in moves:
+
+        def place(
+            number: Mapping[str, int], leaf: Leaf = leaf, shift: int | None = shift
+        ) -> Scalar:
+            axis = number[leaf.key]
+            here, extent = Position(axis_index(axis)), Extent(axis)
+            if shift is None:
+                return Apply("sub", (Apply("sub", (extent, Constant(1))), here))
+            before = Apply("sub", (here, Constant(shift)))
+            turns = Apply("floor_divide", (before, extent))
+            return Apply("sub", (before, Apply("mul", (turns, extent))))
+
+        places[leaf.key] = b.assign([leaf], [], place)
+    return _gathered(b, x, _have(target, x), places)
+
+
+def _gathered(
+    b: Building, x: Tensor, target: Sequence[Leaf], places: Mapping[str, Tensor]
+) -> Tensor:
+    """Elements of a tensor at looked-up positions along some axes; a place may have axes of the target."""
+    looked = [leaf for leaf in x.leaves if leaf.key in places]
+    inner = {leaf.key: replace(leaf, key=b.keys.fresh(leaf.key)) for leaf in looked}
+    table = Tensor(x.value, tuple(inner.get(leaf.key, leaf) for leaf in x.leaves))
+    pairs = [(inner[key], place) for key, place in places.items()]
+    return b.looked_up(target, table, pairs)
+
+
+# -- positions -------------------------------------------------------------------------------------------------------
+
+
+def _argument(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Tensor:
+    """Where the first extreme is: a coordinate per axis in brackets, along one axis of the output or none."""
+    marked = [leaf for leaf in x.leaves if leaf.marked]
+    along = [leaf for leaf in target if leaf.marked]
+    kept = [leaf for leaf in _have(target, x) if not leaf.marked]
+    b.kept(x, [leaf.key for leaf in (*kept, *marked)])
+    most = b.assign(kept, [x], Operand(0), Fold(op.means, tuple(marked)))
+    found: list[Tensor] = []
+    while len(found) < len(marked):
+        found.append(_first(b, x, most, kept, marked, found))
+    if not along:
+        return _spread(b, found[0], target)
+    (axis,) = along
+
+    def scalar(number: Mapping[str, int]) -> Scalar:
+        chosen: Scalar = Operand(len(found) - 1)
+        for n in reversed(range(len(found) - 1)):
+            here = Apply("eq", (Position(axis_index(number[axis.key])), Constant(n)))
+            chosen = Apply("where", (here, Operand(n), chosen))
+        return chosen
+
+    both = [leaf for leaf in target if leaf.marked or leaf in kept]
+    return _spread(b, b.assign(both, found, scalar), target)
+
+
+def _first(
+    b: Building,
+    x: Tensor,
+    most: Tensor,
+    kept: Sequence[Leaf],
+    marked: Sequence[Leaf],
+    found: Sequence[Tensor],
+) -> Tensor:
+    """The first position of an extreme, or NaN, along the next axis; ``found`` has those along axes before."""
+    before, leaf = marked[: len(found)], marked[len(found)]
+
+    def scalar(number: Mapping[str, int]) -> Scalar:
+        met: Scalar = Apply("eq", (Operand(0), Operand(1)))
+        met = Apply("or", (met, Apply("neq", (Operand(0), Operand(0)))))
+        for n, other in enumerate(before, 2):
+            here = Apply("eq", (Position(axis_index(number[other.key])), Operand(n)))
+            met = Apply("and", (met, here))
+        at = Position(axis_index(number[leaf.key]))
+        return Apply("where", (met, at, Constant(LARGEST_WHOLE["i64"])))
+
+    fold = Fold("<", tuple(marked), (leaf,))
+    return b.assign(kept, [x, most, *found], scalar, fold)
+
+
+# -- look-ups --------------------------------------------------------------------------------------------------------
+
+
+def _pairs(x: Tensor, operands: Sequence[Tensor], b: Building) -> list[tuple[Leaf, Tensor]]:
+    """Each axis in brackets, and the tensor that gives its positions.
+
+    One of several coordinates is a tensor of its own: all that is looked up along an axis must be an index of it.
+    """
+    places: list[Tensor] = []
+    for each in operands:
+        along = next((leaf for leaf in each.leaves if leaf.marked), None)
+        if along is None:
+            places.append(each)
+            continue
+        for n in range(b.size(along) or 0):
+            leaves = tuple(
+                replace(leaf, position=n) if leaf is along else leaf for leaf in each.leaves
+            )
+            rest = [leaf for leaf in each.leaves if leaf is not along]
+            places.append(b.assign(rest, [Tensor(each.value, leaves)], Operand(0)))
+    return list(zip((leaf for leaf in x.leaves if leaf.marked), places, strict=True))
+
+
+def _got(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+    x, *coordinates = operands
+    keys = [leaf.key for leaf in target]
+    for each in operands:
+        b.kept(each, [*keys, *(leaf.key for leaf in each.leaves if leaf.marked)])
+    have = _have(target, *operands)
+    return _spread(b, b.looked_up(have, x, _pairs(x, coordinates, b)), target)
+
+
+def _stored(b: Building, op: EinxOp, operands: Sequence[Tensor], target: Sequence[Leaf]) -> Tensor:
+    x, *coordinates, updates = operands
+    pairs = _pairs(x, coordinates, b)
+    scalar: Scalar = Operand(len(pairs))
+    if op.means == "sub":
+        scalar = Apply("neg", (scalar,))
+    found = b.scattered(x, pairs, updates, scalar, None if op.means == "copy" else "+")
+    return _spread(b, found, _renamed(x, target))

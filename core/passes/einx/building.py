@@ -1,0 +1,543 @@
+"""One einx operation to nodes of a graph: what has no ellipses any more, over values of known rank.
+
+Example:
+    in:   b (s_0 [r_0]) c -> b (s_0) c of n0, sum, r_0=4
+    out:  n1 = n0 as b (s_0 r_0) c -> b s_0 r_0 c
+          n2 = fold + over r_0: n1[b,s_0,r_0,c]
+
+A composition is a view; a concatenation is parts of a tensor, read or written one by one; brackets are axes that the
+operation sees. What all expressions say of one name is one extent: ``Sized`` constraints of one scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ilang.core.diagnostic import MeaningError, ShapeError
+from ilang.core.ir import graph
+from ilang.core.ir.affine import Affine, axis_index
+from ilang.core.ir.einx import (
+    Axis,
+    Bracket,
+    Composition,
+    Concatenation,
+    Expression,
+    Item,
+    Number,
+    item_text,
+    named,
+)
+from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
+from ilang.core.ir.scalar import Apply, Operand, Scalar
+from ilang.core.ir.spec import Joined, ShapeSpec, Spec, SpecRow
+from ilang.core.ir.spec import Label as SpecLabel
+from ilang.core.names import Names
+from ilang.core.record import record
+from ilang.core.source import Span
+
+
+@record
+class Leaf:
+    """A dimension that is one axis: its key, which is that of no other axis of its tensor unless it is a diagonal.
+
+    ``name`` is that of the expression, None of a number; ``size`` is that of a number. ``position`` is there where one
+    position of the dimension is read.
+    """
+
+    key: str
+    name: str | None
+    size: int | None
+    marked: bool
+    span: Span
+    position: int | None = None
+
+
+@record
+class Tensor:
+    """A value whose dimensions are leaves."""
+
+    value: int
+    leaves: tuple[Leaf, ...]
+
+
+@record
+class Fold:
+    """A reduction with an operator over some leaves; those in ``some`` must have an element."""
+
+    acc: str
+    leaves: tuple[Leaf, ...]
+    some: tuple[Leaf, ...] = ()
+
+
+@record
+class _Dim:
+    """A dimension that is still a tree."""
+
+    item: Item
+    marked: bool
+
+
+class Building:
+    """Nodes under construction; the values before them are those of ``nodes``."""
+
+    def __init__(
+        self,
+        nodes: list[graph.Node],
+        sized: list[Sized],
+        scope: int,
+        node: graph.Einx,
+        sizes: Mapping[str, int],
+    ) -> None:
+        """Add to nodes and to constraints.
+
+        Args:
+            nodes: so far.
+            sized: constraints so far.
+            scope: a number that no other operation has.
+            node: what is built.
+            sizes: of its axes, as far as they are written.
+        """
+        self.nodes = nodes
+        self.sized = sized
+        self.scope = scope
+        self.text = node.text
+        self.span = node.span
+        self.sizes = sizes
+        self.keys = Names({name for each in node.form.expressions() for name in named(each)})
+        self.marked: set[str] = set()
+        self.numbers: dict[tuple[int, tuple[int, ...]], str] = {}
+
+    def add(self, node: graph.Node) -> int:
+        """A node; its value."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def size(self, leaf: Leaf) -> int | None:
+        """The size that is written for an axis."""
+        return leaf.size if leaf.name is None else self.sizes.get(leaf.name)
+
+    # -- dimensions --------------------------------------------------------------------------------------------------
+
+    def taken(self, value: int, expression: Expression) -> Tensor:
+        """An operand whose dimensions have become leaves; its compositions are views.
+
+        Raises:
+            MeaningError: E0227 (a concatenation).
+        """
+        return self.split(value, self.dims(expression))
+
+    def split(self, value: int, dims: Sequence[_Dim]) -> Tensor:
+        """A value whose dimensions are compositions, as leaves."""
+        flat: list[_Dim] = []
+        source: list[tuple[int, ...]] = []
+        for dim in dims:
+            inner = _members(dim)
+            source.append(tuple(range(len(flat), len(flat) + len(inner))))
+            flat += inner
+        leaves = tuple(self._leaf(dim) for dim in flat)
+        if any(len(group) != 1 for group in source):
+            target = tuple((n,) for n in range(len(flat)))
+            value = self._view(value, leaves, tuple(source), target, dims)
+        self._note(value, leaves)
+        return Tensor(value, leaves)
+
+    def dims(self, expression: Expression) -> list[_Dim]:
+        """The dimensions of an expression, brackets noted."""
+        found: list[_Dim] = []
+        for item in expression.items:
+            found += _marked(item, False)
+        return found
+
+    def noted(self, value: int, expression: Expression) -> None:
+        """What an expression says of the dimensions of a value that is not read."""
+        amounts = tuple(self._amount(dim.item) for dim in self.dims(expression))
+        spans = tuple(dim.item.span for dim in self.dims(expression))
+        self.sized.append(Sized(value, "dims", amounts, self.scope, spans, self.span))
+
+    def _leaf(self, dim: _Dim) -> Leaf:
+        item = dim.item
+        match item:
+            case Axis():
+                key = self._again(item.name) if dim.marked else item.name
+                return Leaf(key, item.name, None, dim.marked, item.span)
+            case Number():
+                return Leaf(self._number(item), None, item.size, dim.marked, item.span)
+            case _:
+                raise MeaningError(
+                    "E0227",
+                    "only einx.id has concatenations",
+                    item.span,
+                    "split the tensor with einx.id first, or join the results",
+                )
+
+    def _again(self, name: str) -> str:
+        """The key of an axis in brackets: its name, and where it stands again, another one."""
+        if name in self.marked:
+            return self.keys.fresh(name)
+        self.marked.add(name)
+        return name
+
+    def _number(self, item: Number) -> str:
+        """The key of a number: the same for one that is written once, wherever it stands."""
+        place = (item.place, item.at)
+        if place not in self.numbers:
+            self.numbers[place] = self.keys.fresh(f"n{item.size}")
+        return self.numbers[place]
+
+    def _view(
+        self,
+        value: int,
+        leaves: Sequence[Leaf],
+        source: tuple[tuple[int, ...], ...],
+        target: tuple[tuple[int, ...], ...],
+        dims: Sequence[_Dim],
+    ) -> int:
+        axes = tuple(graph.Axis(leaf.key, self.size(leaf), leaf.span) for leaf in leaves)
+        span = dims[0].item.span.to(dims[-1].item.span) if dims else self.span
+        text = " ".join(item_text(dim.item) for dim in dims)
+        return self.add(graph.View(value, axes, source, target, text, span))
+
+    def _note(self, value: int, leaves: Sequence[Leaf]) -> None:
+        """What the leaves say of the dimensions of a value."""
+        names = tuple(leaf.name if (size := self.size(leaf)) is None else size for leaf in leaves)
+        spans = tuple(leaf.span for leaf in leaves)
+        self.sized.append(Sized(value, "dims", names, self.scope, spans, self.span))
+
+    def merged(self, tensor: Tensor, dims: Sequence[_Dim]) -> int:
+        """A tensor whose leaves are those of some dimensions, in order, as these dimensions."""
+        counts = [len(_members(dim)) for dim in dims]
+        if all(count == 1 for count in counts):
+            return tensor.value
+        target: list[tuple[int, ...]] = []
+        for count in counts:
+            first = sum(map(len, target))
+            target.append(tuple(range(first, first + count)))
+        source = tuple((n,) for n in range(len(tensor.leaves)))
+        return self._view(tensor.value, tensor.leaves, source, tuple(target), dims)
+
+    def wanted(self, dims: Sequence[_Dim]) -> tuple[Leaf, ...]:
+        """The leaves of dimensions that are to be made."""
+        return tuple(self._leaf(inner) for dim in dims for inner in _members(dim))
+
+    # -- assignments -------------------------------------------------------------------------------------------------
+
+    def assign(
+        self,
+        target: Sequence[Leaf],
+        operands: Sequence[Tensor],
+        scalar: Scalar | Callable[[Mapping[str, int]], Scalar],
+        fold: Fold | None = None,
+        measured: Sequence[Leaf] = (),
+    ) -> Tensor:
+        """An assignment over leaves; a dimension of an operand that is no axis of it is read at 0.
+
+        Args:
+            target: what the result has, in order.
+            operands: what is read.
+            scalar: of an element, or what gives it when axes have numbers.
+            fold: how it is reduced.
+            measured: leaves whose extents the scalar uses, and which are no axes of a loop.
+        """
+        axes = [*target, *(fold.leaves if fold is not None else ()), *measured]
+        number = _numbered(axes)
+        value = self.add(
+            graph.Assignment(
+                self._axes(number, axes),
+                tuple(axis_index(number[leaf.key]) for leaf in target),
+                tuple(self._read(each, number, fold is not None) for each in operands),
+                scalar(number) if callable(scalar) else scalar,
+                None if fold is None else fold.acc,
+                None,
+                self.text,
+                self.span,
+                some=() if fold is None else tuple(number[leaf.key] for leaf in fold.some),
+                measured=tuple(number[leaf.key] for leaf in measured),
+            )
+        )
+        self._tie(value, axes, operands)
+        return Tensor(value, tuple(target))
+
+    def looked_up(
+        self, target: Sequence[Leaf], table: Tensor, pairs: Sequence[tuple[Leaf, Tensor]]
+    ) -> Tensor:
+        """Elements of a table at positions that tensors give: of each pair an axis of the table, and its positions."""
+        axes = [*target, *(axis for axis, _ in pairs)]
+        number = _numbered(axes)
+        operands = [*(place for _, place in pairs), table]
+        value = self.add(
+            graph.Assignment(
+                self._axes(number, axes),
+                tuple(axis_index(number[leaf.key]) for leaf in target),
+                tuple(self._read(each, number, False) for each in operands),
+                Operand(len(pairs)),
+                None,
+                None,
+                self.text,
+                self.span,
+                lookups=tuple(
+                    graph.Lookup(number[axis.key], n) for n, (axis, _) in enumerate(pairs)
+                ),
+            )
+        )
+        self._tie(value, axes, operands)
+        return Tensor(value, tuple(target))
+
+    def scattered(
+        self,
+        base: Tensor,
+        pairs: Sequence[tuple[Leaf, Tensor]],
+        updates: Tensor,
+        scalar: Scalar,
+        acc: str | None,
+    ) -> Tensor:
+        """A tensor with elements stored anew, or accumulated into, at positions that tensors give."""
+        operands = [*(place for _, place in pairs), updates]
+        have = {leaf.key for leaf in base.leaves}
+        axes = [*base.leaves]
+        for each in operands:
+            axes += [leaf for leaf in each.leaves if leaf.key not in have and leaf.position is None]
+        number = _numbered(axes)
+        value = self.add(
+            graph.Assignment(
+                self._axes(number, axes),
+                tuple(axis_index(number[leaf.key]) for leaf in base.leaves),
+                tuple(self._read(each, number, False) for each in operands),
+                scalar,
+                acc,
+                None,
+                self.text,
+                self.span,
+                lookups=tuple(
+                    graph.Lookup(number[axis.key], n) for n, (axis, _) in enumerate(pairs)
+                ),
+                base=base.value,
+            )
+        )
+        return Tensor(value, base.leaves)
+
+    def _axes(self, number: Mapping[str, int], leaves: Sequence[Leaf]) -> tuple[graph.Axis, ...]:
+        first = {leaf.key: leaf for leaf in reversed(leaves)}
+        return tuple(graph.Axis(key, self.size(first[key]), first[key].span) for key in number)
+
+    def _read(self, tensor: Tensor, number: Mapping[str, int], skips: bool) -> graph.Read:
+        index = tuple(
+            axis_index(number[leaf.key])
+            if leaf.key in number and leaf.position is None
+            else Affine((), leaf.position or 0)
+            for leaf in tensor.leaves
+        )
+        spans = tuple(leaf.span for leaf in tensor.leaves)
+        return graph.Read(tensor.value, index, skips, spans, self.span)
+
+    def _tie(self, value: int, axes: Sequence[Leaf], operands: Sequence[Tensor]) -> None:
+        """Axes that no operand has are those of the operation of their name."""
+        read = {leaf.key for each in operands for leaf in each.leaves}
+        names = tuple(
+            None if leaf.key in read or self.size(leaf) is not None else leaf.name for leaf in axes
+        )
+        if any(names):
+            spans = tuple(leaf.span for leaf in axes)
+            self.sized.append(Sized(value, "axes", names, self.scope, spans, self.span))
+
+    def kept(self, tensor: Tensor, names: Sequence[str]) -> Tensor:
+        """A tensor of which other axes have one element: such dimensions are read at 0.
+
+        Raises:
+            ShapeError: E0543 (a number that is not 1).
+        """
+        have = set(names)
+        dropped = [leaf for leaf in tensor.leaves if leaf.key not in have]
+        for leaf in dropped:
+            self.unit(tensor, leaf)
+        return tensor
+
+    def unit(self, tensor: Tensor, leaf: Leaf) -> None:
+        """A dimension that is dropped has one element."""
+        size = self.size(leaf)
+        if size is not None and size != 1:
+            says = f"axis {leaf.name}" if leaf.name else "the axis"
+            message = f"{says} of size {size} is in no output, and only axes of size 1 are dropped"
+            help_line = "write it in the output, or reduce it: einx.sum, einx.mean, ..."
+            raise ShapeError("E0543", message, leaf.span, help_line)
+        names = tuple(1 if each is leaf else None for each in tensor.leaves)
+        spans = tuple(each.span for each in tensor.leaves)
+        self.sized.append(Sized(tensor.value, "dims", names, self.scope, spans, leaf.span))
+
+    def copied(self, tensor: Tensor, target: Sequence[Leaf]) -> Tensor:
+        """A tensor with its leaves in another order, diagonals taken, broadcast along those that it lacks."""
+        keys = [leaf.key for leaf in target]
+        if [leaf.key for leaf in tensor.leaves] == keys:
+            return Tensor(tensor.value, tuple(target))
+        return self.assign(target, [self.kept(tensor, keys)], Operand(0))
+
+    # -- concatenations ----------------------------------------------------------------------------------------------
+
+    def parts(self, value: int, dims: list[_Dim]) -> list[Tensor]:
+        """The parts of a tensor, in order, all of whose dimensions are leaves."""
+        value, dims = self._opened(value, dims)
+        place = next((n for n, dim in enumerate(dims) if isinstance(dim.item, Concatenation)), None)
+        if place is None:
+            return [self.split(value, dims)]
+        joined = dims[place].item
+        assert isinstance(joined, Concatenation)
+        found: list[Tensor] = []
+        for number, part in enumerate(joined.parts):
+            sliced = self._slice(value, dims, place, number)
+            found += self.parts(sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
+        return found
+
+    def _opened(self, value: int, dims: list[_Dim]) -> tuple[int, list[_Dim]]:
+        """A value in which no concatenation stands inside a composition."""
+        holding = [
+            dim
+            for dim in dims
+            if len(members := _members(dim)) > 1
+            and any(isinstance(each.item, Concatenation) for each in members)
+        ]
+        if not holding:
+            return value, dims
+        flat: list[_Dim] = []
+        source: list[tuple[int, ...]] = []
+        for dim in dims:
+            inner = _members(dim) if dim in holding else [dim]
+            source.append(tuple(range(len(flat), len(flat) + len(inner))))
+            flat += inner
+        leaves = [self._whole(dim) for dim in flat]
+        target = tuple((n,) for n in range(len(flat)))
+        return self._view(value, leaves, tuple(source), target, dims), flat
+
+    def _whole(self, dim: _Dim) -> Leaf:
+        """A dimension as one axis, whatever it is made of."""
+        if isinstance(dim.item, Axis | Number):
+            return self._leaf(dim)
+        return Leaf(self.keys.fresh("joined"), None, None, dim.marked, dim.item.span)
+
+    def _slice(self, value: int, dims: Sequence[_Dim], place: int, part: int) -> int:
+        """One part of a dimension that is a concatenation."""
+        joined = dims[place].item
+        assert isinstance(joined, Concatenation)
+        labels, names = self._labels(dims, joined)
+        given: list[str | tuple[str, ...]] = [*labels]
+        given[place] = tuple(names)
+        kept = [*labels[:place], names[part], *labels[place + 1 :]]
+        spec = _spec([given], kept, self.span)
+        made = self.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, self.span))
+        amounts = tuple(map(self._amount, joined.parts))
+        spans = tuple(each.span for each in joined.parts)
+        self.sized.append(
+            Sized(made, "labels", amounts, self.scope, spans, joined.span, tuple(names))
+        )
+        return made
+
+    @staticmethod
+    def _labels(dims: Sequence[_Dim], joined: Concatenation) -> tuple[list[str], list[str]]:
+        """Names for dimensions, and for the parts of one that is a concatenation."""
+        unique = Names()
+
+        def label(item: Item, other: str) -> str:
+            return unique.fresh(item.name if isinstance(item, Axis) else other)
+
+        names = [label(part, "part") for part in joined.parts]
+        return [label(dim.item, "d") for dim in dims], names
+
+    def _amount(self, item: Item) -> Amount:
+        """The size of a dimension or of a part of one, over names; None where it is found from others."""
+        match item:
+            case Axis():
+                return self.sizes.get(item.name, item.name)
+            case Number():
+                return item.size
+            case Composition():
+                parts = tuple(self._amount(each) for each in item.items)
+                known = tuple(part for part in parts if isinstance(part, str | int))
+                return known if len(known) == len(parts) else None
+            case _:
+                return None
+
+    def joined(self, dims: list[_Dim], piece: Callable[[list[_Dim]], int]) -> int:
+        """A tensor of these dimensions, concatenations put together from pieces; ``piece`` gives the next."""
+        flat = [each for dim in dims for each in _members(dim)] if _holds(dims) else dims
+        place = next((n for n, dim in enumerate(flat) if isinstance(dim.item, Concatenation)), None)
+        if place is None:
+            return piece(dims)
+        item = flat[place].item
+        assert isinstance(item, Concatenation)
+        values = [
+            self.joined([*flat[:place], _Dim(part, False), *flat[place + 1 :]], piece)
+            for part in item.parts
+        ]
+        labels, names = self._labels(flat, item)
+        result: list[str | tuple[str, ...]] = [*labels]
+        result[place] = tuple(names)
+        given = [[*labels[:place], name, *labels[place + 1 :]] for name in names]
+        spec = _spec(given, result, self.span)
+        value = self.add(
+            Operation(tuple(values), _first(len(values)), "+", Einsum(spec), spec.text, self.span)
+        )
+        if len(flat) == len(dims):
+            return value
+        leaves = tuple(self._whole(dim) for dim in flat)
+        return self.merged(Tensor(value, leaves), dims)
+
+
+def _numbered(leaves: Sequence[Leaf]) -> dict[str, int]:
+    """The axes of an assignment by key."""
+    keys = dict.fromkeys(leaf.key for leaf in leaves)
+    return {key: n for n, key in enumerate(keys)}
+
+
+def _first(count: int) -> Scalar:
+    """The scalar of what is put together: each part has its own operand alone."""
+    scalar: Scalar = Operand(0)
+    for number in range(1, count):
+        scalar = Apply("add", (scalar, Operand(number)))
+    return scalar
+
+
+def _holds(dims: Sequence[_Dim]) -> bool:
+    """Whether a concatenation stands inside a composition."""
+    return any(
+        isinstance(dim.item, Composition)
+        and any(isinstance(each.item, Concatenation) for each in _members(dim))
+        for dim in dims
+    )
+
+
+def _marked(item: Item, marked: bool) -> list[_Dim]:
+    """The dimensions that an item is."""
+    if isinstance(item, Bracket):
+        return [dim for each in item.items for dim in _marked(each, True)]
+    return [_Dim(item, marked)]
+
+
+def _members(dim: _Dim) -> list[_Dim]:
+    """The axes that a dimension is the product of; none of size 1 inside a composition."""
+    if not isinstance(dim.item, Composition):
+        return [dim]
+    return [each for item in dim.item.items for each in _marked(item, dim.marked)]
+
+
+def _spec(
+    operands: Sequence[Sequence[str | tuple[str, ...]]],
+    result: Sequence[str | tuple[str, ...]],
+    span: Span,
+) -> Spec:
+    """The einsum specification over labels; a tuple of labels is a concatenation."""
+
+    def shape(axes: Sequence[str | tuple[str, ...]]) -> ShapeSpec:
+        row = SpecRow(
+            tuple(
+                SpecLabel(axis, span) if isinstance(axis, str) else Joined(axis, span)
+                for axis in axes
+            ),
+            None,
+            (),
+        )
+        none = SpecRow((), None, ())
+        return ShapeSpec((none, none, row), span)
+
+    def text(axes: Sequence[str | tuple[str, ...]]) -> str:
+        return ",".join(axis if isinstance(axis, str) else "^".join(axis) for axis in axes)
+
+    written = f"{'; '.join(map(text, operands))} => {text(result)}"
+    return Spec(tuple(map(shape, operands)), shape(result), True, written, span)

@@ -1,0 +1,397 @@
+"""Repeat what stands under ellipses: how often follows from the ranks of tensors, and from sizes given as tuples.
+
+Example:
+    in:   b (s [r])... c -> b (s)... c, of rank 4, r=4
+    out:  b (s_0 [r_0]) (s_1 [r_1]) c -> b (s_0) (s_1) c, r_0=4, r_1=4
+
+The repetitions of an axis are the same wherever it stands, ellipsis by ellipsis from the outside; so are those of an
+ellipsis that is written once. The rank of a tensor is a sum of such counts, of which one unknown at a time is found.
+An ellipsis inside a composition whose count nothing gives stands for one axis: how it is divided changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.core.diagnostic import Label, ShapeError, counted
+from ilang.core.ir.einx import (
+    HIDDEN,
+    Axis,
+    Bracket,
+    Composition,
+    Concatenation,
+    Expression,
+    Form,
+    Item,
+    Number,
+    Parameter,
+    Repetition,
+    Sizes,
+    expression_text,
+    inside,
+    item_text,
+    places,
+)
+from ilang.core.names import Names
+from ilang.core.record import record, replace
+from ilang.core.source import Span
+
+Monomial = tuple[int, ...]
+"""A product of counts, by number, in order."""
+
+
+@record
+class Count:
+    """How often an ellipsis repeats; ``because`` says what gives it. None: it stands for one axis."""
+
+    ellipsis: Repetition
+    times: int | None
+    because: str
+
+
+@record
+class Repeated:
+    """A form without ellipses; ``sizes`` of its axes, each by the name that it has now."""
+
+    inputs: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+    sizes: dict[str, Parameter]
+    counts: tuple[Count, ...]
+
+
+def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> Repeated:
+    """Repeat what stands under the ellipses of a form.
+
+    Args:
+        form: the operation.
+        ranks: of its inputs, None where it is not known.
+        names: what messages call them.
+
+    Raises:
+        ShapeError: E0503 (a tensor of another rank), E0540 to E0542 (counts).
+    """
+    counts = _Counts(form)
+    counts.take_parameters(form.parameters)
+    counts.take_ranks(form.inputs, ranks, names)
+    return _Repeating(form, counts).run()
+
+
+class _Counts:
+    """The counts of the ellipses of a form, by number; those that must be the same have one."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.parent: list[int] = []
+        self.ellipses: dict[int, Repetition] = {}
+        self.known: dict[int, tuple[int, str, Span]] = {}
+        self._by_place: dict[int, int] = {}
+        self._paths: dict[str, tuple[tuple[int, ...], Axis]] = {}
+        for expression in form.expressions():
+            for place in places(expression):
+                path = tuple(map(self._number, place.around))
+                if isinstance(place.leaf, Axis):
+                    self._join(place.leaf, path)
+
+    def _number(self, ellipsis: Repetition) -> int:
+        if ellipsis.place not in self._by_place:
+            self._by_place[ellipsis.place] = len(self.parent)
+            self.ellipses[len(self.parent)] = ellipsis
+            self.parent.append(len(self.parent))
+        return self._by_place[ellipsis.place]
+
+    def find(self, number: int) -> int:
+        """The number that stands for all that are the same."""
+        while self.parent[number] != number:
+            number = self.parent[number]
+        return number
+
+    def of(self, ellipsis: Repetition) -> int:
+        """The number of the count of an ellipsis."""
+        return self.find(self._number(ellipsis))
+
+    def path(self, name: str) -> tuple[int, ...]:
+        """The counts around an axis, the outermost first."""
+        return self._paths[name][0]
+
+    def _join(self, axis: Axis, path: tuple[int, ...]) -> None:
+        """The repetitions of an axis are the same wherever it stands. Raises ShapeError E0541."""
+        known, first = self._paths.setdefault(axis.name, (path, axis))
+        if len(known) != len(path):
+            says = f"axis {axis.name}" if axis.name != HIDDEN else "`...`"
+            labels = [
+                Label(
+                    where.span,
+                    f"repeated by {len(around)}" if around else "not repeated",
+                )
+                for where, around in ((first, known), (axis, path))
+            ]
+            message = f"{says} is repeated in one place and not in another"
+            if known and path:
+                message = f"{says} is repeated by {len(known)} ellipses in one place and by {len(path)} in another"
+            help_line = f"write `{axis.name}...` wherever the axis stands, or name the repetitions"
+            raise ShapeError("E0541", message, axis.span, help_line, labels)
+        for one, other in zip(known, path, strict=True):
+            a, b = self.find(one), self.find(other)
+            self.parent[max(a, b)] = min(a, b)
+
+    def take_parameters(self, parameters: Sequence[Parameter]) -> None:
+        """Sizes that are tuples say how often an axis is repeated.
+
+        Raises:
+            ShapeError: E0541 (of an axis that is not repeated so deep), E0542 (ragged, or two counts).
+        """
+        for parameter in parameters:
+            path, value = self.path(parameter.name), parameter.value
+            lengths = _lengths(parameter, value)
+            if len(path) < len(lengths):
+                name = parameter.name
+                message = f"{name} is given as {_shown(value)}, and axis {name} is not repeated"
+                if path:
+                    message = (
+                        f"{name} is given {len(lengths)} tuples deep, and has {len(path)} ellipses"
+                    )
+                help_line = f"write a number, `{name}=4`, or repeat the axis: `{name}...`"
+                labels = [Label(self._paths[name][1].span, "this axis")]
+                raise ShapeError("E0541", message, parameter.span, help_line, labels)
+            for number, length in zip(path, lengths, strict=False):
+                self._give(
+                    self.find(number), length, f"{parameter.name}={_shown(value)}", parameter.span
+                )
+
+    def _give(self, number: int, times: int, because: str, span: Span) -> None:
+        before = self.known.setdefault(number, (times, because, span))
+        if before[0] != times:
+            text = item_text(self.ellipses[number])
+            message = f"`{text}` stands for {before[0]} repetitions ({before[1]}) and for {times} ({because})"
+            labels = [Label(before[2], str(before[0])), Label(span, str(times))]
+            labels += [Label(ellipsis.span, "") for ellipsis in self._alike(number)]
+            help_line = "axes of one name are repeated equally often wherever they stand"
+            raise ShapeError("E0542", message, self.ellipses[number].span, help_line, labels)
+
+    def _alike(self, number: int) -> Iterator[Repetition]:
+        return (e for n, e in self.ellipses.items() if self.find(n) == number)
+
+    def take_ranks(
+        self, inputs: Sequence[Expression], ranks: Sequence[int | None], names: Sequence[str]
+    ) -> None:
+        """The rank of each tensor is the number of its dimensions.
+
+        Raises:
+            ShapeError: E0503 (another rank), E0540 (a count that nothing gives), E0542 (two counts).
+        """
+        pending = [
+            (given, rank, name)
+            for given, rank, name in zip(inputs, ranks, names, strict=True)
+            if rank is not None
+        ]
+        moved = True
+        while moved and pending:
+            moved, rest = False, []
+            for given, rank, name in pending:
+                settled = self._settle(given, rank, name)
+                moved = moved or settled
+                if not settled:
+                    rest.append((given, rank, name))
+            pending = rest
+        for given, rank, name in pending:
+            opened = [
+                item
+                for item in given.items
+                if isinstance(item, Repetition) and self.of(item) not in self.known
+            ]
+            texts = " and ".join(f"`{item_text(item)}`" for item in opened)
+            message = f"{name} has rank {rank}, and nothing says how it is divided among {texts}"
+            inner = next((axis for axis in _axes(opened) if axis.name != HIDDEN), None)
+            help_line = f"give the sizes of one: `{inner.name}=(2, 3)`" if inner else None
+            labels = [Label(item.span, "") for item in opened]
+            raise ShapeError("E0540", message, opened[0].span, help_line, labels)
+
+    def _settle(self, given: Expression, rank: int, name: str) -> bool:
+        """Whether the equation of one tensor is settled; one unknown count is found."""
+        total = self._width(given.items)
+        sure = total.pop((), 0)
+        unknown = {number for monomial in total for number in monomial}
+        if rank < sure or (not unknown and rank != sure):
+            raise self._misfit(given, rank, sure, name, bool(unknown))
+        if len(unknown) != 1 or any(len(monomial) > 1 for monomial in total):
+            return not unknown
+        ((monomial, factor),) = total.items()
+        if (rank - sure) % factor:
+            raise self._misfit(given, rank, sure + factor * ((rank - sure) // factor), name, False)
+        text = expression_text(given)
+        because = f"{name} has rank {rank}, and `{text}` {counted(sure, 'dimension')} beside it"
+        self._give(monomial[0], (rank - sure) // factor, because, given.span)
+        return True
+
+    def _width(self, items: Sequence[Item]) -> dict[Monomial, int]:
+        """How many dimensions some items are: a sum of products of counts that are not known."""
+        total: dict[Monomial, int] = {}
+        for item in items:
+            if isinstance(item, Repetition):
+                number = self.of(item)
+                times = self.known.get(number)
+                for monomial, factor in self._width(item.items).items():
+                    held = monomial if times else tuple(sorted((*monomial, number)))
+                    total[held] = total.get(held, 0) + factor * (times[0] if times else 1)
+            elif isinstance(item, Bracket):
+                for monomial, factor in self._width(item.items).items():
+                    total[monomial] = total.get(monomial, 0) + factor
+            else:
+                total[()] = total.get((), 0) + 1
+        return total
+
+    def _misfit(
+        self, given: Expression, rank: int, wanted: int, name: str, more: bool
+    ) -> ShapeError:
+        """A tensor of another rank than its expression has."""
+        text = expression_text(given)
+        takes = f"at least {wanted}" if more else f"{wanted}"
+        message = f"{name} has rank {rank}, but `{text}` has rank {takes}"
+        labels = [Label(given.span, f"rank {takes}")]
+        help_line = f"write an axis for each dimension of {name}, or `...` for those in between"
+        for item in given.items:
+            if isinstance(item, Repetition) and self.of(item) in self.known:
+                times, because, span = self.known[self.of(item)]
+                message += (
+                    f": `{item_text(item)}` stands for {counted(times, 'repetition')} ({because})"
+                )
+                labels.append(Label(span, because))
+                break
+        return ShapeError("E0503", message, given.span, help_line, labels)
+
+
+def _axes(items: Sequence[Item]) -> Iterator[Axis]:
+    for item in items:
+        if isinstance(item, Axis):
+            yield item
+        yield from _axes(inside(item))
+
+
+def _shown(value: Sizes) -> str:
+    return repr(value)
+
+
+def _lengths(parameter: Parameter, value: Sizes) -> list[int]:
+    """The lengths of nested tuples, the outermost first. Raises ShapeError E0542."""
+    if not isinstance(value, tuple):
+        return []
+    inner = [_lengths(parameter, each) for each in value]
+    if any(each != inner[0] for each in inner):
+        message = f"{parameter.name} is given as {_shown(value)}, whose parts differ in length"
+        raise ShapeError("E0542", message, parameter.span, "an axis is repeated equally often")
+    return [len(value), *(inner[0] if inner else [])]
+
+
+class _Repeating:
+    """Expressions under construction, and the names of the axes of their repetitions."""
+
+    def __init__(self, form: Form, counts: _Counts) -> None:
+        self.form = form
+        self.counts = counts
+        plain = {
+            place.leaf.name
+            for expression in form.expressions()
+            for place in places(expression)
+            if isinstance(place.leaf, Axis) and not place.around
+        }
+        self.unique = Names(plain)
+        self.names: dict[tuple[str, tuple[int, ...]], str] = {}
+        self.opaque: dict[str, str] = {}
+
+    def run(self) -> Repeated:
+        """Every expression, and the sizes that are given."""
+        inputs, outputs = (
+            tuple(Expression(self._items(each.items, ()), each.span) for each in side)
+            for side in (self.form.inputs, self.form.outputs)
+        )
+        sizes = {
+            name: Parameter(parameter.name, _at(parameter.value, at), parameter.span)
+            for parameter in self.form.parameters
+            for (axis, at), name in (
+                *self.names.items(),
+                ((parameter.name, ()), parameter.name),
+            )
+            if axis == parameter.name and len(at) == len(self.counts.path(axis))
+        }
+        shown: dict[int, Count] = {}
+        for number, ellipsis in self.counts.ellipses.items():
+            times, because, _ = self.counts.known.get(
+                self.counts.find(number), (None, "it stands in compositions alone", None)
+            )
+            shown.setdefault(self.counts.find(number), Count(ellipsis, times, because))
+        return Repeated(inputs, outputs, sizes, tuple(shown.values()))
+
+    def _items(self, items: Sequence[Item], at: tuple[int, ...]) -> tuple[Item, ...]:
+        return tuple(each for item in items for each in self._item(item, at))
+
+    def _item(self, item: Item, at: tuple[int, ...]) -> tuple[Item, ...]:
+        """An item in repetition ``at`` of the ellipses around it."""
+        match item:
+            case Axis():
+                return (Axis(self._name(item.name, at), item.span),) if at else (item,)
+            case Number():
+                return (replace(item, at=at),)
+            case Composition():
+                return (Composition(self._items(item.items, at), item.span),)
+            case Concatenation():
+                parts = (self._item(part, at)[0] for part in item.parts)
+                return (Concatenation(tuple(parts), item.span),)
+            case Bracket():
+                return (Bracket(self._items(item.items, at), item.span),)
+            case Repetition():
+                return self._repeated(item, at)
+
+    def _repeated(self, item: Repetition, at: tuple[int, ...]) -> tuple[Item, ...]:
+        known = self.counts.known.get(self.counts.of(item))
+        if known is None:
+            return self._whole(item, at)
+        return tuple(each for n in range(known[0]) for each in self._items(item.items, (*at, n)))
+
+    def _whole(self, item: Repetition, at: tuple[int, ...]) -> tuple[Item, ...]:
+        """An ellipsis that nothing counts, as one axis. Raises ShapeError E0540."""
+        marks = {place.marked for place in places(item)}
+        given = {parameter.name for parameter in self.form.parameters}
+        held = next((axis for axis in _axes(item.items) if axis.name in given), None)
+        if held is not None or len(marks) != 1 or not self._hides(item):
+            message = f"nothing says how often `{item_text(item)}` is repeated"
+            name = held.name if held else next((a.name for a in _axes(item.items)), "s")
+            help_line = f"give the size of each repetition: `{name}=(2, 3)`"
+            raise ShapeError("E0540", message, item.span, help_line)
+        text = item_text(item)
+        word = "_".join(axis.name for axis in _axes(item.items) if axis.name != HIDDEN) or "dims"
+        name = self.opaque.setdefault(f"{text} {at}", "") or self.unique.fresh(word)
+        self.opaque[f"{text} {at}"] = name
+        axis = Axis(name, item.span)
+        return (Bracket((axis,), item.span),) if marks == {True} else (axis,)
+
+    def _hides(self, item: Repetition) -> bool:
+        """Whether an ellipsis stands inside compositions wherever it stands."""
+        number = self.counts.of(item)
+        return not any(
+            self.counts.of(each) == number
+            for expression in self.form.expressions()
+            for each in _rooted(expression.items)
+        )
+
+    def _name(self, name: str, at: tuple[int, ...]) -> str:
+        """The name of a repetition of an axis."""
+        if (name, at) not in self.names:
+            word = "dim" if name == HIDDEN else name
+            self.names[name, at] = self.unique.fresh("_".join((word, *map(str, at))))
+        return self.names[name, at]
+
+
+def _rooted(items: Sequence[Item]) -> Iterator[Repetition]:
+    """The ellipses that repeat dimensions."""
+    for item in items:
+        if isinstance(item, Repetition):
+            yield item
+        if isinstance(item, Repetition | Bracket):
+            yield from _rooted(item.items)
+
+
+def _at(value: Sizes, at: tuple[int, ...]) -> Sizes:
+    """The size of a repetition: that of its place in the tuples, or one number for all."""
+    for place in at:
+        value = value[place] if isinstance(value, tuple) else value
+    return value

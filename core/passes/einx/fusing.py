@@ -1,0 +1,142 @@
+"""Axes that stand next to each other in compositions wherever they stand are one axis: their sizes do not matter.
+
+Example:
+    in:   (a b) c -> c (a b)                 out:  a_b c -> c a_b
+    in:   (a b) (c d) -> (a (b c) d)         out:  a_b c_d -> (a_b c_d)
+
+A composition inside a composition is divided like the one around it: the last axis varies fastest in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from ilang.core.ir.einx import (
+    Axis,
+    Bracket,
+    Composition,
+    Concatenation,
+    Expression,
+    Item,
+    Number,
+    Repetition,
+    places,
+)
+from ilang.core.names import Names
+from ilang.core.record import replace
+
+
+def fuse(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[Expression, ...]:
+    """Expressions without ellipses whose compositions are flat; ``kept`` are axes that stay what they are."""
+    flat = tuple(replace(each, items=_flat(each.items)) for each in expressions)
+    pair = _pair(flat, kept)
+    if pair is None:
+        return flat
+    unique = Names({p.leaf.name for each in flat for p in places(each) if isinstance(p.leaf, Axis)})
+    while pair is not None:
+        name = unique.fresh("_".join(pair))
+        flat = tuple(replace(each, items=_joined(each.items, pair, name)) for each in flat)
+        pair = _pair(flat, kept)
+    return flat
+
+
+def _flat(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Items whose compositions hold no compositions, and no axis of size 1; of one item they are that item."""
+    found: list[Item] = []
+    for item in items:
+        match item:
+            case Composition():
+                inner = tuple(_leaves(_flat(item.items)))
+                found.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
+            case Concatenation():
+                parts = tuple(part for each in item.parts for part in _flat((each,)))
+                found.append(Concatenation(parts, item.span))
+            case Bracket():
+                found.append(Bracket(_flat(item.items), item.span))
+            case Repetition():
+                raise AssertionError(item)
+            case _:
+                found.append(item)
+    return tuple(found)
+
+
+def _leaves(items: Sequence[Item]) -> Iterator[Item]:
+    """The items of a composition, those of compositions among them one by one; brackets around each."""
+    for item in items:
+        match item:
+            case Composition():
+                yield from item.items
+            case Bracket():
+                for each in _leaves(item.items):
+                    yield Bracket((each,), each.span)
+            case Number(size=1):
+                pass
+            case _:
+                yield item
+
+
+def _pair(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[str, str] | None:
+    """Two axes that follow each other in compositions wherever either of them stands."""
+    after: dict[str, str | None] = {}
+    before: dict[str, str | None] = {}
+    for expression in expressions:
+        for run in _runs(expression.items):
+            for one, other in zip([None, *run], [*run, None], strict=True):
+                if one is not None and after.setdefault(one, other) != other:
+                    after[one] = None
+                if other is not None and before.setdefault(other, one) != one:
+                    before[other] = None
+    for one, other in after.items():
+        if other is None or one == other or before[other] != one or {one, other} & set(kept):
+            continue
+        return one, other
+    return None
+
+
+def _runs(items: Sequence[Item], composed: bool = False) -> Iterator[list[str]]:
+    """Axes that stand next to each other in one composition; any other axis alone."""
+    run: list[str] = []
+    for item in items:
+        if isinstance(item, Axis) and composed:
+            run.append(item.name)
+            continue
+        if run:
+            yield run
+            run = []
+        match item:
+            case Axis():
+                yield [item.name]
+            case Composition():
+                yield from _runs(item.items, True)
+            case Concatenation():
+                yield from _runs(item.parts)
+            case Bracket():
+                yield from _runs(item.items)
+            case _:
+                pass
+    if run:
+        yield run
+
+
+def _joined(items: Sequence[Item], pair: tuple[str, str], name: str) -> tuple[Item, ...]:
+    """Items with one axis in place of two."""
+    found: list[Item] = []
+    skipped = False
+    for n, item in enumerate(items):
+        if skipped:
+            skipped = False
+            continue
+        match item:
+            case Axis() if item.name == pair[0]:
+                found.append(Axis(name, item.span.to(items[n + 1].span)))
+                skipped = True
+            case Composition():
+                inner = _joined(item.items, pair, name)
+                found.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
+            case Concatenation():
+                found.append(Concatenation(_joined(item.parts, pair, name), item.span))
+            case Bracket():
+                found.append(Bracket(_joined(item.items, pair, name), item.span))
+            case _:
+                found.append(item)
+    return tuple(found)

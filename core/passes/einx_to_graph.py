@@ -1,0 +1,292 @@
+"""Operations in einx notation become assignments and views, as soon as the ranks of what they read are known.
+
+Example:
+    in:   n1 = einx.sum "b (s [r])... c" of n0, of rank 4, r=4
+    out:  n1 = n0 as b (s_0 r_0:4) (s_1 r_1:4) c -> b s_0 r_0 s_1 r_1 c
+          n2 = fold + over r_0 r_1: n1[b,s_0,r_0,s_1,r_1,c]
+
+The stages of one operation: ellipses are repeated (``einx/ellipses.py``), axes that always stand together become one
+(``einx/fusing.py``), and what is left becomes nodes (``einx/building.py``, ``einx/bodies.py``). Its sizes are solved
+with those of all other nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.diagnostic import Label, MeaningError, ShapeError, counted
+from ilang.core.einx_ops import EINX_OPS, EinxOp
+from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
+from ilang.core.ir.einx import (
+    Axis,
+    Concatenation,
+    Expression,
+    Form,
+    Item,
+    Number,
+    Place,
+    expression_text,
+    inside,
+    places,
+)
+from ilang.core.ir.graph import (
+    Assignment,
+    Einx,
+    Elementwise,
+    Graph,
+    Input,
+    Node,
+    View,
+    operands,
+    rewired,
+)
+from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
+from ilang.core.passes.einx.bodies import computed
+from ilang.core.passes.einx.building import Building, Tensor
+from ilang.core.passes.einx.ellipses import Repeated, repeat
+from ilang.core.passes.einx.fusing import fuse
+from ilang.core.record import record, replace
+
+
+def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
+    """A graph without operations in einx notation.
+
+    Args:
+        graph: in which they may stand beside all other nodes.
+        ranks: of its arrays, one per input, None for one that is not there.
+
+    Raises:
+        ShapeError: E0503, E0508, E054 (ranks and sizes that do not fit an operation).
+        MeaningError: E0224, E0227, E0228.
+    """
+    if not any(isinstance(node, Einx) for node in graph.nodes):
+        return graph
+    return _Expanding(graph, ranks).run()
+
+
+@record
+class Solved:
+    """An operation whose ellipses are repeated and whose axes are fused; ``sizes`` are those that are written."""
+
+    inputs: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+    sizes: dict[str, int]
+    repeated: Repeated
+
+
+def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> Solved:
+    """The expressions of an operation over tensors of these ranks; ``names`` are what messages call them."""
+    repeated = repeat(form, ranks, names)
+    sizes: dict[str, int] = {}
+    for name, parameter in repeated.sizes.items():
+        assert isinstance(parameter.value, int)
+        sizes[name] = parameter.value
+    op = EINX_OPS[form.op]
+    _count_coordinates(op, repeated, sizes)
+    count = len(repeated.inputs)
+    fused = fuse((*repeated.inputs, *repeated.outputs), sizes)
+    return Solved(fused[:count], fused[count:], sizes, repeated)
+
+
+def _marked(expression: Expression) -> list[Place]:
+    return [place for place in places(expression) if place.marked]
+
+
+def _count_coordinates(op: EinxOp, repeated: Repeated, sizes: dict[str, int]) -> None:
+    """Coordinates are as many as the axes they are of; their number becomes a size. Raises MeaningError E0228."""
+    if op.kind == "argument":
+        axes = _marked(repeated.inputs[0])
+        along = _marked(repeated.outputs[0])
+        _check_coordinates(op, repeated.inputs[0], axes, [along], sizes)
+    elif op.kind in ("get", "set"):
+        axes = _marked(repeated.inputs[0])
+        given = repeated.inputs[1:] if op.kind == "get" else repeated.inputs[1:-1]
+        _check_coordinates(op, repeated.inputs[0], axes, list(map(_marked, given)), sizes)
+
+
+def _check_coordinates(
+    op: EinxOp,
+    target: Expression,
+    axes: Sequence[Place],
+    given: Sequence[Sequence[Place]],
+    sizes: dict[str, int],
+) -> None:
+    """The coordinates of all tensors together are those of the axes in brackets; one length may be implied."""
+    total = 0
+    opened: list[Axis] = []
+    for along in given:
+        if len(along) > 1:
+            labels = [Label(place.leaf.span, "") for place in along]
+            message = (
+                f"the coordinates of {op.name} are along one axis, and {len(along)} are in brackets"
+            )
+            help_line = "put brackets around one axis"
+            raise MeaningError("E0228", message, along[0].leaf.span, help_line, labels)
+        if not along:
+            total += 1
+            continue
+        leaf = along[0].leaf
+        size = leaf.size if isinstance(leaf, Number) else sizes.get(leaf.name)
+        if size is None and isinstance(leaf, Axis):
+            opened.append(leaf)
+        total += size or 0
+    if len(opened) == 1 and total <= len(axes):
+        sizes[opened[0].name] = len(axes) - total
+        return
+    if opened or total != len(axes):
+        wanted = counted(len(axes), "coordinate")
+        message = f"{op.name} has {wanted}, one an axis in brackets of `{expression_text(target)}`, not {total}"
+        if opened:
+            names = " and ".join(leaf.name for leaf in opened)
+            message = f"nothing says how many of {wanted} of {op.name} are along {names} each"
+        labels = [Label(place.leaf.span, "") for place in axes]
+        labels += [Label(place.leaf.span, "") for along in given for place in along]
+        help_line = "write how many there are: `p [2]`"
+        raise MeaningError(
+            "E0228", message, labels[-1].span if labels else target.span, help_line, labels
+        )
+
+
+class _Expanding:
+    """The nodes of the new graph so far, and which value of it each of the old one is."""
+
+    def __init__(self, graph: Graph, ranks: Sequence[int | None] | None) -> None:
+        self.graph = graph
+        self.given = input_ranks(graph, ranks)
+        self.nodes: list[Node] = []
+        self.sized: list[Sized] = []
+        self.number: list[int] = []
+        self.scopes: dict[tuple[int, ...], int] = {}
+
+    def run(self) -> Graph:
+        """The graph without einx operations."""
+        for node in self.graph.nodes:
+            self.number.append(self._node(node))
+        renumbered = [
+            replace(each, value=self.number[each.value]) for each in self.graph.annotations
+        ]
+        return replace(
+            self.graph,
+            nodes=tuple(self.nodes),
+            outputs=tuple(self.number[value] for value in self.graph.outputs),
+            annotations=tuple(renumbered),
+            constraints=(*self.graph.constraints, *self.sized),
+            called=tuple(
+                replace(each, value=self.number[each.value]) for each in self.graph.called
+            ),
+        )
+
+    def _node(self, node: Node) -> int:
+        if isinstance(node, Einx):
+            return self._einx(node)
+        self.nodes.append(rewired(node, [self.number[value] for value in operands(node)]))
+        return len(self.nodes) - 1
+
+    def _einx(self, node: Einx) -> int:
+        """The value of one output of an operation."""
+        values = [self.number[value] for value in node.operands]
+        ranks = [self._rank(value) for value in values]
+        names = [
+            self.graph.input_name(value)
+            if value < len(self.graph.inputs)
+            else f"operand {n} of {node.form.op}"
+            for n, value in enumerate(values)
+        ]
+        try:
+            solved = expanded(node.form, ranks, names)
+        except ShapeError as error:
+            unknown = [v for v, rank in zip(values, ranks, strict=True) if rank is None]
+            if error.code == "E0540" and unknown and unknown[0] < len(self.graph.inputs):
+                raise undetermined(self.graph, unknown[0]) from None
+            raise
+        scope = len(self.sized)
+        building = Building(self.nodes, self.sized, scope, node, solved.sizes)
+        op = EINX_OPS[node.form.op]
+        if op.kind == "id":
+            return _identity(building, solved, values, node.output)
+        tensors = [building.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
+        dims = building.dims(solved.outputs[0])
+        target = building.wanted(dims)
+        options = {option.name: option.value for option in node.form.options}
+        return building.merged(computed(building, op, tensors, target, options), dims)
+
+    def _rank(self, value: int) -> int | None:
+        """The rank of a value of the new graph, None where nothing gives it."""
+        node = self.nodes[value]
+        match node:
+            case Input() | Terminal():
+                return self.given[value]
+            case Assignment():
+                return len(node.target)
+            case View():
+                return len(node.target)
+            case Elementwise():
+                return self._rank(node.value)
+            case Operation(logic=Einsum(spec=spec)):
+                if all(row.variable is None for row in spec.result.rows):
+                    return len(spec.result.axes())
+            case _:
+                pass
+        so_far = replace(
+            self.graph,
+            nodes=tuple(self.nodes),
+            outputs=(value,),
+            annotations=(),
+            constraints=(),
+            called=(),
+        )
+        return infer_ranks(so_far, self.given).of[value]
+
+
+def _identity(b: Building, solved: Solved, values: Sequence[int], output: int) -> int:
+    """One output of einx.id: its pieces in order are those of the inputs.
+
+    Raises:
+        MeaningError: E0224 (another number of pieces).
+    """
+    counts = [_pieces(each) for each in solved.outputs]
+    have = sum(map(_pieces, solved.inputs))
+    if sum(counts) != have:
+        message = f"the inputs are {counted(have, 'piece')}, and the outputs {counted(sum(counts), 'piece')}"
+        labels = [
+            Label(each.span, counted(_pieces(each), "piece"))
+            for each in (*solved.inputs, *solved.outputs)
+        ]
+        help_line = (
+            "each part of a concatenation is a piece, and pieces go from inputs to outputs in order"
+        )
+        raise MeaningError("E0224", message, b.span, help_line, labels)
+    first = sum(counts[:output])
+    wanted = range(first, first + counts[output])
+    pieces: list[Tensor] = []
+    place = 0
+    for value, expression in zip(values, solved.inputs, strict=True):
+        count = _pieces(expression)
+        if set(range(place, place + count)) & set(wanted):
+            parts = b.parts(value, b.dims(expression))
+            pieces += [part for n, part in enumerate(parts, place) if n in wanted]
+        else:
+            b.noted(value, expression)
+        place += count
+    rest = iter(pieces)
+    return b.joined(
+        b.dims(solved.outputs[output]),
+        lambda dims: b.merged(b.copied(next(rest), b.wanted(dims)), dims),
+    )
+
+
+def _pieces(expression: Expression) -> int:
+    """How many parts concatenations make of a tensor."""
+    count = 1
+    for item in expression.items:
+        count *= _item_pieces(item)
+    return count
+
+
+def _item_pieces(item: Item) -> int:
+    if isinstance(item, Concatenation):
+        return sum(map(_item_pieces, item.parts))
+    count = 1
+    for each in inside(item):
+        count *= _item_pieces(each)
+    return count

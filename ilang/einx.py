@@ -1,0 +1,40 @@
+"""Operations in einx notation: axes by their names, as many as an array has.
+
+    from ilang import einx
+
+    einx.mean("b (s [r])... c", x, r=4)              # on arrays
+    einx.softmax("b q [k]") >> einx.id("b q k -> q k b")   # components, without arrays
+
+``( )`` composes axes into one dimension, ``[ ]`` marks the axes that the operation sees, ``a...`` repeats. Sizes that
+the arrays do not give are parameters. See docs/einx.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ilang.codegen.runtime.einx import call
+from ilang.core.einx_ops import EINX_OPS
+
+
+def _function(op: str) -> Callable[..., Any]:
+    def operation(text: str, *arrays: Any, **parameters: Any) -> Any:
+        return call(op, text, arrays, parameters)
+
+    operation.__name__ = operation.__qualname__ = op
+    operation.__doc__ = (
+        f'einx.{op}("...", x, ...): the result on arrays, or without arrays a component.'
+    )
+    return operation
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    if name not in EINX_OPS:
+        raise AttributeError(f"einx has no operation {name!r}")
+    made = globals()[name] = _function(name)
+    return made
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *EINX_OPS]

@@ -1,0 +1,177 @@
+"""Operations in einx notation against NumPy, on every target and in every spelling."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ilang
+from ilang import Error, einx, i
+
+Array = NDArray[np.float64]
+
+
+def ramp(*shape: int) -> Array:
+    """0, 1, 2, ... in a shape."""
+    return np.arange(float(np.prod(shape))).reshape(shape)
+
+
+def noise(*shape: int) -> Array:
+    """Normal numbers."""
+    return np.random.default_rng(3).standard_normal(shape)
+
+
+def _softmax(x: Array, axis: int) -> Array:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return np.asarray(e / e.sum(axis, keepdims=True))
+
+
+X, Y, Z = noise(4, 6), noise(6, 5), noise(2, 4, 8, 3)
+P = np.array([[0, 1], [2, 4], [3, 5]])
+RESULTS = [
+    ("id", "a b -> b a", [X], {}, X.T),
+    ("id", "(a b) c -> b a c", [X], {"a": 2}, X.reshape(2, 2, 6).transpose(1, 0, 2)),
+    ("id", "(a b) c -> c (a b)", [X], {}, X.T),
+    ("id", "a (b c) -> (a c) b", [X], {"b": 3}, X.reshape(4, 3, 2).transpose(0, 2, 1).reshape(8, 3)),
+    ("id", "a b -> a 2 b 1", [X], {}, np.broadcast_to(X[:, None, :, None], (4, 2, 6, 1))),
+    ("id", "a a -> a", [X[:, :4]], {}, np.diagonal(X[:, :4])),
+    ("id", "a c, b c -> (a + b) c", [X, X[:2]], {}, np.concatenate([X, X[:2]])),
+    ("id", "a, -> (a + 1)", [X[0], 7.0], {}, np.append(X[0], 7)),
+    ("id", "a b, a b -> b a (1 + 1)", [X, -X], {}, np.stack([X.T, -X.T], 2)),
+    ("id", "... c -> c ...", [Z], {}, np.moveaxis(Z, -1, 0)),
+    ("sum", "a [b]", [X], {}, X.sum(1)),
+    ("sum", "a b -> a", [X], {}, X.sum(1)),
+    ("sum", "(a [b]) c", [X], {"b": 2}, X.reshape(2, 2, 6).sum(1)),
+    ("mean", "b (s [r])... c", [Z], {"r": 4}, Z.reshape(2, 1, 4, 2, 4, 3).mean((2, 4))),
+    ("mean", "b (s [r])... c", [Z], {"r": (2, 4)}, Z.reshape(2, 2, 2, 2, 4, 3).mean((2, 4))),
+    ("var", "a [b]", [X], {}, X.var(1)),
+    ("std", "[a] b -> 1 b", [X], {}, X.std(0, keepdims=True)),
+    ("max", "a ([b])", [X], {}, X.max(1, keepdims=True)),
+    ("any", "a [b]", [X > 1], {}, (X > 1).any(1)),
+    ("count_nonzero", "a [b]", [X > 0], {}, (X > 0).sum(1)),
+    ("logsumexp", "a [b]", [X], {}, np.log(np.exp(X).sum(1))),
+    ("logsumexp", "a [b]", [np.full((2, 3), -np.inf)], {}, np.full(2, -np.inf)),
+    ("add", "a b, b", [X, Y[:, 0]], {}, X + Y[:, 0]),
+    ("add", "a [b]", [X, Y[:, 0]], {}, X + Y[:, 0]),
+    ("multiply", "a, b, -> b a", [X[0], X[1], 2.0], {}, 2 * X[1][:, None] * X[0]),
+    ("floor_divide", "a b, a", [X, X[:, 0]], {}, X // X[:, :1]),
+    ("logaddexp", "a b, a", [X, X[:, 0]], {}, np.logaddexp(X, X[:, :1])),
+    ("where", "a b, a b, ", [X > 0, X, 0.0], {}, np.where(X > 0, X, 0)),
+    ("dot", "a [b->c]", [X, Y], {}, X @ Y),
+    ("dot", "a b, b c, c d -> a d", [X, Y, Y.T], {}, X @ Y @ Y.T),
+    ("dot", "b (g [c]), g [c] d -> b (g d)", [X, noise(2, 3, 2)], {},
+     np.einsum("bgc,gcd->bgd", X.reshape(4, 2, 3), noise(2, 3, 2)).reshape(4, 4)),
+    ("softmax", "a [b]", [X], {}, _softmax(X, 1)),
+    ("softmax", "(a [b]) c", [X], {"a": 2}, _softmax(X.reshape(2, 2, 6), 1).reshape(4, 6)),
+    ("log_softmax", "[a] b -> b [a]", [X], {}, np.log(_softmax(X, 0)).T),
+    ("flip", "a [b]", [X], {}, X[:, ::-1]),
+    ("roll", "[a b]", [X], {"shift": (1, -8)}, np.roll(X, (1, -8), (0, 1))),
+    ("argmax", "a [b]", [X], {}, X.argmax(1)[:, None]),
+    ("argmin", "[a] b -> b", [X], {}, X.argmin(0)),
+    ("argmax", "[a b]", [X], {}, np.array(np.unravel_index(X.argmax(), X.shape))),
+    ("get_at", "[h w], p [2] -> p", [X, P], {}, X[P[:, 0], P[:, 1]]),
+    ("get_at", "a [h], p -> p a", [X, P[:, 1]], {}, X[:, P[:, 1]].T),
+    ("set_at", "[h w], p [2], p", [X, P, X[0, :3]], {}, None),
+    ("add_at", "a [h], p, a", [X, np.array([1, 1, 2]), X[:, 0]], {}, None),
+]  # fmt: skip
+
+
+def expected(op: str, arrays: list[Array]) -> Array:
+    """What is stored and added, as NumPy does it."""
+    out = arrays[0].copy()
+    if op == "set_at":
+        out[P[:, 0], P[:, 1]] = arrays[2]
+        return out
+    for place in arrays[1]:
+        out[:, int(place)] += arrays[2]
+    return out
+
+
+@pytest.mark.parametrize("case", RESULTS, ids=lambda case: f"{case[0]} {case[1]}")
+def test_against_numpy(case: tuple[str, str, list[Array], dict[str, int], Array | None]) -> None:
+    op, text, arrays, parameters, given = case
+    want = expected(op, arrays) if given is None else given
+    operation = getattr(einx, op)
+    before = [np.copy(array) for array in arrays]
+    for target in ("c", "numpy"):
+        got = operation(text, *arrays, target=target, **parameters)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    for array, kept in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+    written = repr(operation(text, **parameters)).removeprefix("<Component ").rpartition(":")[0]
+    np.testing.assert_allclose(i(written)(*arrays), want, rtol=1e-12, atol=1e-12)
+
+
+def test_several_outputs() -> None:
+    x = ramp(5, 2)
+    first, second = einx.id("(a + b) c -> a c, c b", x, a=2)
+    np.testing.assert_array_equal(first, x[:2])
+    np.testing.assert_array_equal(second, x[2:].T)
+    one, two, three = einx.id("(a + b + c) -> a, b, c", ramp(9), a=2, c=3)
+    assert [part.tolist() for part in (one, two, three)] == [[0, 1], [2, 3, 4, 5], [6, 7, 8]]
+
+
+def test_extents_come_at_run_time() -> None:
+    f = einx.mean("(s [r]) c", r=2)
+    for n in (0, 2, 6):
+        x = ramp(n, 3)
+        np.testing.assert_allclose(f(x), x.reshape(-1, 2, 3).mean(1))
+    with pytest.raises(Error) as caught:
+        f(ramp(5, 3))
+    assert caught.value.code == "E0577"
+    assert "5" in caught.value.message
+    assert "2" in caught.value.message
+
+
+def test_components_combine() -> None:
+    attention = (
+        einx.dot("b q (h [d]), b k (h [d]) -> b h q k", h=2)
+        >> einx.softmax("b h q [k]")
+        >> einx.dot("b h q [k], b [k] (h d) -> b q (h d)")
+    )
+    q, k, v = noise(2, 3, 4), noise(2, 5, 4)[::-1], noise(2, 5, 6)
+    split = [x.reshape(2, -1, 2, x.shape[2] // 2) for x in (q, k, v)]
+    weights = _softmax(np.einsum("bqhd,bkhd->bhqk", split[0], split[1]), 3)
+    want = np.einsum("bhqk,bkhd->bqhd", weights, split[2]).reshape(2, 3, 6)
+    np.testing.assert_allclose(attention(q, k, v), want, rtol=1e-12)
+    rows = i('einx.sum("a [b]") >> +i~.')
+    assert rows(ramp(2, 3)) == 15
+
+
+@pytest.mark.parametrize(
+    ("op", "text", "shapes", "parameters", "code", "words"),
+    [
+        ("dot", "a [b], [b] c -> a c", [(2, 3), (4, 5)], {}, "E0505", ["b", "3", "4"]),
+        ("id", "(a b) c -> a b c", [(7, 2)], {"a": 2}, "E0577", ["7", "2", "a"]),
+        ("id", "(a b) c -> c (b a)", [(6, 2)], {}, "E0578", ["a", "b"]),
+        ("sum", "a (b [c])", [(2, 6)], {}, "E0578", ["b", "c"]),
+        ("id", "a b -> a", [(2, 3)], {}, "E0506", ["b", "3", "1"]),
+        ("id", "(a + b) -> a, b", [(5,)], {"a": 7}, "E0518", ["5", "7"]),
+        ("get_at", "[h w], p -> p", [(3, 3), (4,)], {}, "E0228", ["2", "1"]),
+    ],
+)
+def test_refused(
+    op: str,
+    text: str,
+    shapes: list[tuple[int, ...]],
+    parameters: dict[str, int],
+    code: str,
+    words: list[str],
+) -> None:
+    arrays = [ramp(*shape) for shape in shapes]
+    with pytest.raises(Error) as caught:
+        getattr(einx, op)(text, *arrays, **parameters)
+    assert caught.value.code == code
+    assert all(word in caught.value.message for word in words), caught.value.message
+    assert caught.value.span is not None
+
+
+def test_coordinates() -> None:
+    x = ramp(4, 5)
+    with pytest.raises(ilang.DataError) as caught:
+        einx.get_at("[h w], p [2] -> p", x, np.array([[0, 5]]))
+    assert caught.value.code == "E0746"
+    small = np.array([[3, 4]], np.uint8)
+    assert einx.get_at("[h w], p [2] -> p", np.tile(x, (50, 60)), small) == x[3, 4]
+    with pytest.raises(ilang.ElementTypeError):
+        einx.get_at("[h], p -> p", x[0], np.array([0.0, 1.0]))
