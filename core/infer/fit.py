@@ -143,7 +143,7 @@ def _compose(shaped: Shaped, rule: Composition, extents: list[int | None]) -> No
     over, under = (_factors(shaped, sizes, extents) for sizes in (rule.over, rule.under))
     whole, parts = (prod(extent for _, extent in each) for each in (over, under))
     if not parts:
-        message = f"`{text}`: {_made_of(under)} has no element, so {name} may have any extent"
+        message = f"`{text}`: of {_made_of(under)}, one is empty, so {name} may have any extent"
         raise ShapeError("E0578", message, rule.span, f"give the extent of {name}")
     extent, rest = divmod(whole, parts)
     if rest:
@@ -166,19 +166,22 @@ def _compose(shaped: Shaped, rule: Composition, extents: list[int | None]) -> No
 def _factors(
     shaped: Shaped, sizes: Sequence[int], extents: Sequence[int | None]
 ) -> list[tuple[str, int]]:
-    """The name and the extent of each size."""
+    """The name of each size, with a dimension that has it, and its extent."""
+    inputs = [shaped.tensors[value].name for value in shaped.inputs]
     found = []
     for size in sizes:
         extent = extents[size]
         if extent is None:
             raise InternalError("E9906", f"nothing gives size {size}")
-        found.append((shaped.sizes[size].name, extent))
+        places = [f"dimension {p.dim} of {inputs[p.number]}" for p in shaped.sizes[size].places]
+        where = f" ({places[0]})" if places else ""
+        found.append((f"{shaped.sizes[size].name} = {extent}{where}", extent))
     return found
 
 
 def _made_of(factors: Sequence[tuple[str, int]]) -> str:
-    """``a = 4 and b = 2``."""
-    return " and ".join(f"{name} = {extent}" for name, extent in factors)
+    """``a = 4 (dimension 0 of x) and b = 2``."""
+    return " and ".join(text for text, _ in factors)
 
 
 def least_positions(derived: Derivation, extents: Sequence[int | None]) -> int:

@@ -13,9 +13,11 @@ from ilang import Error
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
-from tests.property import mixed, native
+from ilang.core.transform.views import moved_views
+from tests.property import emulated, mixed, native
 from tests.property.mixed import Array, Drawn
 
 
@@ -50,7 +52,7 @@ class _Lowered:
 
 
 def check(seeds: Sequence[int], mode: str) -> Tally:
-    """Check the graphs of some seeds in one C program."""
+    """Check the graphs of some seeds in one C program, or in one of CUDA."""
     tally = Tally()
     lowered: list[_Lowered] = []
     for seed in seeds:
@@ -60,8 +62,9 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
         tally.fixed += drawn.fixed is not None
         says = f"{' '.join(drawn.says)}\n{pipeline.graph_text(drawn.graph)}"
         try:
-            one = _lowered(drawn, f"p{len(lowered)}")
-            _by_oracle(one)
+            one = _lowered(drawn, f"p{len(lowered)}", GPU if mode in emulated.MODES else CPU)
+            _by_oracle(one.shaped, one)
+            _by_oracle(moved_views(one.shaped), one)
             lowered.append(one)
         except AssertionError as error:
             tally.failures.append((seed, "oracle", f"{says}\n{error}"))
@@ -73,20 +76,20 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
     return tally
 
 
-def _lowered(drawn: Drawn, name: str) -> _Lowered:
+def _lowered(drawn: Drawn, name: str, machine: Machine) -> _Lowered:
     runs = tuple(range(len(drawn.runs))) if drawn.fixed is None else (drawn.fixed,)
     arrays = drawn.runs[runs[0]]
     shapes = None if drawn.fixed is None else [array.shape for array in arrays]
     ranks = [array.ndim for array in arrays]
     graph = replace(drawn.graph, name=name)
     shaped = pipeline.infer(graph, [drawn.dtype] * len(arrays), ranks, shapes)
-    return _Lowered(drawn, shaped, pipeline.lower(shaped), runs)
+    return _Lowered(drawn, shaped, pipeline.lower(shaped, machine), runs)
 
 
-def _by_oracle(one: _Lowered) -> None:
-    """The evaluator gives what the values mean, and a story can be told of the graph."""
+def _by_oracle(shaped: Shaped, one: _Lowered) -> None:
+    """The evaluator gives what the values mean, before views move and after."""
     for run in one.runs:
-        answers = evaluate(one.shaped, one.drawn.runs[run], one.extents(run))
+        answers = evaluate(shaped, one.drawn.runs[run], one.extents(run))
         for number, (got, want) in enumerate(zip(answers, one.drawn.results[run], strict=True)):
             assert _same(got, want), f"run {run}, output {number}: {got}\nin place of {want}"
 
@@ -106,8 +109,9 @@ def _by_c(lowered: Sequence[_Lowered], mode: str, tally: Tally) -> None:
             asked.append((one.drawn, run))
     if not calls:
         return
+    run_batch = emulated.run if mode in emulated.MODES else native.run
     try:
-        answers = native.run([one.kernels for one in lowered], calls, mode)
+        answers = run_batch([one.kernels for one in lowered], calls, mode)
     except native.CompileError as error:
         tally.failures.append((lowered[0].drawn.seed, "compiler", str(error)))
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.property import mixed, mixed_checking
@@ -19,6 +21,15 @@ def test_random_mixed_graphs(seed: int, count: int, mode: str) -> None:
     )
     assert tally.programs == count
     assert 0 < tally.fixed < count
+    assert tally.runs
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_random_mixed_graphs_on_the_emulator() -> None:
+    tally = mixed_checking.check(range(140, 170), "cuda-checked")
+    assert not tally.failures, "\n\n".join(
+        f"{n} {step}: {says}" for n, step, says in tally.failures
+    )
     assert tally.runs
 
 
