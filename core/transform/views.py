@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
+from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.graph import Axis, Groups
 from ilang.core.ir.scalar import Operand, Position, walk
@@ -43,13 +44,18 @@ def moved_views(shaped: Shaped) -> Shaped:
 
 
 class _Moving:
-    """One program: its values keep their numbers until all views have moved, and new ones have the numbers after."""
+    """One program: its values keep their numbers until all views have moved, and new ones have the numbers after.
+
+    ``splittable`` are assignments whose axes can be split, for one behind them has been.
+    """
 
     def __init__(self, shaped: Shaped) -> None:
         self.shaped = shaped
         self.nodes: list[Node] = list(shaped.nodes)
         self.tensors: list[Tensor] = list(shaped.tensors)
-        self.outputs = list(shaped.outputs)
+        self.outputs = frozenset(shaped.outputs)
+        self.sizes = UnionFind(len(shaped.sizes))
+        self.splittable: set[tuple[int, frozenset[int]]] = set()
         self.names = Names(frozenset(tensor.name for tensor in shaped.tensors))
         self.users: list[set[int]] = [set() for _ in self.nodes]
         for value in range(len(self.nodes)):
@@ -117,8 +123,9 @@ class _Moving:
             node = both
             self._put(value, node)
             inner = self.nodes[node.value]
-        same = self.tensors[value].dims == self.tensors[node.value].dims
-        if node.source != node.target or not same or value in self.outputs:
+        pairs = list(zip(self.tensors[value].dims, self.tensors[node.value].dims, strict=False))
+        same = node.source == node.target and all(self._is_same(*pair) for pair in pairs)
+        if not same or value in self.outputs:
             return node
         reads = [self._reads(value, user) for user in self.users[value]]
         viewed = [isinstance(self.nodes[user], View) for user in self.users[value]]
@@ -126,6 +133,8 @@ class _Moving:
             return node
         for user in sorted(self.users[value]):
             self._redirect(user, value, node.value)
+        for one, other in pairs:  # two numbers that are equal, and now one dimension
+            self.sizes.union(one, other)
         return None
 
     def _redirect(self, user: int, old: int, new: int) -> None:
@@ -190,8 +199,12 @@ class _Moving:
         What it reads along them is an array, a view, stored in any case, or can be split itself.
         """
         todo = [(value, frozenset(splits))]
+        seen: set[tuple[int, frozenset[int]]] = set()
         while todo:
             here, axes = todo.pop()
+            if (here, axes) in self.splittable:
+                continue
+            seen.add((here, axes))
             node = self.nodes[here]
             if not isinstance(node, Assignment) or not _is_plain(node, axes):
                 return False
@@ -212,6 +225,7 @@ class _Moving:
                 if made.acc is not None or None in inner:
                     return False
                 todo.append((read.value, frozenset(axis for axis in inner if axis is not None)))
+        self.splittable |= seen
         return True
 
     def _split(self, value: int, splits: Mapping[int, Parts], view: View) -> None:
@@ -307,8 +321,13 @@ class _Moving:
         """The program without what nothing reads, each value after those that it reads."""
         order = self._ordered()
         number = {value: n for n, value in enumerate(order)}
-        nodes = tuple(_renumbered(self.nodes[value], number) for value in order)
-        tensors = tuple(self.tensors[value] for value in order)
+        nodes = tuple(
+            _resized(_renumbered(self.nodes[value], number), self.sizes.find) for value in order
+        )
+        tensors = tuple(
+            replace(tensor, dims=tuple(map(self.sizes.find, tensor.dims)))
+            for tensor in map(self.tensors.__getitem__, order)
+        )
         rows = tuple(
             replace(rows, value=number[rows.value])
             for rows in self.shaped.rows
@@ -319,14 +338,14 @@ class _Moving:
             nodes=nodes,
             tensors=tensors,
             inputs=tuple(number[value] for value in self.shaped.inputs),
-            outputs=tuple(number[value] for value in self.outputs),
+            outputs=tuple(number[value] for value in self.shaped.outputs),
             rows=rows,
         )
 
     def _ordered(self) -> list[int]:
         """The values that are needed, inputs first, each after those that it reads."""
         order = dict.fromkeys(self.shaped.inputs)
-        stack = list(reversed(self.outputs))
+        stack = list(reversed(self.shaped.outputs))
         while stack:
             value = stack[-1]
             missing = [v for v in _operands(self.nodes[value]) if v not in order]
@@ -434,6 +453,11 @@ def _one_view(outer: View, inner: View, is_same: Callable[[int, int], bool]) -> 
         source=groups(inner.source, within),
         target=groups(outer.target, without),
     )
+
+
+def _resized(node: Node, size: Callable[[int], int]) -> Node:
+    """A node whose axes have other size numbers, of the same extents."""
+    return node if isinstance(node, Input) else replace(node, sizes=tuple(map(size, node.sizes)))
 
 
 def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
