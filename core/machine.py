@@ -37,7 +37,7 @@ class Tiles:
         window_rows, window_lanes: of a tile whose rows move windows: vectors transpose its rows.
         window_block: windows along an axis before the rows of which rows are copied together: what they share is copied
             once, and threads have something to share.
-        most_elements: of a tile that a written schedule asks for.
+        most_elements: of a tile that a written schedule asks for; on a GPU, of each thread.
         unrolled_terms: terms that are summed in one scalar variable before they meet an accumulator: as many loads at a
             time.
         strip, strip_terms: accumulators of a strip, and the terms that are summed before they meet one.
@@ -280,7 +280,7 @@ GPU = Machine(
         window_rows=4,
         window_lanes=4,
         window_block=4,
-        most_elements=0,
+        most_elements=64,  # 64 registers of sums, and 128 of what they are added to in f64
         unrolled_terms=0,
         strip=1 << 62,
         strip_terms=1 << 62,
@@ -321,7 +321,7 @@ GPU = Machine(
         sector_bytes=32,
         banks=32,
         bank_bytes=4,
-        local_bytes=512,
+        local_bytes=1024,
     ),
 )
 """Every GPU that CUDA 13 compiles for, from sm_75 on: a program is compiled for one of them, and right on each."""

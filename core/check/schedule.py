@@ -19,6 +19,7 @@ from ilang.core.ir.schedule import (
     Plan,
     RegisterTile,
     Scheduled,
+    ThreadTile,
 )
 from ilang.core.ir.shaped import Assignment
 
@@ -226,6 +227,9 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
         case PartialSums():
             loops = (*held.outer, *held.outputs, *held.core)
             outputs, constant = held.outputs, held.core
+        case ThreadTile():
+            loops = (*held.outer, *held.core, *held.elements)
+            outputs, constant = held.elements, (*held.core, *held.elements)
         case _:
             assert_never(held)
     _demand(loops == own[first:], "an accumulation has all reducing loops", value)

@@ -32,6 +32,7 @@ from ilang.core.ir.schedule import (
     RegisterTile,
     Root,
     Scheduled,
+    ThreadTile,
     loop_text,
     schedule_text,
     unscheduled,
@@ -152,6 +153,10 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             return ", ".join(words)
         case PartialSums():
             return f"{name} in partial sums over {spelled(held.core)}, in {held.dtype}"
+        case ThreadTile():
+            words = [f"{name} in runs over {spelled(held.core)}, in {held.dtype}"]
+            words += [f"{spelled(held.elements)} at a time"] if held.elements else []
+            return ", ".join(words)
         case _:
             assert_never(held)
 

@@ -242,7 +242,22 @@ class Chunks:
     multiple: int
 
 
-Accumulation = RegisterTile | PartialSums | Chunks
+@record
+class ThreadTile:
+    """A reduction of which a thread adds few terms at a time in variables of its own, in the type of the result.
+
+    Its own loops from the outermost reduced one on: ``outer`` are those around such a run, ``core`` the reduced ones of
+    one, and ``elements``, innermost, have a variable each; those for threads tell threads apart. What a run gives meets
+    the accumulators of the wider type after it; without ``outer`` loops it is all.
+    """
+
+    outer: tuple[Loop, ...]
+    core: tuple[Loop, ...]
+    elements: tuple[Loop, ...]
+    dtype: str
+
+
+Accumulation = RegisterTile | PartialSums | Chunks | ThreadTile
 """Where a reduction keeps what it has folded so far, beside an accumulator for each of its elements."""
 
 

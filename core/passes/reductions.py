@@ -28,6 +28,7 @@ from ilang.core.ir.schedule import (
     Plan,
     RegisterTile,
     Scheduled,
+    ThreadTile,
 )
 from ilang.core.ir.shaped import Tensor
 from ilang.core.passes.loops import Loops, full
@@ -61,8 +62,12 @@ class Reductions(Loops, ABC):
                 yield from self._in_chunks(frame, scope, loops, accumulation)
             case RegisterTile() if not accumulation.outer:
                 yield from self._whole_tile(frame, scope, accumulation)
-            case RegisterTile() | PartialSums() | None if inner:
+            case ThreadTile() if not accumulation.outer:
+                yield from self._one_run(frame, scope, accumulation)
+            case RegisterTile() | PartialSums() | ThreadTile() | None if inner:
                 yield from self._buffered(frame, scope, loops, inner, accumulation)
+            case ThreadTile():
+                yield from self._single(frame, scope, loops, accumulation)
             case _:
                 yield from self._single(frame, scope, loops)
 
@@ -70,8 +75,10 @@ class Reductions(Loops, ABC):
         """How a reduction accumulates."""
         return self.plan.instances[frame.instance].accumulation
 
-    def _single(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
-        """A reduction with one accumulator: a scalar variable."""
+    def _single(
+        self, frame: Frame, scope: Scope, loops: list[Loop], runs: ThreadTile | None = None
+    ) -> Steps:
+        """A reduction with one accumulator: a scalar variable, which terms or what ``runs`` give meet."""
         dtype = frame.node.acc_dtype
         local = self._local("acc")
         acc = Local(local, dtype)
@@ -80,7 +87,14 @@ class Reductions(Loops, ABC):
         def step(body: Block) -> None:
             self._count(frame, body, kernel.Change(local, self._accumulated(frame, acc)))
 
-        yield from self._inside(frame, scope, loops, step)
+        def merge(body: Block, value: Scalar) -> None:
+            merged = self._combined(frame.node, acc, converted(value, dtype))
+            body.append(kernel.Change(local, merged))
+
+        if runs is None:
+            yield from self._inside(frame, scope, loops, step)
+        else:
+            yield from self._in_runs(frame, scope, runs, merge)
         result = self.shaped.tensors[frame.value].dtype
         self._write(frame, scope.block, converted(acc, result))
 
@@ -117,6 +131,66 @@ class Reductions(Loops, ABC):
         scope.block.append(kernel.For(after.variable, blocks, (kernel.Change(local, both),)))
         result = self._tensor(frame).dtype
         self._write(frame, scope.block, converted(Local(local, dtype), result))
+
+    def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
+        """A reduction of few terms: what one run gives is the result."""
+
+        def finish(body: Block, value: Scalar) -> None:
+            self._write(frame, body, value)
+
+        yield from self._in_runs(frame, scope, tile, finish)
+
+    def _in_runs(
+        self,
+        frame: Frame,
+        scope: Scope,
+        tile: ThreadTile,
+        use: Callable[[Block, Scalar], None],
+    ) -> Steps:
+        """The loops around a run, its sums, which start anew each time, and what becomes of them."""
+        for loop in tile.outer:
+            scope = self._enter(frame, loop, scope)
+            yield from self._stage_inside(frame, loop)
+        if tile.elements:
+            yield from self._run_of_elements(frame, scope, tile, use)
+        else:
+            local = self._local("run")
+            held = Local(local, tile.dtype)
+            start = replace(start_of(frame.node), dtype=tile.dtype)
+            scope.block.append(kernel.Define(local, tile.dtype, start, mutable=True))
+
+            def step(body: Block) -> None:
+                value = self._accumulated(frame, held, tile.dtype)
+                self._count(frame, body, kernel.Change(local, value))
+
+            yield from self._inside(frame, scope, list(tile.core), step)
+            use(scope.block, held)
+        for loop in reversed(tile.outer):
+            self._leave(frame, loop)
+
+    def _run_of_elements(
+        self, frame: Frame, scope: Scope, tile: ThreadTile, use: Callable[[Block, Scalar], None]
+    ) -> Steps:
+        """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
+        elements = list(tile.elements)
+        dims = [self._trip(frame, loop)[0] for loop in elements]
+        buffer = self._scratch("run", tile.dtype, dims, scope)
+
+        def held() -> Load:
+            at = tuple(axis_index(frame.variable(loop)) for loop in elements)
+            return Load(buffer, at, tile.dtype)
+
+        def start(body: Block) -> None:
+            zero = replace(start_of(frame.node), dtype=tile.dtype)
+            body.append(kernel.Store(buffer, held().index, zero))
+
+        def step(body: Block) -> None:
+            value = self._accumulated(frame, held(), tile.dtype)
+            self._count(frame, body, kernel.Store(buffer, held().index, value))
+
+        self._over(frame, scope, elements, start)
+        yield from self._inside(frame, scope, [*tile.core, *elements], step)
+        self._over(frame, scope, elements, lambda body: use(body, held()))
 
     def _tensor(self, frame: Frame) -> Tensor:
         """What an assignment computes."""
@@ -268,7 +342,7 @@ class Reductions(Loops, ABC):
         scope: Scope,
         loops: list[Loop],
         inner: list[Loop],
-        held: RegisterTile | PartialSums | None,
+        held: RegisterTile | PartialSums | ThreadTile | None,
     ) -> Steps:
         """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
         dtype, node = frame.node.acc_dtype, frame.node
@@ -306,6 +380,8 @@ class Reductions(Loops, ABC):
                 yield from self._tiled(frame, scope, held, merge)
             case PartialSums():
                 yield from self._summed(frame, scope, held, merge)
+            case ThreadTile():
+                yield from self._in_runs(frame, scope, held, merge)
             case None:
                 yield from self._inside(frame, scope, loops, step)
         self._over(frame, scope, inner, finish)

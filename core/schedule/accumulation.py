@@ -1,4 +1,4 @@
-"""How each reduction of a kernel accumulates: in a register tile, in partial sums, in chunks, or term by term.
+"""How each reduction of a kernel accumulates: in a register tile, in partial sums, in chunks, in runs, or term by term.
 
 Example, a matrix product, a sum of columns and a sum of all:
     in:   for k: for k': for i' in 0..6: for j' in 0..64: acc[i',j'] += ...
@@ -8,7 +8,8 @@ Example, a matrix product, a sum of columns and a sum of all:
           partial sums over i'
           chunks of i
 
-Output loops of constant extent inside the reduced loops are the tile; the reduced loops around them are its core.
+Output loops of constant extent inside the reduced loops are the tile; the reduced loops around them are its core. The
+threads of a GPU add as many terms of f32 in registers as a tile of a CPU does before others are added to them: `RUN`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import assert_never
 from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.extent import fixed, is_divided, part_extent
 from ilang.core.ir.schedule import (
+    THREAD_ROLES,
     Accumulation,
     Chunks,
     Fusion,
@@ -31,6 +33,7 @@ from ilang.core.ir.schedule import (
     Plan,
     RegisterTile,
     Runs,
+    ThreadTile,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import Machine
@@ -91,6 +94,8 @@ def _accumulation(program: Program, plan: Plan, number: int) -> Accumulation | N
         return None
     if number in plan.online:
         return _corrected(reduction, plan, number)
+    if program.machine.device is not None:
+        return _chunks(reduction) or _thread_tile(reduction)
     if all(loop.axis in reduction.reduced for loop in reduction.loops):
         return _chunks(reduction)
     return _tile(reduction) or _partial_sums(reduction)
@@ -137,7 +142,7 @@ def _is_apart(program: Program, plan: Plan, around: Opened) -> bool:
             constant, inside = held.elements, (*held.core, *held.elements)
         case PartialSums():
             constant, inside = held.core, (*held.outputs, *held.core)
-        case Chunks() | None:
+        case Chunks() | ThreadTile() | None:
             return False
         case _:
             assert_never(held)
@@ -156,6 +161,8 @@ def _chunks(reduction: _Reduction) -> Chunks | None:
     machine, counts = reduction.program.machine, reduction.counts
     if reduction.instance.chain or reduction.leading:
         return None
+    if any(loop.axis not in reduction.reduced for loop in reduction.loops):
+        return None
     work = machine.threads.block_work
     if None not in counts and prod(count or 0 for count in counts) < work:
         return None
@@ -170,7 +177,7 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
     """The register tile of a reduction, None where it has none."""
     loops, counts, reduced = reduction.loops, reduction.counts, reduction.reduced
     last = max(n for n, loop in enumerate(loops) if loop.axis in reduced)
-    first = _core(reduction, last)
+    first = _core(reduction, last, MOST_TERMS)
     core, elements = loops[first : last + 1], loops[last + 1 :]
     most = reduction.program.machine.tiles.most_elements
     if reduction.walks_interval((*core, *elements)) or not elements:
@@ -194,15 +201,15 @@ def _tile(reduction: _Reduction) -> RegisterTile | None:
     return replace(tile, kept=not tile.outer and _is_kept(reduction, tile))
 
 
-def _core(reduction: _Reduction, last: int) -> int:
-    """Where the core starts: reduced loops up to ``last`` that sum few terms, or all where that is not known."""
+def _core(reduction: _Reduction, last: int, most: int) -> int:
+    """Where the core starts: reduced loops up to ``last`` that sum ``most`` terms, or all where that is not known."""
     start = last
     while start > 0 and reduction.loops[start - 1].axis in reduction.reduced:
         start -= 1
     first, terms = last + 1, 1
     while first > start:
-        terms *= reduction.counts[first - 1] or MOST_TERMS + 1
-        if terms > MOST_TERMS:
+        terms *= reduction.counts[first - 1] or most + 1
+        if terms > most:
             break
         first -= 1
     return first if first <= last else start
@@ -284,6 +291,32 @@ def _is_kept(reduction: _Reduction, tile: RegisterTile) -> bool:
     return bool(instance.chain) and same and tile.dtype == reduction.dtype
 
 
+# -- runs of threads ---------------------------------------------------------------------------------------------------
+
+
+def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
+    """How threads add terms of f32 in runs; None where runs are not of a known length, or threads share one."""
+    loops, counts, reduced = reduction.loops, reduction.counts, reduction.reduced
+    if reduction.dtype != "f32" or reduction.node.acc != "+":
+        return None
+    last = max(n for n, loop in enumerate(loops) if loop.axis in reduced)
+    first = _core(reduction, last, RUN)
+    core, elements = loops[first : last + 1], loops[last + 1 :]
+    if prod(count or RUN + 1 for count in counts[first : last + 1]) > RUN:
+        return None
+    roles = dict(zip(reduction.nest.order, reduction.nest.roles, strict=False))
+    threads = {loop for loop in loops if roles.get(loop) in THREAD_ROLES}
+    if threads & set(core) or reduction.walks_interval(loops[first:]):
+        return None
+    most = reduction.program.machine.tiles.most_elements
+    own = [n for n, loop in enumerate(elements, last + 1) if loop not in threads]
+    if None in counts[last + 1 :] or most < prod(counts[n] or 0 for n in own):
+        return None
+    if reduction.inside(elements[:-1]):
+        return None
+    return ThreadTile(loops[:first], core, elements, reduction.dtype)
+
+
 # -- partial sums ------------------------------------------------------------------------------------------------------
 
 
@@ -311,6 +344,8 @@ def _partial_sums(reduction: _Reduction) -> PartialSums | None:
 
 def _corrected(reduction: _Reduction, plan: Plan, number: int) -> Accumulation | None:
     """How a sum accumulates that is corrected while it runs: in registers only where nothing corrects it."""
+    if reduction.program.machine.device is not None:
+        return None
     tile = _tile(reduction)
     if tile is not None and _is_still(plan, number, (*tile.core, *tile.elements)):
         return replace(tile, outer=tile.outer + tile.blocks, blocks=(), kept=False)

@@ -205,6 +205,22 @@ def test_written_schedules(mode: str) -> None:
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=said)
 
 
+@pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "+kj~j | k:8:16 | j k k' k''"])
+def test_sums_of_f32_stay_within_their_bound(text: str) -> None:
+    """Of 1e-5 of the sum of the sizes of their terms, however many these are."""
+    shaped = infer(graph_of(text_component(text), "f"))
+    numbers = np.random.default_rng(3)
+    arrays = [numbers.uniform(1, 2, (3000, 3)).astype(np.float32) for _ in shaped.inputs]
+    arrays[0] = np.ascontiguousarray(arrays[0].T) if len(arrays) > 1 else arrays[0]
+    extents = fit(shaped, [array.shape for array in arrays])
+    (wanted,) = evaluate(shaped, arrays, extents, exact=True)
+    output = np.zeros(wanted.shape, np.float32)
+    free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
+    loaded = load(cuda.emit(lower(shaped, GPU)), "f.cu", checked=False)
+    assert loaded.call("f_host", np.array(free, np.int64), *arrays, output) == 0
+    np.testing.assert_allclose(output, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("text", "shapes", "conflicts"),
     [

@@ -18,7 +18,7 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.schedule.choose.tile import Access, Factors, tiling
+from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
 from ilang.core.schedule.extents import Extents
 
 
@@ -61,12 +61,15 @@ def _contraction(
     *others, last = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     factors[found.rows] = factors[found.lanes] = (each, threads)
-    factors[last] = (terms,)
+    extent = extents.fixed(node.sizes[last])
+    few = extent is not None and extent <= RUN
+    factors[last] = (terms,) if few else (RUN // terms, terms)
+    parts = [Loop(last, part) for part in range(len(factors[last]) + 1)]
     batch = [a for a in node.output_axes() if a not in (found.rows, found.lanes)]
-    outer = (*batch, found.rows, found.lanes, *others, last)
+    outer = (*map(Loop, (*batch, found.rows, found.lanes, *others)), *parts[:-1])
     loops = [
-        *(Loop(axis) for axis in outer),
-        *(Loop(last, 1), Loop(found.rows, 1), Loop(found.lanes, 1)),
+        *outer,
+        *(parts[-1], Loop(found.rows, 1), Loop(found.lanes, 1)),
         *(Loop(found.rows, 2), Loop(found.lanes, 2)),
     ]
     inner: tuple[Role, ...] = ("", "u", "u", "t", "t")
@@ -113,7 +116,7 @@ def _row(node: Assignment, extents: Extents, accesses: Sequence[Access]) -> Tile
     return Tile(((),) * len(node.axes), tuple(map(Loop, order)), roles, len(order))
 
 
-def _roles(outer: Sequence[int], inner: tuple[Role, ...]) -> tuple[Role, ...]:
+def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]:
     """The roles of loops outside the copies, which are for blocks, and of those inside."""
     outside: list[Role] = ["" for _ in outer]
     return (*outside, *inner)

@@ -21,8 +21,8 @@ def schedule(text: str) -> list[str]:
         (
             "ik*kj~ijk >> +ijk~ij",
             [
-                "| i:4:16,j:4:16,k:16 | i j k 0 1 k' i' j' i'' j''",
-                "| i:4:16,j:4:16,k:16 | i j k k' i' j' i'' j'' 0 | i':u,j':u,i'':t,j'':t",
+                "| i:4:16,j:4:16,k:8:16 | i j k k' 0 1 k'' i' j' i'' j''",
+                "| i:4:16,j:4:16,k:8:16 | i j k k' k'' i' j' i'' j'' 0 | i':u,j':u,i'':t,j'':t",
             ],
         ),
         ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j':u,j'':t,i':t"]),
@@ -50,3 +50,21 @@ def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> Non
         pipeline.loops_text(pipeline.lower(pipeline.infer(g), GPU)) for g in (graph, other)
     )
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("ik*kj~ijk >> +ijk~ij", "over k' k'', in f32, i' j' i'' j'' at a time"),
+        ("+ij~i | j:64 | i j j'", "over j', in f32"),
+        ("+ij~i | j:64 | i j j' | j':t", None),  # threads share a run
+        ("+ij~i | j:256 | i j j'", None),  # too many terms for f32
+        (">ij~i | j:64 | i j j'", None),
+        ("f64 >> +ij~i | j:64 | i j j'", None),
+    ],
+)
+def test_threads_add_few_terms_of_f32_before_others(text: str, runs: str | None) -> None:
+    graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    told = pipeline.stage_text(graph, "schedule", machine=GPU)
+    said = [line.partition(" in runs ")[2] for line in told.splitlines() if " in runs " in line]
+    assert said == ([] if runs is None else [runs])
