@@ -210,7 +210,12 @@ class _Loops:
         if isinstance(s, Barrier):
             return "barrier"
         name = self.kernel.locals[s.variable]
-        return f"{name} = combine {name} of all threads with {s.primitive}"
+        every = "all lanes" if self._is_for_warps() else "all threads"
+        return f"{name} = combine {name} of {every} with {s.primitive}"
+
+    def _is_for_warps(self) -> bool:
+        """Whether a warp does what a block does else."""
+        return any(isinstance(s, Spread) and s.over == "warps" for s in self.kernel.body)
 
     def _spread(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations that are shared out, and what one of them does."""
@@ -219,10 +224,12 @@ class _Loops:
             "grid": f"over the grid, blocks of {s.threads} threads",
             "blocks": f"over blocks of {' x '.join(map(str, s.shape or (s.threads,)))} threads",
             "warps": f"over warps, blocks of {s.threads} threads",
-            "threads": "over the threads",
+            "threads": "over the lanes" if self._is_for_warps() else "over the threads",
         }[s.over]
         what = (
-            f"spread {' and '.join(loops)} {many}" if loops or s.over != "threads" else "one thread"
+            f"spread {' and '.join(loops)} {many}"
+            if loops or s.over != "threads"
+            else ("one lane" if self._is_for_warps() else "one thread")
         )
         yield f"{indent}{what.replace('spread  ', 'spread nothing ')}"
         yield from self.lines(s.body, indent + "  ")

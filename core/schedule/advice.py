@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ilang.core.diagnostic import Fix, ScheduleError, shorten
-from ilang.core.ir.schedule import THREAD_ROLES, Loop, Nest, Role
+from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES, Loop, Nest, Role
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.ir.syntax import LoopPart, LoopRole, Schedule, Site, SiteRole, Split, Start
 from ilang.core.notation.printer import print_schedule
@@ -103,6 +103,8 @@ def _candidates(shaped: Shaped, error: ScheduleError) -> Iterator[Candidate]:
     nodes = [
         node for value in sorted(related) if isinstance(node := shaped.nodes[value], Assignment)
     ]
+    for node in nodes if error.code == "E0334" else ():
+        yield from _along_x(node)
     for node in nodes if error.code in LIMITS else ():
         yield from _smaller(node)
         yield from _sequential(node)
@@ -151,6 +153,18 @@ def _smaller(node: Assignment) -> Iterator[Candidate]:
             split = replace(splits[n], factors=(*others[:at], 1 << power, *others[at + 1 :]))
             schedule = replace(node.schedule, splits=(*splits[:n], split, *splits[n + 1 :]))
             yield Candidate(node, schedule)
+
+
+def _along_x(node: Assignment) -> Iterator[Candidate]:
+    """Blocks along the dimension of a grid that has most of them, if that is free, or counted with others."""
+    if node.schedule is None:
+        return
+    roles = node.schedule.roles
+    for n, entry in enumerate(roles):
+        for other in ("x", "p") if entry.role in BLOCK_ROLES[1:] else ():
+            if other == "p" or all(each.role != other for each in roles):
+                changed = (*roles[:n], replace(entry, role=other), *roles[n + 1 :])
+                yield Candidate(node, replace(node.schedule, roles=changed), is_less=True)
 
 
 def _sequential(node: Assignment) -> Iterator[Candidate]:

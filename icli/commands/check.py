@@ -10,6 +10,7 @@ from ilang.core.diagnostic import Error, ScheduleError, ShapeError, as_object, g
 from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
+from ilang.core.machine import MACHINES
 from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
@@ -100,7 +101,7 @@ def _checked(graph: Graph, is_part: bool, target: str) -> Checked:
     """A component in one line, and how its schedule was checked; for CUDA its kernels too, on the emulator."""
     from ilang.codegen.project.checking import check_schedules
 
-    line, shaped = describe(graph, is_part)
+    line, shaped = describe(graph, is_part, target)
     if shaped is None:
         return line, {}
     schedule = check_schedules(shaped)
@@ -112,7 +113,7 @@ def _checked(graph: Graph, is_part: bool, target: str) -> Checked:
     return line, told
 
 
-def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
+def describe(graph: Graph, is_part: bool, target: str = "c") -> tuple[str, Shaped | None]:
     """A component in one line, ``attention(q[m,d], k[n,d], v[n,d]) -> [m,d]``, and what was inferred of it.
 
     A part of others may be of any rank, and its schedule legal only inside its users: they decide.
@@ -130,7 +131,7 @@ def describe(graph: Graph, is_part: bool) -> tuple[str, Shaped | None]:
         return f"{graph.name}({', '.join(inputs)}) of any rank", None
     try:
         if has_schedules(shaped):
-            lower(shaped)
+            lower(shaped, MACHINES[target])
     except ScheduleError:
         if not is_part:
             raise
