@@ -14,13 +14,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ilang.codegen.runtime.einx import call
+from ilang.codegen.runtime import einx as engine
 from ilang.core.einx_ops import EINX_OPS
+
+
+def solve_axes(text: str, *tensors: Any, **sizes: Any) -> dict[str, Any]:
+    """The size of every axis of expressions that some arrays have: a number, or an array for an ellipsis.
+
+        einx.solve_axes("(a b) c", x, a=2)      # {"a": 2, "b": 3, "c": 5}
+
+    Raises:
+        Error: ShapeError (sizes that contradict each other, or that nothing gives), NotationError.
+    """
+    return engine.solve_axes(text, tensors, sizes)
+
+
+solve = solve_axes
+
+
+def solve_shapes(text: str, *tensors: Any, **sizes: Any) -> tuple[tuple[int, ...], ...]:
+    """The shapes of tensors, of which those that are None follow from the others."""
+    return engine.solve_shapes(text, tensors, sizes)
+
+
+def matches(text: str, *tensors: Any, **sizes: Any) -> bool:
+    """Whether tensors have the shapes that expressions say; what is wrong with the text itself is an error."""
+    return engine.matches(text, tensors, sizes)
 
 
 def _function(op: str) -> Callable[..., Any]:
     def operation(text: str, *arrays: Any, **parameters: Any) -> Any:
-        return call(op, text, arrays, parameters)
+        return engine.call(op, text, arrays, parameters)
 
     operation.__name__ = operation.__qualname__ = op
     operation.__doc__ = (

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import DataError, NotationError
-from ilang.core.ir.einx import Parameter, Sizes
+from ilang.core.diagnostic import DataError, NotationError, ShapeError
+from ilang.core.ir.einx import Form, Parameter, Sizes
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
-from ilang.core.notation.einx_forms import complete
+from ilang.core.notation.einx_forms import check_parameters, complete
+from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
+from ilang.core.passes.einx.solving import Sizes as Solved
 from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
@@ -54,19 +56,130 @@ def call(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) 
         return found
     if op in INDEXING:
         arrays = _with_coordinates(op, arrays)
-    return found(*arrays, **told)
+    if any(map(callable, arrays)):
+        arrays = _made(form_of_call(op, text, parameters), arrays)
+    try:
+        return found(*arrays, **told)
+    except ShapeError as error:
+        if error.code not in OPEN:
+            raise
+        sizes = _sizes_for(form_of_call(op, text, parameters), arrays)
+    return component(op, text, {**parameters, **sizes})(*arrays, **told)
+
+
+def _made(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Arrays, those that are functions called with the shape that the others leave them. Raises ShapeError E05."""
+    solved = _solved_for(form, [None if callable(array) else array for array in arrays])
+    return tuple(
+        array(shape_of(expression, solved.of)) if callable(array) else array
+        for array, expression in zip(arrays, solved.expressions, strict=False)
+    )
+
+
+def _sizes_for(form: Form, arrays: Sequence[Any]) -> dict[str, Sizes]:
+    """The sizes of all axes of an operation, where the shapes of its arrays allow one solution. Raises ShapeError E05.
+
+    A component leaves extents open, and refuses what has a solution for some of them alone: `(a a)` of 9.
+    """
+    solved = _solved_for(form, arrays)
+    return {
+        name: _nested(solved.of, axes, depth, ())
+        for name, (axes, depth) in solved.repeated.names.items()
+        if all(axis in solved.of for axis in axes.values())
+    }
+
+
+def _nested(
+    sizes: Mapping[str, int], axes: Mapping[tuple[int, ...], str], depth: int, at: tuple[int, ...]
+) -> Sizes:
+    """The sizes of the repetitions of an axis as tuples."""
+    if len(at) == depth:
+        return sizes[axes[at]]
+    count = max((place[len(at)] for place in axes if place[: len(at)] == at), default=-1) + 1
+    return tuple(_nested(sizes, axes, depth, (*at, n)) for n in range(count))
+
+
+def _solved_for(form: Form, tensors: Sequence[Any]) -> Solved:
+    shapes = [None if tensor is None else shape_of_array(tensor) for tensor in tensors]
+    return solve_sizes(form, shapes, [f"in{n}" for n in range(len(shapes))], fused=True)
+
+
+def solve_axes(
+    text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The size of every axis: a number, or an array of those of its repetitions."""
+    import numpy as np
+
+    solved = _solved(text, tensors, parameters, fused=False)
+    sizes = {
+        name: _nested(solved.of, axes, depth, ())
+        for name, (axes, depth) in solved.repeated.names.items()
+    }
+    return {
+        name: np.array(value, np.int64) if isinstance(value, tuple) else value
+        for name, value in sizes.items()
+    }
+
+
+def solve_shapes(
+    text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]
+) -> tuple[tuple[int, ...], ...]:
+    """The shape of every tensor; None stands for one that is not known."""
+    solved = _solved(text, tensors, parameters, fused=True)
+    return tuple(shape_of(each, solved.of) for each in solved.expressions)
+
+
+def matches(text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]) -> bool:
+    """Whether tensors have shapes that expressions allow. What is wrong with the text itself is an error."""
+    try:
+        _solved(text, tensors, parameters, fused=True)
+    except ShapeError:
+        return False
+    return True
+
+
+def _solved(
+    text: object, tensors: Sequence[Any], parameters: Mapping[str, Any], *, fused: bool
+) -> Solved:
+    source = _source("solve_axes", text)
+    written = read_einx(source)
+    if len(written.sides) > 1:
+        message = "shapes have no `->`: expressions are divided by `,`"
+        raise NotationError("E0164", message, written.span, "leave the outputs out")
+    form = form_of(written.sides[0], given_parameters(parameters), written.span)
+    check_parameters(form)
+    shapes = [None if tensor is None else shape_of_array(tensor) for tensor in tensors]
+    return solve_sizes(form, shapes, [f"in{n}" for n in range(len(shapes))], fused)
+
+
+def shape_of_array(tensor: Any) -> tuple[int, ...]:
+    """The shape of an array or a number."""
+    shape = getattr(tensor, "shape", None)
+    if shape is None:
+        from ilang.codegen.runtime.arguments import read_array
+
+        shape = read_array("a tensor", tensor).shape
+    return tuple(shape)
+
+
+def _source(op: str, text: object) -> Source:
+    if not isinstance(text, str):
+        message = f"an einx operation is a text, not {type(text).__name__}"
+        raise DataError("E0716", message, help=f'write it in quotes: einx.{op}("a b -> b a")')
+    return Source("<einx>", text)
 
 
 def component(op: str, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
-    if not isinstance(text, str):
-        message = f"an einx operation is a text, not {type(text).__name__}"
-        raise DataError("E0716", message, help=f'write it in quotes: einx.{op}("a b -> b a")')
-    source = Source("<einx>", text)
-    read = read_einx(source)
-    form = complete(op, read, given_parameters(parameters), whole(source))
-    tree = Einx(form, whole(source))
+    form = form_of_call(op, text, parameters)
+    tree = Einx(form, form.span)
     return Component(tree, wires_of(tree, {}))
+
+
+def form_of_call(op: str, text: object, parameters: Mapping[str, Any]) -> Form:
+    """An operation, complete."""
+    source = _source(op, text)
+    return complete(op, read_einx(source), given_parameters(parameters), whole(source))
 
 
 def given_parameters(given: Mapping[str, Any]) -> list[Parameter]:

@@ -177,13 +177,13 @@ def undetermined(
     return refusal("E0520", message, places, help_line)
 
 
-def never_given(name: str, origin: Origin) -> ShapeError:
-    """A window label whose size nothing gives."""
+def never_given(name: str, origin: Origin, how: str = "") -> ShapeError:
+    """An axis whose size nothing gives; ``how`` it can be given."""
     message = f"{origin.says}: the size of {name} is never given"
     help_line = (
         f'give {name} a size: an operand that has it, or in tensor expressions SetSize("{name}", 3)'
     )
-    return refusal("E0521", message, [(origin, "here")], help_line)
+    return refusal("E0521", message, [(origin, "here")], how or help_line)
 
 
 def uncounted(known: Known, origin: Origin) -> ShapeError:
@@ -232,6 +232,7 @@ def any_part(name: str, whole: Known, c: Composed) -> ShapeError:
 
 def unknown_parts(names: Sequence[str], c: Composed) -> ShapeError:
     """Parts that nothing gives."""
+    names = list(dict.fromkeys(names))
     message = (
         f"{c.origin.says}: nothing gives the size of {' and '.join(names)} in ({' '.join(c.names)})"
     )

@@ -497,7 +497,7 @@ class Dims(Cells):
     def determined(self, c: Determined) -> None:
         """Refuse an axis that would have to be guessed."""
         if not isinstance(self.resolve(c.dim), Known):
-            raise conflicts.never_given(c.name, c.origin)
+            raise conflicts.never_given(c.name, c.origin, c.how)
 
     def linked(self, number: int) -> tuple[set[int], list[Origin]]:
         """The open variables that bounds lead to from one, and where it is used itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ilang.core.ir.operation import Sized
-from ilang.core.ir.rows import Composed, Constraint, Dim, DimEqual, Known, Origin, Var
+from ilang.core.ir.rows import Composed, Constraint, Determined, Dim, DimEqual, Known, Origin, Var
 from ilang.core.source import Span
 
 
@@ -16,9 +16,29 @@ class Scopes:
         """``fresh`` gives a variable, which messages call as it is told."""
         self.fresh = fresh
         self.names: dict[tuple[int, str], Var] = {}
+        self.places: dict[tuple[int, str], Span] = {}
+
+    def name(self, scope: int, name: str, span: Span) -> Var:
+        """The variable of a name, which stands at ``span`` first."""
+        if (scope, name) not in self.names:
+            self.names[scope, name] = self.fresh(f"axis {name}")
+            self.places[scope, name] = span
+        return self.names[scope, name]
+
+    def determined(self, scope: int, name: str) -> Iterator[Constraint]:
+        """That the size of a name is given by something."""
+        span = self.places[scope, name]
+        says = Origin(f"`{span.source.text}`", span)
+        yield Determined(self.names[scope, name], name, says, f"give it: `{name}=2`")
 
     def constraints(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
         """What an operation says of some dimensions, axes or labels, ``dims``."""
+        known = len(self.names)
+        yield from self._said(c, dims)
+        for scope, name in list(self.names)[known:]:
+            yield from self.determined(scope, name)
+
+    def _said(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
         for dim, amount, span in zip(dims, c.amounts, c.spans, strict=True):
             if amount is None:
                 continue
@@ -33,6 +53,4 @@ class Scopes:
         """A name or a number of an operation."""
         if isinstance(amount, int):
             return Known(amount, False, None, Origin(f"`{span.text()}`", span, "", "written"))
-        if (c.scope, amount) not in self.names:
-            self.names[c.scope, amount] = self.fresh(f"axis {amount}")
-        return self.names[c.scope, amount]
+        return self.name(c.scope, amount, span)

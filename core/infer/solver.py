@@ -282,9 +282,9 @@ class Solver:
         self._close_result_rows()
         self._leaves_take_caps()
         self._enter(6)
+        self.compositions.close()
         for window in self.windows:
             self.dims.determined(window)
-        self.compositions.close()
         self._close_leaf_axes()
         self._enter(7)
         self._close_result_axes()

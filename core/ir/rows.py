@@ -218,11 +218,12 @@ class Filled:
 
 @record
 class Determined:
-    """An axis must not be guessed: the size of a window that only the program can give."""
+    """An axis must not be guessed: a size that only the program can give, and ``how``."""
 
     dim: Dim
     name: str
     origin: Origin
+    how: str = ""
 
 
 @record

@@ -71,7 +71,7 @@ def complete(name: str, written: Written, parameters: Sequence[Parameter], at: S
         name, written.span.text(), inputs, outputs, tuple(parameters), sizes, options, written.span
     )
     _check_outputs(form)
-    _check_parameters(form)
+    check_parameters(form)
     return form
 
 
@@ -108,7 +108,7 @@ def _divided(
     return options, tuple(p for p in parameters if p.name not in known)
 
 
-def _check_parameters(form: Form) -> None:
+def check_parameters(form: Form) -> None:
     """Every size is that of an axis."""
     axes = {name for each in form.expressions() for name in named(each)}
     for parameter in form.parameters:

@@ -175,3 +175,76 @@ def test_coordinates() -> None:
     assert einx.get_at("[h w], p [2] -> p", np.tile(x, (50, 60)), small) == x[3, 4]
     with pytest.raises(ilang.ElementTypeError):
         einx.get_at("[h], p -> p", x[0], np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "sizes", "solved"),
+    [
+        ("(a b c)", [(12,)], {"a": 2, "b": 3}, {"a": 2, "b": 3, "c": 2}),
+        ("(a b) c, c a", [(6, 5), (5, 2)], {}, {"a": 2, "b": 3, "c": 5}),
+        ("(a + b) (a + c) (b + c)", [(5, 6, 7)], {}, {"a": 2, "b": 3, "c": 4}),
+        ("(a b) (b c) (a c)", [(6, 12, 8)], {}, {"a": 2, "b": 3, "c": 4}),
+        ("(a a)", [(9,)], {}, {"a": 3}),
+        ("(a b) 3", [(1, 3)], {}, {"a": 1, "b": 1}),
+        ("b (s p)...", [(1, 4, 6)], {"p": 2}, {"b": 1, "s": [2, 3], "p": [2, 2]}),
+        ("... a", [(1, 4, 6)], {}, {"a": 6}),
+    ],
+)
+def test_sizes_alone(
+    text: str, shapes: list[tuple[int, ...]], sizes: dict[str, int], solved: dict[str, object]
+) -> None:
+    found = einx.solve_axes(text, *(ramp(*shape) for shape in shapes), **sizes)
+    assert {name: np.asarray(size).tolist() for name, size in found.items()} == solved
+    assert einx.matches(text, *(ramp(*shape) for shape in shapes), **sizes)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "code"),
+    [
+        ("(a + b) (a b)", [(5, 6)], "E0578"),
+        ("(a b)", [(6,)], "E0578"),
+        ("(a + b)", [(6,)], "E0521"),
+        ("(a a)", [(8,)], "E0578"),
+        ("a a", [(2, 3)], "E0505"),
+        ("a b", [(2,)], "E0503"),
+        ("a, a", [(2,)], "E0701"),
+    ],
+)
+def test_sizes_that_are_not_there(text: str, shapes: list[tuple[int, ...]], code: str) -> None:
+    with pytest.raises(Error) as caught:
+        einx.solve_axes(text, *(ramp(*shape) for shape in shapes))
+    assert caught.value.code == code
+
+
+def test_shapes_alone() -> None:
+    x = ramp(12, 3)
+    assert einx.solve_shapes("(a...) b", x) == ((12, 3),)
+    assert einx.solve_shapes("(a b) c, a c", x, None, b=4) == ((12, 3), (3, 3))
+    assert not einx.matches("a a", x)
+    with pytest.raises(ilang.NotationError):
+        einx.matches("a (b", x)
+
+
+def test_nothing_is_guessed() -> None:
+    for text in ("(a + b) -> a, b", "(a + b + c) -> a, b, c"):
+        with pytest.raises(ilang.ShapeError) as caught:
+            einx.id(text, ramp(5), **({"a": 2} if "c" in text else {}))
+        assert caught.value.code == "E0521"
+
+
+def test_sizes_that_one_shape_gives() -> None:
+    np.testing.assert_array_equal(einx.id("(a a) -> a", ramp(9)), [0, 4, 8])
+    with pytest.raises(ilang.ShapeError) as caught:
+        einx.id("(a a) -> a")(ramp(9))
+    assert caught.value.code == "E0578"
+
+
+def test_made_operands() -> None:
+    asked = []
+
+    def make(shape: tuple[int, ...]) -> Array:
+        asked.append(shape)
+        return np.ones(shape)
+
+    np.testing.assert_array_equal(einx.multiply("... c, c", ramp(2, 3), make), ramp(2, 3))
+    assert asked == [(3,)]

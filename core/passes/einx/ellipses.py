@@ -51,12 +51,16 @@ class Count:
 
 @record
 class Repeated:
-    """A form without ellipses; ``sizes`` of its axes, each by the name that it has now."""
+    """A form without ellipses; ``sizes`` of its axes, each by the name that it has now.
+
+    ``names`` has the repetitions of every axis as it was written, and how many ellipses are around it.
+    """
 
     inputs: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
     sizes: dict[str, Parameter]
     counts: tuple[Count, ...]
+    names: dict[str, tuple[dict[tuple[int, ...], str], int]]
 
 
 def repeat(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> Repeated:
@@ -319,7 +323,21 @@ class _Repeating:
                 self.counts.find(number), (None, "it stands in compositions alone", None)
             )
             shown.setdefault(self.counts.find(number), Count(ellipsis, times, because))
-        return Repeated(inputs, outputs, sizes, tuple(shown.values()))
+        return Repeated(inputs, outputs, sizes, tuple(shown.values()), self._written())
+
+    def _written(self) -> dict[str, tuple[dict[tuple[int, ...], str], int]]:
+        """The axes as they are written, each with its repetitions by their places."""
+        found: dict[str, tuple[dict[tuple[int, ...], str], int]] = {}
+        for expression in self.form.expressions():
+            for place in places(expression):
+                if isinstance(place.leaf, Axis) and place.leaf.name != HIDDEN:
+                    name, depth = place.leaf.name, len(place.around)
+                    alone: dict[tuple[int, ...], str] = {} if depth else {(): name}
+                    found[name] = (alone, depth)
+        for (name, at), axis in self.names.items():
+            if name in found:
+                found[name][0][at] = axis
+        return found
 
     def _items(self, items: Sequence[Item], at: tuple[int, ...]) -> tuple[Item, ...]:
         return tuple(each for item in items for each in self._item(item, at))

@@ -1,0 +1,282 @@
+"""Sizes of axes alone: what expressions and the shapes of tensors say of them, and nothing computed.
+
+Example:
+    in:   (a b) c, a + 1 with shapes (6, 5), a=2
+    out:  a=2 b=3 c=5
+
+The house's engine solves them. What it leaves open, since it never guesses, is searched where few numbers are possible:
+divisors of a product, parts of a sum. One solution is an answer, two are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ilang.core.diagnostic import DataError, ShapeError, counted
+from ilang.core.infer.scopes import Scopes
+from ilang.core.infer.solver import solve
+from ilang.core.ir.einx import (
+    HIDDEN,
+    Axis,
+    Bracket,
+    Concatenation,
+    Expression,
+    Form,
+    Item,
+    Number,
+    Parameter,
+    inside,
+    places,
+)
+from ilang.core.ir.rows import (
+    Composed,
+    Constraint,
+    Dim,
+    DimEqual,
+    Known,
+    Origin,
+    Var,
+    extent_of,
+    weighted,
+)
+from ilang.core.passes.einx.ellipses import Repeated, repeat
+from ilang.core.passes.einx.fusing import fuse
+from ilang.core.record import record
+from ilang.core.source import Span
+
+MOST_TRIED = 10_000
+"""Numbers that are tried at most before sizes count as open."""
+OPEN = ("E0521", "E0578")
+"""What is refused since nothing gives a size."""
+Shape = tuple[int, ...]
+Fresh = Callable[[str], Var]
+"""Gives a new variable."""
+
+
+@record
+class Sizes:
+    """The size of every axis by name, and expressions without ellipses over these names."""
+
+    of: Mapping[str, int]
+    expressions: tuple[Expression, ...]
+    repeated: Repeated
+
+
+def form_of(
+    expressions: tuple[Expression, ...], parameters: Sequence[Parameter], span: Span
+) -> Form:
+    """Expressions alone, as a form without an operation."""
+    given = tuple(parameters)
+    return Form("solve", span.text(), expressions, (), given, given, (), span)
+
+
+def solve_sizes(
+    form: Form, shapes: Sequence[Shape | None], names: Sequence[str], fused: bool
+) -> Sizes:
+    """The sizes of the axes of some expressions.
+
+    Args:
+        form: has the expressions of tensors as inputs, and perhaps outputs; its parameters are sizes.
+        shapes: of the inputs, None of one that is not known.
+        names: what messages call them.
+        fused: whether axes that always stand together are one, whose parts have no sizes.
+
+    Raises:
+        DataError: E0701 (another number of shapes).
+        ShapeError: E05 (sizes that contradict each other, or that nothing gives).
+    """
+    if len(shapes) != len(form.inputs):
+        message = f"there are {counted(len(form.inputs), 'expression')}, and {counted(len(shapes), 'tensor')}"
+        raise DataError("E0701", message, form.span, "give a tensor for each expression")
+    ranks = [None if shape is None else len(shape) for shape in shapes]
+    repeated = repeat(form, ranks, names)
+    sizes = {}
+    for name, parameter in repeated.sizes.items():
+        assert isinstance(parameter.value, int)
+        sizes[name] = parameter.value
+    every = (*repeated.inputs, *repeated.outputs)
+    if fused:
+        every = fuse(every, sizes)
+    system = _System(every, shapes, names, sizes)
+    return Sizes(system.solved(), every, repeated)
+
+
+def shape_of(expression: Expression, sizes: Mapping[str, int]) -> Shape:
+    """The shape of a tensor whose axes have these sizes."""
+    return tuple(_size(item, sizes) for item in _dimensions(expression.items))
+
+
+def _size(item: Item, sizes: Mapping[str, int]) -> int:
+    if isinstance(item, Axis):
+        return sizes[item.name]
+    if isinstance(item, Number):
+        return item.size
+    if isinstance(item, Concatenation):
+        return sum(_size(part, sizes) for part in item.parts)
+    total = 1
+    for each in inside(item):
+        total *= _size(each, sizes)
+    return total
+
+
+class _System:
+    """What is known of the sizes of some axes."""
+
+    def __init__(
+        self,
+        expressions: Sequence[Expression],
+        shapes: Sequence[Shape | None],
+        names: Sequence[str],
+        sizes: Mapping[str, int],
+    ) -> None:
+        self.expressions = expressions
+        self.shapes = shapes
+        self.names = names
+        self.sizes = dict(sizes)
+        self.tried = 0
+        self.axes = {
+            place.leaf.name: place.leaf
+            for each in expressions
+            for place in places(each)
+            if isinstance(place.leaf, Axis)
+        }
+
+    def solved(self) -> dict[str, int]:
+        """The size of every axis. Raises ShapeError E05."""
+        try:
+            return self._run(self.sizes)
+        except ShapeError as error:
+            if error.code not in OPEN:
+                raise
+            found: list[dict[str, int]] = []
+            for one in self._search(self.sizes):
+                if one not in found:
+                    found.append(one)
+                if len(found) > 1:
+                    break
+            if len(found) == 1 and self.tried <= MOST_TRIED:
+                return found[0]
+            raise
+
+    def _run(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """What follows from some sizes."""
+        count = 0
+
+        def fresh(_name: str) -> Var:
+            nonlocal count
+            count += 1
+            return Var(count - 1)
+
+        scopes = Scopes(fresh)
+        constraints: list[Constraint] = []
+        for name, axis in self.axes.items():
+            var = scopes.name(0, name, axis.span)
+            constraints += scopes.determined(0, name)
+            if name in sizes:
+                given = Origin(f"the parameter {name}", None, "", "written")
+                known = Known(sizes[name], False, None, given)
+                says = Origin(f"axis {name}", axis.span, "", None)
+                constraints.append(DimEqual(var, known, says))
+        for item, known in self._known():
+            here = Origin(f"`{item.span.text()}`", item.span, "", None)
+            constraints += _equation(item, known, here, scopes, fresh)
+        solution = solve(count, 0, constraints, dict(_named(scopes)))
+        return {
+            name: solution.size(scopes.name(0, name, axis.span)) for name, axis in self.axes.items()
+        }
+
+    def _known(self) -> Iterator[tuple[Item, Known]]:
+        """The dimensions of tensors whose shapes are known, and what they are made of."""
+        tensors = zip(self.expressions, self.shapes, self.names, strict=False)
+        for expression, shape, tensor in tensors:
+            pairs = zip(_dimensions(expression.items), shape or (), strict=False)
+            for number, (item, size) in enumerate(pairs):
+                says = Origin(f"dimension {number} of {tensor}", item.span, "", None)
+                yield item, Known(size, False, None, says)
+
+    def _search(self, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        """Every way to give the axes sizes, as far as few numbers are possible."""
+        if self.tried > MOST_TRIED:
+            return
+        opened = {name: self._possible(name) for name in self.axes if name not in sizes}
+        choices = {name: found for name, found in opened.items() if found}
+        if not choices:
+            return
+        name = min(choices, key=lambda each: len(choices[each]))
+        for number in choices[name]:
+            self.tried += 1
+            if self.tried > MOST_TRIED:
+                return
+            tried = {**sizes, name: number}
+            try:
+                yield self._run(tried)
+            except ShapeError as error:
+                if error.code in OPEN:
+                    yield from self._search(tried)
+
+    def _possible(self, name: str) -> list[int]:
+        """The sizes that an axis can have: divisors of a product, parts of a sum that it stands in."""
+        best: list[int] = []
+        for item, known in self._known():
+            within = list(_within(item))
+            if not any(isinstance(each, Axis) and each.name == name for each in within):
+                continue
+            size = extent_of(known)
+            if any(isinstance(each, Concatenation) for each in within):
+                found = list(range(min(size, MOST_TRIED) + 1))
+            else:
+                found = [n for n in range(1, min(size, MOST_TRIED) + 1) if size % n == 0]
+            if not best or len(found) < len(best):
+                best = found
+        return best
+
+
+def _within(item: Item) -> Iterator[Item]:
+    yield item
+    for each in inside(item):
+        yield from _within(each)
+
+
+def _dimensions(items: Sequence[Item]) -> Iterator[Item]:
+    """The dimensions of a tensor, brackets aside."""
+    for item in items:
+        if isinstance(item, Bracket):
+            yield from _dimensions(item.items)
+        else:
+            yield item
+
+
+def _named(scopes: Scopes) -> Iterator[tuple[int, str]]:
+    for (_, name), var in scopes.names.items():
+        yield var.number, "the axes of `...`" if name == HIDDEN else f"axis {name}"
+
+
+def _equation(
+    item: Item, known: Dim, says: Origin, scopes: Scopes, fresh: Fresh
+) -> list[Constraint]:
+    """That a dimension has the size of what it is made of."""
+    constraints: list[Constraint] = []
+    dim = _made(item, says, scopes, fresh, constraints)
+    return [*constraints, DimEqual(dim, known, says)]
+
+
+def _made(
+    item: Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
+) -> Dim:
+    """What an item is the size of; products are constraints of their own."""
+    match item:
+        case Axis():
+            return scopes.name(0, item.name, item.span)
+        case Number():
+            written = Origin(f"`{item.span.text()}`", item.span, "", "written")
+            return Known(item.size, False, None, written)
+        case Concatenation():
+            parts = [(1, _made(part, says, scopes, fresh, constraints)) for part in item.parts]
+            return weighted(parts, 0, says)
+        case _:
+            inner = [each for part in inside(item) for each in _dimensions((part,))]
+            dims = tuple(_made(each, says, scopes, fresh, constraints) for each in inner)
+            whole = fresh(item.span.text())
+            words = tuple(each.span.text() for each in inner)
+            constraints.append(Composed(whole, dims, words, says))
+            return whole
