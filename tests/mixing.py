@@ -38,13 +38,18 @@ class Mixing:
         self.inputs += 1
         return self._add(Input(None, AT))
 
-    def leaf(self, *rows: tuple[int, ...] | None, kind: TerminalKind = "data") -> int:
-        """A leaf with batch, input and output axes, before anything that is computed."""
+    def leaf(
+        self,
+        *rows: tuple[int, ...] | None,
+        kind: TerminalKind = "data",
+        elements: int | None = None,
+    ) -> int:
+        """A leaf with batch, input and output axes, or so many elements, before anything that is computed."""
         known = [None if row is None else tuple(map(_known, row)) for row in rows]
         count = sum(isinstance(node, Terminal) for node in self.nodes)
         name = f"leaf{count + 1}" if count else "leaf"
         self.inputs += 1
-        return self._add(Terminal(name, kind, (known[0], known[1], known[2]), None, None, AT))
+        return self._add(Terminal(name, kind, (known[0], known[1], known[2]), elements, None, AT))
 
     def number(self, value: int) -> int:
         """A number, which stretches."""

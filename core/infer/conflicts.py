@@ -186,13 +186,6 @@ def never_given(name: str, origin: Origin, how: str = "") -> ShapeError:
     return refusal("E0521", message, [(origin, "here")], how or help_line)
 
 
-def uncounted(known: Known, origin: Origin) -> ShapeError:
-    """A number of elements that depends on a run-time size."""
-    message = f"{origin.says}, but the size of {known.origin.says} is known at run time only"
-    help_line = "give the sizes of what counts its elements"
-    return refusal("E0519", message, [(origin, "here"), (known.origin, "at run time")], help_line)
-
-
 def composed_otherwise(whole: Known, c: Composed, sizes: Sequence[int]) -> ShapeError:
     """Parts that are all known, and another number of elements."""
     message = (

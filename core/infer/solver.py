@@ -49,6 +49,7 @@ from ilang.core.ir.rows import (
     Sum,
     Var,
     closed,
+    extent_of,
     opened,
 )
 
@@ -466,7 +467,25 @@ class Solver:
 
     # -- numbers of elements -----------------------------------------------------------------------------------------
 
-    def _side(self, rows: tuple[Row, ...], origin: Origin) -> tuple[int, list[Dim], list[int]]:
+    def _is_late(self, c: Product) -> bool:
+        """Whether an axis of a product has a run-time size."""
+        rows = map(self.rows.resolve, (*c.left, *c.right))
+        axes = (self.dims.resolve(axis) for row in rows for axis in row.axes())
+        return any(isinstance(x, Known) and not isinstance(x.size, int) for x in axes)
+
+    def _composed(self, c: Product) -> bool:
+        """Make both sides compositions of one axis, once their axes are known; whether they are."""
+        sides = [list(map(self.rows.resolve, side)) for side in (c.left, c.right)]
+        if any(row.variable is not None for side in sides for row in side):
+            return False
+        total = self.dims.fresh()
+        for side in sides:
+            axes = tuple(self.dims.resolve(axis) for row in side for axis in row.axes())
+            names = tuple(map(self.dims.says, axes))
+            self.queue.append(Composed(total, axes, names, c.origin))
+        return True
+
+    def _side(self, rows: tuple[Row, ...]) -> tuple[int, list[Dim], list[int]]:
         """The product of the known axes of some rows, their other axes, and their row variables."""
         total = 1
         unknown: list[Dim] = []
@@ -474,9 +493,7 @@ class Solver:
         for row in map(self.rows.resolve, rows):
             for axis in map(self.dims.resolve, row.axes()):
                 if isinstance(axis, Known):
-                    if not isinstance(axis.size, int):
-                        raise conflicts.uncounted(axis, origin)
-                    total *= axis.size
+                    total *= extent_of(axis)
                 else:
                     unknown.append(axis)
             variables += [] if row.variable is None else [row.variable]
@@ -484,9 +501,11 @@ class Solver:
 
     def _counted(self, c: Product) -> bool:
         """Whether a product is settled: with one unknown axis, that follows."""
+        if self._is_late(c):
+            return self._composed(c)
         (left, unknown, variables), (right, others, further) = (
-            self._side(c.left, c.origin),
-            self._side(c.right, c.origin),
+            self._side(c.left),
+            self._side(c.right),
         )
         if variables or further or len(unknown) + len(others) > 1:
             return False
@@ -503,11 +522,19 @@ class Solver:
         return True
 
     def _close_counted(self) -> None:
-        """Rows counted by their elements: all but one get no axes, one an axis of what is left."""
+        """Rows counted by their elements: all but one get no axes, one an axis of what is left.
+
+        Beside run-time sizes that one gets none, either: ranks are known before arrays come.
+        """
         for c in self.products:
+            if self._is_late(c):
+                rows = [self.rows.resolve(row) for row in (*c.left, *c.right)]
+                open_rows = [row.variable for row in rows if row.variable is not None]
+                self.queue.extend(RowEqual(opened(v), EMPTY, c.origin) for v in open_rows)
+                continue
             (left, unknown, variables), (right, others, further) = (
-                self._side(c.left, c.origin),
-                self._side(c.right, c.origin),
+                self._side(c.left),
+                self._side(c.right),
             )
             if further and not variables:
                 left, unknown, variables, right, others, further = (
@@ -539,6 +566,6 @@ class Solver:
         return closed((Known(total // have, False, None, c.origin),))
 
     def _check_product(self, c: Product) -> None:
-        left, right = self._side(c.left, c.origin)[0], self._side(c.right, c.origin)[0]
+        left, right = self._side(c.left)[0], self._side(c.right)[0]
         if left != right:
             raise conflicts.counts_differ(left, right, c.origin)
