@@ -64,6 +64,20 @@ def graph_of(source: str | Graph) -> Graph:
     return source if isinstance(source, Graph) else program_graph(text_program(source))
 
 
+def graph_in(path: Path) -> Graph:
+    """The graph of the program in a golden file."""
+    source = SOURCE.search(path.read_text("utf-8"))
+    assert source
+    text = source["program"].rstrip("\n")
+    return graph_of(made(text) if source["language"] == "python" else text)
+
+
+def texts(*folders: Path) -> list[Path]:
+    """The golden files of some folders whose programs are texts, so that what is printed can be written back."""
+    paths = sorted(path for folder in folders for path in folder.glob("*.md"))
+    return [path for path in paths if "# source\n```python" not in path.read_text("utf-8")]
+
+
 def made(code: str) -> Graph:
     """The graph that Python makes."""
     names: dict[str, Any] = {"Mixing": Mixing}

@@ -22,11 +22,10 @@ from ilang.core.pipeline import (
     infer,
     lower,
     module_graph,
-    program_graph,
     text_component,
-    text_program,
 )
 from ilang.core.record import replace
+from tests.golden.test_golden import FOLDER, graph_in, texts
 from tests.property import schedules
 from tests.property.checking import graph_of as trial_graph
 from tests.property.schedules import RULES, draw, refusal
@@ -34,9 +33,7 @@ from tests.property.test_schedules import PASTES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
-GOLDEN = sorted((ROOT / "tests/golden").glob("*.md")) + sorted(
-    (ROOT / "tests/golden/cuda").glob("*.md")
-)
+GOLDEN = texts(FOLDER, FOLDER / "cuda")
 
 
 def shaped_of(text: str, shapes: tuple[tuple[int, ...], ...] | None = None) -> Shaped:
@@ -132,8 +129,7 @@ def test_suggested_blocks_are_legal() -> None:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_printed_schedules_of_golden_programs_give_the_same_cuda(path: Path) -> None:
-    text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
-    graph = program_graph(text_program(text))
+    graph = graph_in(path)
     same(graph, infer(graph))
 
 

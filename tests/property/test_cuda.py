@@ -30,13 +30,12 @@ from ilang.core.pipeline import (
     infer,
     lower,
     module_graph,
-    program_graph,
     text_component,
-    text_program,
 )
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from ilang.icli.arrays import array_of
+from tests.golden.test_golden import FOLDER, graph_in
 from tests.property import emulated
 from tests.property.checking import check
 from tests.property.meaning import TYPES
@@ -46,9 +45,7 @@ from tests.property.trial import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
-GOLDEN = sorted((ROOT / "tests/golden").glob("*.md")) + sorted(
-    (ROOT / "tests/golden/cuda").glob("*.md")
-)
+GOLDEN = sorted((*FOLDER.glob("*.md"), *FOLDER.glob("cuda/*.md")))
 GIVEN = re.compile(r"^# in \w+ = (.+)$", re.MULTILINE)
 TOLERANCE = 1e-5
 ATTENTION = """
@@ -97,8 +94,7 @@ def test_golden_programs(mode: str) -> None:
     calls: list[Call] = []
     cases = []
     for path in GOLDEN:
-        text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
-        shaped = replace(infer(program_graph(text_program(text))), name=f"g{len(programs)}")
+        shaped = replace(infer(graph_in(path)), name=f"g{len(programs)}")
         function = Function(shaped, lower(shaped, GPU))
         for extents in extents_of(function)[0]:
             case = case_of(function, extents)

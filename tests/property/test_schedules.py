@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ilang.core import pipeline
+from tests.golden.test_golden import FOLDER, graph_in, texts
 from tests.property import schedules
 from tests.property.checking import check
 from tests.property.schedules import RULES, draw, refusal, sorted_out
@@ -82,11 +83,7 @@ def test_printed_schedules_give_the_same_code() -> None:
         assert schedules.code(again) == schedules.code(shaped), draw(seed).written.text
 
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.md"))
-
-
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", texts(FOLDER), ids=lambda path: path.stem)
 def test_printed_schedules_of_golden_programs_give_the_same_code(path: Path) -> None:
-    text = path.read_text("utf-8").partition("```\n")[2].partition("```")[0].strip()
-    shaped = pipeline.infer(pipeline.program_graph(pipeline.text_program(text)))
+    shaped = pipeline.infer(graph_in(path))
     assert schedules.code(schedules.written_back(shaped)) == schedules.code(shaped)
