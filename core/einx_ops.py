@@ -55,6 +55,8 @@ EINX_OPS: dict[str, EinxOp] = {
         EinxOp("log_softmax", "preserve", "log_softmax", 1),
         EinxOp("flip", "preserve", "flip", 1),
         EinxOp("roll", "preserve", "roll", 1, ("shift!",)),
+        EinxOp("sort", "preserve", "sort", 1),
+        EinxOp("argsort", "preserve", "argsort", 1),
         EinxOp("argmax", "argument", ">", 1),
         EinxOp("argmin", "argument", "<", 1),
         EinxOp("get_at", "get", "copy"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import DataError, NotationError, ShapeError
+from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError
 from ilang.core.ir.einx import Form, Parameter, Sizes
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
@@ -35,36 +35,59 @@ def call(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) 
     Raises:
         Error: whatever is wrong with the text, the parameters or the arrays.
     """
-    told: dict[str, Any] = {}
-    if named:
-        told = {name: value for name, value in named.items() if name in CALLS}
-        parameters = {name: value for name, value in named.items() if name not in CALLS}
-        key: Any = (op, text, *parameters.items())
-    else:
-        parameters, key = {}, (op, text)
+    try:
+        found = _kept.get((op, text, *named.items()) if named else (op, text))
+    except TypeError:  # a list, an array is no key
+        found = None
+    if found is None:
+        return _first(op, text, arrays, named)
+    if not arrays:
+        return found
+    try:
+        return found(*arrays)
+    except Error as error:
+        return _again(error, op, text, arrays, named, {})
+
+
+def _first(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """The same, of what is not kept: calls that are told more than parameters never are."""
+    told = {name: value for name, value in named.items() if name in CALLS}
+    parameters = {name: value for name, value in named.items() if name not in CALLS}
+    key = (op, text, *parameters.items())
     try:
         found = _kept.get(key)
-    except TypeError:  # a list is no key
-        found, key = None, None
+    except TypeError:
+        found, key = None, ()
     if found is None:
         found = component(op, text, parameters)
-        if key is not None:
+        if key:
             if MOST_KEPT <= len(_kept):
                 _kept.clear()
             _kept[key] = found
     if not arrays:
         return found
-    if op in INDEXING:
-        arrays = _with_coordinates(op, arrays)
-    if any(map(callable, arrays)):
-        arrays = _made(form_of_call(op, text, parameters), arrays)
     try:
         return found(*arrays, **told)
-    except ShapeError as error:
-        if error.code not in OPEN:
-            raise
-        sizes = _sizes_for(form_of_call(op, text, parameters), arrays)
-    return component(op, text, {**parameters, **sizes})(*arrays, **told)
+    except Error as error:
+        return _again(error, op, text, arrays, parameters, told)
+
+
+def _again(
+    error: Error,
+    op: str,
+    text: str,
+    arrays: Sequence[Any],
+    parameters: Mapping[str, Any],
+    told: Mapping[str, Any],
+) -> Any:
+    """What a component refuses and a call on arrays does not: functions, narrow coordinates, sizes of one shape."""
+    form = form_of_call(op, text, parameters)
+    made = _made(form, arrays) if any(map(callable, arrays)) else arrays
+    made = _with_coordinates(op, made) if op in INDEXING else made
+    sizes = _sizes_for(form, made) if error.code in OPEN else {}
+    if not sizes and all(one is other for one, other in zip(made, arrays, strict=True)):
+        raise error
+    return component(op, text, {**parameters, **sizes})(*made, **told)
 
 
 def _made(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:

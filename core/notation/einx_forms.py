@@ -71,6 +71,7 @@ def complete(name: str, written: Written, parameters: Sequence[Parameter], at: S
         name, written.span.text(), inputs, outputs, tuple(parameters), sizes, options, written.span
     )
     _check_outputs(form)
+    _check_options(op, form)
     check_parameters(form)
     return form
 
@@ -106,6 +107,16 @@ def _divided(
             message = f"{op.name} is not told its {option[:-1]}"
             raise MeaningError("E0229", message, at, f"add `{option[:-1]}=1`")
     return options, tuple(p for p in parameters if p.name not in known)
+
+
+def _check_options(op: EinxOp, form: Form) -> None:
+    """No axis has the name of an option: a parameter would mean both."""
+    known = {option.rstrip("!") for option in op.options}
+    for expression in form.expressions():
+        for name, axis in named(expression).items():
+            if name in known:
+                message = f"axis {name} has the name of an option of {op.name}"
+                raise MeaningError("E0229", message, axis.span, "give the axis another name")
 
 
 def check_parameters(form: Form) -> None:

@@ -230,6 +230,8 @@ def _preserved(
             found = _softmax(b, x, target, marked, op.means == "log_softmax")
         case "flip":
             found = _moved(b, x, target, [(leaf, None) for leaf in marked])
+        case "sort" | "argsort":
+            found = _sorted(b, op, x, marked)
         case _:
             found = _moved(b, x, target, _shifts(b, marked, options["shift"]))
     return _spread(b, found, target)
@@ -259,6 +261,41 @@ def _softmax(
         return b.assign(have, [powers, total], Apply("div", (Operand(0), Operand(1))))
     scalar = Apply("sub", (Operand(0), Apply("ln", (Operand(1),))))
     return b.assign(have, [shifted, total], scalar)
+
+
+def _sorted(b: Building, op: EinxOp, x: Tensor, marked: Sequence[Leaf]) -> Tensor:
+    """Elements, or where they were, in ascending order along one axis: equal ones in their order, NaN last.
+
+    in:   sort [a] of n0
+    out:  n1[a] = fold + over a2: i64(n0[a2] stands before n0[a]);  n2[v] = n0[a], v = n1[a]
+    """
+    if len(marked) != 1:
+        message = f"{op.name} orders along one axis, and {len(marked)} are in brackets"
+        labels = [Label(leaf.span, "") for leaf in marked]
+        raise MeaningError("E0226", message, b.span, "put brackets around one axis", labels)
+    (axis,) = marked
+    unit = [leaf for leaf in x.leaves if not leaf.marked]
+    other = replace(axis, key=b.keys.fresh(axis.key))
+    again = Tensor(x.value, tuple(other if leaf is axis else leaf for leaf in x.leaves))
+    ranks = b.assign(
+        [*unit, axis], [x, again], lambda n: _before(n[axis.key], n[other.key]), Fold("+", (other,))
+    )
+    ranked = Tensor(ranks.value, (*unit, other))
+    if op.means == "sort":
+        return b.scattered(x, [(axis, ranked)], again, Operand(1), None)
+    places = b.assign(x.leaves, [], lambda n: Position(axis_index(n[axis.key])))
+    moved = Tensor(places.value, again.leaves)
+    return b.scattered(places, [(axis, ranked)], moved, Operand(1), None)
+
+
+def _before(here: int, there: int) -> Scalar:
+    """Whether the second operand, at place ``there``, stands before the first, at ``here``: 1 or 0."""
+    less = Apply("lt", (Operand(1), Operand(0)))
+    odd = Apply("neq", (Operand(0), Operand(0))), Apply("neq", (Operand(1), Operand(1)))
+    less = Apply("or", (less, Apply("and", (odd[0], Apply("not", (odd[1],))))))
+    same = Apply("or", (Apply("eq", (Operand(1), Operand(0))), Apply("and", odd)))
+    earlier = Apply("lt", (Position(axis_index(there)), Position(axis_index(here))))
+    return Convert(Apply("or", (less, Apply("and", (same, earlier)))), "i64")
 
 
 def _shifts(b: Building, marked: Sequence[Leaf], shift: object) -> list[tuple[Leaf, int | None]]:
