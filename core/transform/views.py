@@ -11,8 +11,8 @@ A view of an array, or of what is stored in any case, costs nothing; one between
 nest keeps them apart. So the axes of the expression before it are split as the view splits them, or those of the one
 behind it, where that asks for no other value to be stored: what else they read along these axes is seen through views,
 too, of arrays and of stored values. Only an axis that is nothing but a whole index can be split, so windows, guards and
-positions along it keep a view where it is; so does a written schedule. Reductions are not split: their loops are chosen
-for the dimensions that they have.
+positions along it keep a view where it is; so does a written schedule. A reduction is split only as what
+it reads, which would be stored for it: its loops are chosen for the dimensions that it has.
 
 Views of views become one where their dimensions agree, and none where they undo each other.
 """
@@ -177,8 +177,10 @@ class _Moving:
             return False
         (reader,) = readers
         node, reads = self.nodes[reader], self._reads(value, reader)
-        if not reads or not isinstance(node, Assignment) or node.acc is not None:
+        if not reads or not isinstance(node, Assignment):
             return False
+        if node.acc is not None and source.acc is not None:
+            return False  # what is stored is read in one long loop
         alone = source.schedule is None and self._is_sole(view.value, value)
         whole = all(_axes(read.index) == set(range(len(node.axes))) for read in reads)
         if not alone or not whole:
@@ -251,6 +253,9 @@ class _Moving:
             scalar=substituted(node.scalar, operands, lambda part: part.renamed(plain)),
             guards=tuple(replace(g, index=g.index.renamed(plain)) for g in node.guards),
         )
+        if not any(index.axis() in splits for index in node.target):
+            self._put(value, made)
+            return
         whole = self._view_of(-1, self._dims(tensor, node.target, splits, view), view)
         is_output = value in self.outputs
         other = self.names.fresh(f"{tensor.name}_{'parts' if is_output else 'view'}")

@@ -21,6 +21,7 @@ from ilang import ShapeError  # noqa: E402 - found through the line above
 from ilang.core.infer.solver import solve  # noqa: E402
 from ilang.core.ir.rows import (  # noqa: E402
     AtLeast,
+    Composed,
     Constraint,
     Dim,
     DimBelow,
@@ -83,7 +84,7 @@ class Drawing:
         return Row(self.axes(), self.rng.choice(variables), self.axes())
 
     def constraint(self) -> Constraint:
-        kind = self.rng.randrange(11 if self.sums else 8)
+        kind = self.rng.randrange(12 if self.sums else 8)
         if kind < 3:
             return RowBelow(self.row(), self.row(), AT)
         if kind == 3:
@@ -95,11 +96,14 @@ class Drawing:
         if kind == 7:
             return AtLeast(Var(self.rng.randrange(self.dims)), self.rng.choice((1, 2)), AT)
         if kind == 8:
-            parts = [(self.rng.choice((1, 1, 2)), self.dim()), (1, self.dim())]
-            return DimEqual(self.dim(), weighted(parts, self.rng.choice((0, 0, -1)), AT), AT)
+            terms = [(self.rng.choice((1, 1, 2)), self.dim()), (1, self.dim())]
+            return DimEqual(self.dim(), weighted(terms, self.rng.choice((0, 0, -1)), AT), AT)
         if kind == 9:
             total = Known(self.rng.choice((1, 2, 3, 4, 6)), False, None, AT)
             return Product((self.row(),), (closed((total,)),), AT)
+        if kind == 10:
+            parts = tuple(self.dim() for _ in range(self.rng.choice((2, 2, 3))))
+            return Composed(self.dim(), parts, ("a", "b", "c")[: len(parts)], AT)
         return DimEqual(self.dim(), self.dim(), AT)
 
 

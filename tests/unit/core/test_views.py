@@ -240,6 +240,12 @@ def test_what_is_computed_behind_a_view_is_split_as_its_source() -> None:
     assert moved(m, m.index("-i~i", behind)) == (0, 1)
 
 
+def test_what_is_flattened_and_summed_is_not_stored() -> None:
+    m = Mixing(2)
+    turned = m.index("kij*j~kji", 0, 1)
+    assert moved(m, m.index("+ki~k", m.view("k j i -> k (j i)", turned))) == (0, 1)
+
+
 def test_a_sum_and_what_is_made_of_its_view_are_one_kernel() -> None:
     m = Mixing(3)
     product = m.index("sk*khd~skhd >> +skhd~shd", 0, 1)
