@@ -5,8 +5,9 @@ Example, of an array of 12 elements and of one of n:
     in:   (a b) = n, a = 4         out:  b = n / 4, without remainder, when n is known
     in:   (a b), a = 4, b = 3      out:  (a b) = 12
 
-No part is guessed: two unknown ones have no answer, and what 0 elements are divided into where a known part is 0 has
-many. Products that were met before are known again, so a dimension that is split and put together is one extent.
+What is computed never stretches, not even to 1: a size that comes at run time does not, either. No part is guessed: two
+unknown ones have no answer, and what 0 elements are divided into where a known part is 0 has many. Products that were
+met before are known again, so a dimension that is split and put together is one extent.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Compositions:
         if not symbols:
             if isinstance(whole, Known) and isinstance(whole.size, int) and whole.size != number:
                 raise conflicts.composed_otherwise(whole, c, [extent_of(part) for part in parts])
-            made = self.dims.computed(number, Origin(f"{_text(c)} of {c.origin.says}", None))
+            made = Known(number, False, None, Origin(f"{_text(c)} of {c.origin.says}", None))
             self.dims.equal(c.dim, made, c.origin)
             return
         found = self._products.get((number, symbols))
@@ -94,7 +95,7 @@ class Compositions:
             if not number or whole.size % number:
                 raise conflicts.not_divided(name, whole, c, sizes)
             says = Origin(f"{name} of {c.origin.says}", c.origin.span)
-            self.dims.equal(part, self.dims.computed(whole.size // number, says), c.origin)
+            self.dims.equal(part, Known(whole.size // number, False, None, says), c.origin)
             return
         if not number:
             raise conflicts.any_part(name, whole, c)
