@@ -124,7 +124,7 @@ class Component:
         if named:
             from ilang.codegen.runtime.arguments import placed
 
-            graph = self._wired()
+            graph = self.graph()
             names = [graph.input_name(n) for n in range(len(graph.inputs))]
             arrays = placed(names, arrays, named)
         try:
@@ -161,7 +161,7 @@ class Component:
         """The same on a device."""
         from ilang.codegen.runtime.offload import device_of, separated
 
-        device, graph = device_of(target), self._wired()
+        device, graph = device_of(target), self.graph()
         names = [graph.input_name(n) for n in range(len(graph.inputs))]
         checked, on_device = separated(names, given, device)
         specialization, arrays, extents = self._fitting(checked)
@@ -171,7 +171,7 @@ class Component:
         """The program for arrays, checked, and its extents."""
         from ilang.codegen.runtime import arguments
 
-        graph = self._wired()
+        graph = self.graph()
         try:
             arrays = arguments.checked_arrays(graph, given)
         except DataError as error:
@@ -215,7 +215,7 @@ class Component:
                 self._plans.clear()
             self._plans[tuple(map(LIKE, arrays))] = plan
 
-    def _wired(self) -> Graph:
+    def graph(self) -> Graph:
         """The graph, made at the first use."""
         if self._graph is None:
             if self._module is not None:
@@ -234,7 +234,7 @@ class Component:
         from ilang.codegen.runtime.specialization import Specialization
 
         ranks = tuple(map(len, shapes))
-        shaped = self._inferred(graph, dtypes, ranks)
+        shaped = self.inferred(graph, dtypes, ranks)
         small = size_class(shaped, shapes, CPU)
         key = (dtypes, ranks, small)
         known = self._specializations.get(key)
@@ -245,7 +245,7 @@ class Component:
             known = self._specializations.setdefault(key, Specialization(shaped, small))
         return known
 
-    def _inferred(
+    def inferred(
         self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
     ) -> Shaped:
         """The program inferred for these element types and ranks; without types, for its sizes alone."""
@@ -262,6 +262,10 @@ class Component:
             )
             known = self._shapes.setdefault(key, known)
         return known
+
+    def wires(self) -> Wires:
+        """How many inputs and outputs there are, and their ranks where they are known."""
+        return self._wires
 
     def takes(self) -> int:
         """How many inputs there are."""
@@ -282,12 +286,12 @@ class Component:
         """
         from ilang.codegen.runtime import arguments
 
-        graph = self._wired()
+        graph = self.graph()
         arguments.check_shape_count(graph, len(shapes))
         checked = arguments.checked_shapes(shapes)
         ranks = tuple(len(shape) for shape in checked)
         known = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
-        shaped = self._inferred(graph, known, ranks)
+        shaped = self.inferred(graph, known, ranks)
         extents = pipeline.fit(shaped, checked)
         return tuple(shape for shape, _ in arguments.outputs_of(shaped, extents))
 
@@ -303,11 +307,11 @@ class Component:
         program writes, and f32.
         """
         check_target(target)
-        return source_of(self._shaped(shapes, dtypes), target)
+        return source_of(self.shaped(shapes, dtypes), target)
 
     def loops(self, *shapes: tuple[int, ...], dtypes: Sequence[object] | None = None) -> str:
         """The loop nests as text; with shapes, one per input, the extents are numbers; ``dtypes`` as for ``source``."""
-        return pipeline.loops_text(pipeline.lower(self._shaped(shapes, dtypes)))
+        return pipeline.loops_text(pipeline.lower(self.shaped(shapes, dtypes)))
 
     def explain(self, *shapes: tuple[int, ...], verbose: bool = False) -> Explanation:
         """What ``i explain`` tells, as data; ``str`` gives its page. With shapes, one per input, extents are numbers.
@@ -317,7 +321,7 @@ class Component:
             verbose: say also how every extent and type was found.
         """
         given = bool(shapes)
-        return pipeline.explain_shaped(self._wired(), self._shaped(shapes), verbose, given=given)
+        return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
 
     def check(self) -> Check:
         """What ``i check`` tells, as data; ``str`` gives its line.
@@ -327,7 +331,7 @@ class Component:
         """
         from ilang.codegen.project.checking import check
 
-        return check(self._shaped(()))
+        return check(self.shaped(()))
 
     def build(
         self,
@@ -350,27 +354,51 @@ class Component:
         from ilang.codegen.project.render import write_project
         from ilang.codegen.runtime.files import path_text
 
-        graph = self._wired()
+        graph = self.graph()
         graph = graph if name is None else replace(graph, name=name)
-        text = print_tree(self._tree) if self._module is None else self._module.source.text
-        return write_project([graph], Path(path_text(folder, "folder")), text, graph.name, shapes)
+        return write_project(
+            [graph], Path(path_text(folder, "folder")), self.text(), graph.name, shapes
+        )
 
-    def _shaped(
+    def text(self) -> str:
+        """The program as it is written."""
+        return print_tree(self._tree) if self._module is None else self._module.source.text
+
+    def shaped(
         self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
     ) -> Shaped:
         """Inferred with these types, or f32 where nothing is written, and with these shapes, if any."""
         from ilang.codegen.runtime import arguments
 
-        graph = self._wired()
+        graph = self.graph()
         given = None if dtypes is None else arguments.checked_dtypes(graph, dtypes)
         if not shapes and graph.inputs:
             return pipeline.infer(graph, given)
         arguments.check_shape_count(graph, len(shapes))
         return pipeline.infer(graph, given, shapes=arguments.checked_shapes(shapes))
 
-    def grad(self) -> Component:
-        """The gradient component; not in this version."""
-        raise not_yet("the gradient of a component", "write the gradient as a program of its own")
+    def grad(self, wrt: Any = None) -> Component:
+        """The component that gives gradients: of its inputs and then one cotangent per output.
+
+        Args:
+            wrt: the inputs whose gradients are wanted, by position or name, one or a list; all by default.
+
+        Returns:
+            A component whose outputs are the gradients, in the order of ``wrt``. Called without cotangents it takes
+            ones. Its gradient is a component, too.
+
+        Raises:
+            Error: DataError E0716 (``wrt``); when it is first run, MeaningError E0260: nothing can flow back.
+        """
+        from ilang.codegen.runtime.gradient import gradient_of
+
+        return gradient_of(self, wrt, values=False)
+
+    def value_and_grad(self, wrt: Any = None) -> Component:
+        """The same, whose outputs are those of this component, and then the gradients."""
+        from ilang.codegen.runtime.gradient import gradient_of
+
+        return gradient_of(self, wrt, values=True)
 
     def __rshift__(self, other: object) -> Component:
         return self._combine(">>", self, component_of(other))
@@ -400,8 +428,13 @@ class Component:
         tree = Swap(self._tree, self._tree.span)
         return Component(tree, swapped(self._wires), self._definitions)
 
+    def check_combines(self) -> None:
+        """Refuse a component that is no part of others: a program has no text for it."""
+
     @staticmethod
     def _combine(symbol: str, left: Component, right: Component) -> Component:
+        left.check_combines()
+        right.check_combines()
         definitions, tree = merged(left._definitions, right._definitions, right._tree)
         span = left._tree.span.to(tree.span)
         wires = combined(symbol, left._wires, right._wires)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import placed, read_array, shown
 from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.gradient import refusal
 from ilang.core.diagnostic import DataError, NotationError, ShapeError, counted
 from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.syntax import Kernel
@@ -114,12 +115,13 @@ def _expression(part: object, names: Sequence[str]) -> str:
 class ElementwiseKernel(Component):
     """A kernel whose ranks follow from the arrays of a call; ``ranked`` is the component that others combine with."""
 
-    __slots__ = ("_kernel", "_ranked")
+    __slots__ = ("_derived", "_kernel", "_ranked")
 
-    def __init__(self, kernel: Kernel) -> None:
-        """The kernel, of inputs of any ranks."""
+    def __init__(self, kernel: Kernel, derived: tuple[tuple[Any, bool], ...] = ()) -> None:
+        """The kernel, of inputs of any ranks; or its gradient, once for each ``wrt`` and whether values are wanted."""
         super().__init__(kernel, wires_of(kernel, {}))
         self._kernel = kernel
+        self._derived = derived
         self._ranked: dict[tuple[int, ...], Component] = {}
 
     def ranked(self, *ranks: int) -> Component:
@@ -136,8 +138,24 @@ class ElementwiseKernel(Component):
                 for each, rank in zip(self._kernel.inputs, ranks, strict=True)
             )
             tree = replace(self._kernel, inputs=inputs)
-            known = self._ranked.setdefault(ranks, Component(tree, wires_of(tree, {})))
+            known = Component(tree, wires_of(tree, {}))
+            for wrt, values in self._derived:
+                known = known.value_and_grad(wrt) if values else known.grad(wrt)
+            known = self._ranked.setdefault(ranks, known)
         return known
+
+    def grad(self, wrt: Any = None) -> Component:
+        """The gradient, of inputs of any ranks."""
+        return ElementwiseKernel(self._kernel, (*self._derived, (wrt, False)))
+
+    def value_and_grad(self, wrt: Any = None) -> Component:
+        """The outputs and then the gradients, of inputs of any ranks."""
+        return ElementwiseKernel(self._kernel, (*self._derived, (wrt, True)))
+
+    def check_combines(self) -> None:
+        """Refuse a gradient. Raises DataError E0716."""
+        if self._derived:
+            raise refusal()
 
     def __call__(
         self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
@@ -145,10 +163,11 @@ class ElementwiseKernel(Component):
         """Run on arrays, as every component does; what is compiled is kept for each combination of ranks."""
         if named:
             arrays = placed([each.name for each in self._kernel.inputs], arrays, named)
+        shaping = arrays[: len(self._kernel.inputs)] if self._derived else arrays
         try:
-            ranks = tuple([array.ndim for array in arrays])
+            ranks = tuple([array.ndim for array in shaping])
         except AttributeError:  # numbers and lists are arrays, too
-            ranks = tuple(read_array(f"in{n}", array).ndim for n, array in enumerate(arrays))
+            ranks = tuple(read_array(f"in{n}", array).ndim for n, array in enumerate(shaping))
         try:
             return self.ranked(*ranks)(*arrays, out=out, threads=threads, target=target)
         except ShapeError as error:
@@ -165,6 +184,7 @@ class ElementwiseKernel(Component):
 
     def _hinted(self, error: ShapeError, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
         """The same refusal of extents; where the shapes line up in the other order, its help says so."""
+        shapes = shapes[: len(self._kernel.inputs)]
         other = "c" if self._kernel.order == "f" else "f"
         keyed = [tuple(reversed(shape)) if other == "f" else tuple(shape) for shape in shapes]
         full = max(keyed, key=len)
@@ -197,4 +217,4 @@ class ElementwiseKernel(Component):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its kernel."""
-        return ElementwiseKernel, (self._kernel,)
+        return ElementwiseKernel, (self._kernel, self._derived)

@@ -1,1 +1,1 @@
-"""Typed graphs to typed graphs: the same results, computed otherwise."""
+"""Programs made of programs: typed graphs to typed graphs."""

@@ -60,6 +60,30 @@ def einx(
     return operation(description, *inputs, target=_here(target), **params)
 
 
+def gradient(
+    program: str, inputs: Sequence[Any], cotangents: Sequence[Any] | None, target: str
+) -> list[Any]:
+    """The gradients of a program in the Python spelling; without cotangents those of the sum of its outputs."""
+    component = eval(program, {"__builtins__": {}, "i": i, "I": I})
+    return _gradients(component, inputs, cotangents, target)
+
+
+def kernel_gradient(
+    order: str,
+    outputs: Sequence[dict[str, Any]],
+    inputs: Sequence[Any],
+    cotangents: Sequence[Any] | None,
+    target: str,
+) -> list[Any]:
+    """The gradients of an elementwise kernel."""
+    return _gradients(elementwise(order, outputs, len(inputs)), inputs, cotangents, target)
+
+
+def _gradients(component: Any, inputs: Sequence[Any], cotangents: Any, target: str) -> list[Any]:
+    result = component.grad()(*inputs, *(cotangents or ()), target=_here(target))
+    return list(result) if isinstance(result, tuple) else [result]
+
+
 @functools.cache
 def _here(target: str) -> str:
     """A target that this machine can run: without a GPU, CUDA is emulated."""

@@ -160,7 +160,7 @@ def test_repr() -> None:
 )
 def test_counts_are_those_of_the_graph(text: str, inputs: int, outputs: int) -> None:
     f = i(text)
-    graph = f._wired()
+    graph = f.graph()
     assert (len(graph.inputs), len(graph.outputs)) == (inputs, outputs)
     assert (f._wires.inputs, f._wires.outputs) == (inputs, outputs)
 

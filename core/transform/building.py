@@ -1,0 +1,191 @@
+"""A shaped program under construction: the nodes of another, and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.dtype import accumulator
+from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.graph import Axis
+from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar
+from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
+from ilang.core.names import Names
+from ilang.core.record import replace
+from ilang.core.source import Span
+from ilang.core.transform.gather import gathered
+
+
+class Building:
+    """Nodes, tensors and sizes; a value is the number of its node."""
+
+    def __init__(self, sizes: Sequence[Size]) -> None:
+        """No nodes yet."""
+        self.nodes: list[Node] = []
+        self.tensors: list[Tensor] = []
+        self.sizes = list(sizes)
+        self.names = Names()
+
+    def add(self, node: Node, name: str, dtype: str, dims: Sequence[int]) -> int:
+        """Add a node; its value."""
+        self.nodes.append(node)
+        self.tensors.append(Tensor(self.names.fresh(name), dtype, tuple(dims)))
+        return len(self.nodes) - 1
+
+    def fixed(self, size: int) -> int | None:
+        """The extent of a size, where it is a number."""
+        return self.sizes[size].fixed
+
+    def once(self) -> int:
+        """The number of a size of extent 1."""
+        for number, size in enumerate(self.sizes):
+            if size.fixed == 1:
+                return number
+        names = Names(frozenset(size.name for size in self.sizes))
+        self.sizes.append(Size(names.fresh("once"), 1, ()))
+        return len(self.sizes) - 1
+
+    def whole(
+        self, dims: Sequence[int], span: Span
+    ) -> tuple[tuple[Axis, ...], tuple[int, ...], tuple[Affine, ...]]:
+        """Axes, their sizes, and the index that walks every dimension; one of extent 1 has no axis."""
+        walked = [dim for dim, size in enumerate(dims) if self.fixed(size) != 1]
+        place = {dim: n for n, dim in enumerate(walked)}
+        index = tuple(
+            axis_index(place[dim]) if dim in place else Affine(()) for dim in range(len(dims))
+        )
+        axes = tuple(Axis(f"o{dim}", None, span) for dim in walked)
+        return axes, tuple(dims[dim] for dim in walked), index
+
+    def pointwise(
+        self,
+        values: Sequence[int],
+        scalar: Scalar,
+        dims: Sequence[int],
+        name: str,
+        text: str,
+        span: Span,
+    ) -> int:
+        """A scalar function of the same element of several tensors of these dimensions."""
+        axes, sizes, index = self.whole(dims, span)
+        reads = tuple(Read(value, index) for value in values)
+        assert scalar.dtype is not None
+        node = Assignment(axes, sizes, index, reads, scalar, None, scalar.dtype, None, text, span)
+        return self.add(node, name, scalar.dtype, dims)
+
+    def filled(self, number: float, dtype: str, dims: Sequence[int], name: str, span: Span) -> int:
+        """A tensor of one number."""
+        return self.pointwise((), Constant(number, dtype), dims, name, f"{number:g}", span)
+
+    def copied(self, value: int, dtype: str, name: str, text: str, span: Span) -> int:
+        """A tensor in memory of its own, in some type."""
+        tensor = self.tensors[value]
+        scalar: Scalar = Operand(0, tensor.dtype)
+        scalar = scalar if dtype == tensor.dtype else Convert(scalar, dtype)
+        return self.pointwise((value,), scalar, tensor.dims, name, text, span)
+
+    def accumulated(self, node: Assignment, dtype: str, dims: Sequence[int], name: str) -> int:
+        """A sum: ``node`` says over which axes, of which scalar, and where it is stored.
+
+        Where every element is met once it is the assignment itself; else it accumulates into zeros, in the type that
+        sums accumulate in, and is rounded at the end.
+        """
+        held = accumulator("+", dtype)
+        node = gathered(node, dims)
+        if self._is_whole(node, dims):
+            reduced = bool(node.reduced_axes())
+            if node.guards and not reduced:
+                node = replace(
+                    node,
+                    axes=(*node.axes, Axis("once", None, node.span)),
+                    sizes=(*node.sizes, self.once()),
+                )
+                reduced = True
+            acc, kept = ("+", held) if reduced else (None, dtype)
+            return self.add(replace(node, acc=acc, acc_dtype=kept, base=None), name, dtype, dims)
+        zeros = self.filled(0.0, held, dims, f"{name}_zeros", node.span)
+        scalar = node.scalar if held == dtype else Convert(node.scalar, held)
+        onto = replace(node, scalar=scalar, acc="+", acc_dtype=held, base=zeros)
+        total = self.add(onto, name, held, dims)
+        return total if held == dtype else self.copied(total, dtype, name, node.text, node.span)
+
+    def _is_whole(self, node: Assignment, dims: Sequence[int]) -> bool:
+        """Whether the target walks every dimension whole, each by an axis of its own."""
+        axes = [index.axis() for index in node.target]
+        walked = [axis for axis in axes if axis is not None]
+        return len(set(walked)) == len(walked) and all(
+            (index == Affine(()) and self.fixed(size) == 1)
+            or (axis is not None and node.sizes[axis] == size)
+            for index, axis, size in zip(node.target, axes, dims, strict=True)
+        )
+
+
+def renumbered(node: Node, number: Mapping[int, int]) -> Node:
+    """A node whose values have other numbers."""
+    match node:
+        case Input():
+            return node
+        case View():
+            return replace(node, value=number[node.value])
+        case Assignment():
+            return _reread(node, number)
+
+
+def _reread(node: Assignment, number: Mapping[int, int]) -> Assignment:
+    """An assignment whose values have other numbers."""
+
+    def index(part: Affine) -> Affine:
+        if not part.looked:
+            return part
+        looked = tuple(
+            (c, replace(each, source=number[each.source], index=tuple(map(index, each.index))))
+            for c, each in part.looked
+        )
+        return replace(part, looked=looked)
+
+    def guards(held: Sequence[Within]) -> tuple[Within, ...]:
+        return tuple(replace(guard, index=index(guard.index)) for guard in held)
+
+    return replace(
+        node,
+        target=tuple(map(index, node.target)),
+        reads=tuple(
+            Read(number[read.value], tuple(map(index, read.index)), guards(read.guards))
+            for read in node.reads
+        ),
+        base=None if node.base is None else number[node.base],
+        guards=guards(node.guards),
+    )
+
+
+def sources(node: Node) -> tuple[int, ...]:
+    """The values that a node is computed from, its base among them."""
+    match node:
+        case Input():
+            return ()
+        case View():
+            return (node.value,)
+        case Assignment():
+            return node.values() if node.base is None else (*node.values(), node.base)
+
+
+def pruned(shaped: Shaped) -> Shaped:
+    """A program without the values that nothing needs; its inputs stay."""
+    needed: set[int] = set()
+    todo = list(shaped.outputs)
+    while todo:
+        value = todo.pop()
+        if value not in needed:
+            needed.add(value)
+            todo += sources(shaped.nodes[value])
+    needed.update(shaped.inputs)
+    kept = sorted(needed)
+    number = {value: n for n, value in enumerate(kept)}
+    return replace(
+        shaped,
+        nodes=tuple(renumbered(shaped.nodes[value], number) for value in kept),
+        tensors=tuple(shaped.tensors[value] for value in kept),
+        inputs=tuple(number[value] for value in shaped.inputs),
+        outputs=tuple(number[value] for value in shaped.outputs),
+        rows=(),
+        counted=(),
+    )

@@ -1,0 +1,382 @@
+"""Reverse mode: the program that gives gradients, from the typed graph of a program.
+
+Example, of a matrix multiply with the cotangent g of its result:
+    in:   n2[i,j] = sum n0[i,k] * n1[k,j]
+    out:  d0[i,k] = sum g[i,j] * n1[k,j] over j
+          d1[k,j] = sum g[i,j] * n0[i,k] over i
+
+One rule for the accumulating assignment: an operand and the target change places. Axes, guards and indices stay, so
+windows, gathers, scatters and concatenations need no rules of their own: where the index of an operand does not walk
+whole dimensions, its gradient accumulates into zeros. What an accumulator adds to the rule is a factor beside the
+cotangent:
+
+    sum            nothing
+    product        the product of what stands before and after: no division, so zeros are no special case
+    max, min       an equal share for every winner: (f == result) / (how many there are)
+    and, or, xor   nothing flows back
+
+A cotangent that is zero everywhere is never computed: only inputs that nothing flows back to are filled with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ilang.core.diagnostic import MeaningError
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine, Within, axis_index
+from ilang.core.ir.graph import Axis
+from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import renumbered as with_operands
+from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
+from ilang.core.record import record, replace
+from ilang.core.transform.building import Building, renumbered
+from ilang.core.transform.copies import see_through
+from ilang.core.transform.derivatives import (
+    added,
+    chosen,
+    compared,
+    converted,
+    flowing_back,
+    over,
+    times,
+)
+from ilang.core.transform.indices import walking, without_axes
+
+LOGIC = frozenset(("&&", "||", "^^"))
+
+
+def gradient(shaped: Shaped, wrt: Sequence[int], values: bool = False) -> Shaped:
+    """The program that takes the inputs, then a cotangent for each output, and gives a gradient for each of ``wrt``.
+
+    Args:
+        shaped: the program.
+        wrt: positions of inputs.
+        values: give the outputs of the program too, before the gradients.
+
+    Raises:
+        MeaningError: E0260 (an assignment through which nothing can flow back).
+    """
+    return _Reverse(shaped, wrt, values).run()
+
+
+@record
+class _Flow:
+    """What flows back through an assignment: to the element that an iteration computes.
+
+    ``back`` is of the assignment's scalar, over its own reads and ``extra`` ones.
+    """
+
+    back: Scalar
+    extra: tuple[Read, ...]
+
+
+class _Reverse:
+    """One run over a program, from its last value to its first."""
+
+    def __init__(self, shaped: Shaped, wrt: Sequence[int], values: bool) -> None:
+        self.shaped = shaped
+        self.wrt = tuple(wrt)
+        self.values = values
+        self.new = Building(shaped.sizes)
+        self.flowing: dict[int, list[int]] = {}
+        self.number: dict[int, int] = {}
+        self._forward()
+        self.active = self._active()
+
+    # -- the program itself, and the cotangents as further inputs ----------------------------------------------------
+
+    def _forward(self) -> None:
+        """Inputs, cotangents, then everything else, without written schedules: those were of other neighbours."""
+        shaped, inputs = self.shaped, self.shaped.inputs
+        for value in inputs:
+            self._add(value)
+        self.cotangents = [self._cotangent(n, value) for n, value in enumerate(shaped.outputs)]
+        for value, node in enumerate(shaped.nodes):
+            if not isinstance(node, Input):
+                self._add(value)
+
+    def _add(self, value: int) -> None:
+        node, tensor = renumbered(self.shaped.nodes[value], self.number), self.shaped.tensors[value]
+        if isinstance(node, Assignment):
+            node = replace(node, schedule=None)
+        self.number[value] = self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
+
+    def _cotangent(self, position: int, value: int) -> int:
+        """The input that is what flows back to an output; its dimensions are those of the output."""
+        tensor, span = self.shaped.tensors[value], self.shaped.nodes[value].span
+        number = len(self.shaped.inputs) + position
+        for dim, size in enumerate(tensor.dims):
+            known = self.new.sizes[size]
+            place = Place(number, dim, span)
+            self.new.sizes[size] = replace(known, places=(*known.places, place))
+        dtype = tensor.dtype if tensor.dtype in FLOATS else "f32"
+        return self.new.add(Input(number, span), f"d{tensor.name}", dtype, tensor.dims)
+
+    def _active(self) -> set[int]:
+        """The values of the new program that floats of the wanted inputs reach."""
+        reached = {self.number[self.shaped.inputs[n]] for n in self.wrt}
+        for value, node in enumerate(self.new.nodes):
+            if self.new.tensors[value].dtype not in FLOATS:
+                reached.discard(value)
+                continue
+            match node:
+                case Input():
+                    pass
+                case View():
+                    reached |= {value} if node.value in reached else set()
+                case Assignment():
+                    used = {node.reads[n].value for n in operands_of(node.scalar)}
+                    used |= set() if node.base is None else {node.base}
+                    reached |= {value} if used & reached else set()
+                case _:
+                    assert_never(node)
+        return reached
+
+    # -- the way back ------------------------------------------------------------------------------------------------
+
+    def run(self) -> Shaped:
+        """The gradient program."""
+        for cotangent, value in zip(self.cotangents, self.shaped.outputs, strict=True):
+            if self.number[value] in self.active:
+                self.flowing.setdefault(self.number[value], []).append(cotangent)
+        for value in reversed(range(len(self.new.nodes))):
+            node = self.new.nodes[value]
+            if value not in self.flowing or isinstance(node, Input):
+                continue
+            total = self._total(value)
+            match node:
+                case View():
+                    self._through_view(value, node, total)
+                case Assignment():
+                    self._through(value, node, total)
+                case _:
+                    assert_never(node)
+        return self._finished()
+
+    def _total(self, value: int) -> int:
+        """The sum of all that flows back to a value."""
+        parts = self.flowing[value]
+        if len(parts) == 1:
+            return parts[0]
+        tensor = self.new.tensors[value]
+        scalar: Scalar = Operand(0, tensor.dtype)
+        for number in range(1, len(parts)):
+            scalar = added(scalar, Operand(number, tensor.dtype))
+        text, span = f"what flows back to {tensor.name}", self.new.nodes[value].span
+        return self.new.pointwise(parts, scalar, tensor.dims, f"d{tensor.name}", text, span)
+
+    def _flow_to(self, value: int, part: int) -> None:
+        self.flowing.setdefault(value, []).append(part)
+
+    def _through_view(self, value: int, node: View, total: int) -> None:
+        """The view the other way round."""
+        source = self.new.tensors[node.value]
+        if node.value not in self.active:
+            return
+        back = replace(node, value=total, source=node.target, target=node.source)
+        self._flow_to(node.value, self.new.add(back, f"d{source.name}", source.dtype, source.dims))
+
+    def _through(self, value: int, node: Assignment, total: int) -> None:
+        """An assignment: to each value that it reads, and to its base."""
+        if node.base is not None and node.base in self.active:
+            self._to_base(node, total)
+        flow = self._flow(value, node, total)
+        if flow is None:
+            return
+        reads = (*node.reads, *flow.extra)
+        parts = flowing_back(node.scalar, flow.back)
+        met: dict[Read, Scalar] = {}
+        for number, part in parts.items():
+            read = node.reads[number]
+            if read.value in self.active:
+                met[read] = added(met[read], part) if read in met else part
+        for read, part in met.items():
+            self._flow_to(read.value, self._part(node, read, part, reads))
+
+    def _part(self, node: Assignment, read: Read, part: Scalar, reads: Sequence[Read]) -> int:
+        """What flows back through one read: the target is where the read was."""
+        tensor = self.new.tensors[read.value]
+        used = operands_of(part)
+        place = {number: n for n, number in enumerate(used)}
+        moved = replace(
+            node,
+            target=read.index,
+            reads=tuple(reads[number] for number in used),
+            scalar=with_operands(part, place),
+            acc=None,
+            base=None,
+            operands=(),
+            guards=tuple(dict.fromkeys((*node.guards, *read.guards))),
+            text=f"d{tensor.name} of {node.text}",
+        )
+        return self.new.accumulated(moved, tensor.dtype, tensor.dims, f"d{tensor.name}")
+
+    def _to_base(self, node: Assignment, total: int) -> None:
+        """What an assignment leaves of its base flows back to it."""
+        assert node.base is not None
+        tensor = self.new.tensors[node.base]
+        if node.acc not in (None, "+"):
+            raise self._stuck(node, "accumulates into values that depend on inputs")
+        if node.acc == "+":
+            self._flow_to(node.base, total)
+            return
+        name = f"d{tensor.name}"
+        text = f"d{tensor.name} of {node.text}"
+        kept = self.new.copied(total, tensor.dtype, name, text, node.span)
+        cleared = replace(
+            node, reads=(), scalar=Constant(0.0, tensor.dtype), base=kept, operands=(), text=text
+        )
+        self._flow_to(node.base, self.new.add(cleared, name, tensor.dtype, tensor.dims))
+
+    # -- accumulators ------------------------------------------------------------------------------------------------
+
+    def _flow(self, value: int, node: Assignment, total: int) -> _Flow | None:
+        """What flows back to the scalar of an assignment; None for nothing."""
+        if node.acc in LOGIC:
+            return None
+        dtype = node.scalar.dtype
+        assert dtype is not None
+        first = len(node.reads)
+        back = converted(Operand(first, self.new.tensors[total].dtype), dtype)
+        given = Read(total, node.target)
+        match node.acc:
+            case None if node.scatters():
+                raise self._stuck(
+                    node, "stores several values in one place, of which the last stays"
+                )
+            case None | "+":
+                return _Flow(back, (given,))
+            case ">" | "<":
+                return self._extreme(value, node, back, given)
+            case "*":
+                return self._product(node, back, given)
+            case _:
+                raise self._stuck(node, f"accumulates with {node.acc}")
+
+    def _extreme(self, value: int, node: Assignment, back: Scalar, given: Read) -> _Flow:
+        """An equal share for every element that is the maximum, or the minimum.
+
+        A NaN has no winner, so that NaN flows back to every element of it; a base may itself be what is greatest.
+        """
+        dtype = node.scalar.dtype or ""
+        tensor = self.new.tensors[value]
+        first = len(node.reads)
+        result = converted(Operand(first, tensor.dtype), dtype)
+        won = compared("eq", node.scalar, result)
+        one, zero = Constant(1.0, dtype), Constant(0.0, dtype)
+        winners = self.new.accumulated(
+            replace(
+                node,
+                reads=(*node.reads, Read(value, node.target)),
+                scalar=chosen(won, one, zero),
+                acc=None,
+                base=None,
+                operands=(),
+                text=f"how many are {tensor.name}",
+            ),
+            dtype,
+            tensor.dims,
+            f"n{tensor.name}",
+        )
+        back = with_operands(back, {first: first + 2})
+        share = over(back, Operand(first + 1, dtype))
+        lone = node.base is None
+        share = times(chosen(won, one, zero), share) if lone else chosen(won, share, zero)
+        return _Flow(share, (Read(value, node.target), Read(winners, node.target), given))
+
+    def _product(self, node: Assignment, back: Scalar, given: Read) -> _Flow:
+        """The product of all other factors: of those before, and of those after, in the order of the axes."""
+        if node.base is not None:
+            raise self._stuck(node, "multiplies into one place from several")
+        first, dtype = len(node.reads), node.scalar.dtype
+        back = with_operands(back, {first: first})
+        extra = [given]
+        for depth in range(len(node.reduced_axes())):
+            for before in (True, False):
+                extra.append(self._others(node, depth, before))
+                back = times(back, Operand(first + len(extra) - 1, dtype))
+        return _Flow(back, tuple(extra))
+
+    def _others(self, node: Assignment, depth: int, before: bool) -> Read:
+        """The product of the factors that agree in the first reduced axes and stand before, or after, in the next.
+
+        The factors are those of axes of their own, beside the axes of the assignment: the product is over
+        all of these but the reduced ones beyond ``depth``, which do not matter to it.
+        """
+        reduced = node.reduced_axes()
+        moved = reduced[depth:]
+        kept = [axis for axis in range(len(node.axes)) if axis not in reduced[depth + 1 :]]
+        count = len(node.axes)
+        names = {axis: count + n for n, axis in enumerate(moved)}
+        here, there = reduced[depth], names[reduced[depth]]
+        terms = ((1, here), (-1, there)) if before else ((1, there), (-1, here))
+        apart = Within(Affine(terms, -1, window=True), None)
+        dims = tuple(node.sizes[axis] for axis in kept)
+        dtype = node.scalar.dtype or ""
+        inner = walking(
+            replace(node, target=()), {axis: axis_index(new) for axis, new in names.items()}
+        )
+        inner = replace(
+            inner,
+            axes=(*node.axes, *(Axis(f"{node.axes[a].name}2", None, node.span) for a in moved)),
+            sizes=(*node.sizes, *(node.sizes[axis] for axis in moved)),
+            target=tuple(axis_index(axis) for axis in kept),
+            acc_dtype=dtype,
+            text=f"factors {'before' if before else 'after'} in {node.text}",
+            operands=(),
+            guards=(apart, *inner.guards),
+        )
+        inner = without_axes(inner, reduced[depth + 1 :])
+        value = self.new.add(inner, "others", dtype, dims)
+        return Read(value, tuple(axis_index(axis) for axis in kept))
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _finished(self) -> Shaped:
+        """The outputs, each memory of its own, and what they need."""
+        outputs: list[int] = []
+        if self.values:
+            outputs += [self.number[value] for value in self.shaped.outputs]
+        for position in self.wrt:
+            outputs.append(self._gradient(position, outputs))
+        program = replace(
+            self.shaped,
+            name=f"{self.shaped.name}_gradient",
+            nodes=tuple(self.new.nodes),
+            tensors=tuple(self.new.tensors),
+            sizes=tuple(self.new.sizes),
+            inputs=tuple(range(len(self.shaped.inputs) + len(self.cotangents))),
+            outputs=tuple(outputs),
+        )
+        return see_through(program)
+
+    def _gradient(self, position: int, outputs: Sequence[int]) -> int:
+        """The gradient of an input, in memory of its own."""
+        value = self.number[self.shaped.inputs[position]]
+        tensor, span = self.new.tensors[value], self.new.nodes[value].span
+        name = f"d{tensor.name}"
+        dtype = tensor.dtype if tensor.dtype in FLOATS else "f32"
+        if value not in self.flowing:
+            return self.new.filled(0.0, dtype, tensor.dims, name, span)
+        total = self._total(value)
+        owners = {self._owner(output) for output in outputs}
+        owner = self._owner(total)
+        if owner in owners or isinstance(self.new.nodes[owner], Input):
+            return self.new.copied(total, dtype, name, name, span)
+        return total
+
+    def _owner(self, value: int) -> int:
+        while isinstance(node := self.new.nodes[value], View):
+            value = node.value
+        return value
+
+    @staticmethod
+    def _stuck(node: Assignment, why: str) -> MeaningError:
+        return MeaningError(
+            "E0260",
+            f"nothing can flow back through `{node.text}`: it {why}",
+            node.span,
+            "leave the inputs that it depends on out of wrt=",
+        )
