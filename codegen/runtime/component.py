@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ilang.core import pipeline
 from ilang.core.diagnostic import (
-    CommandError,
     DataError,
-    Error,
     counted,
     shorten,
     visible,
@@ -124,9 +122,7 @@ class Component:
         if named:
             from ilang.codegen.runtime.arguments import placed
 
-            graph = self.graph()
-            names = [graph.input_name(n) for n in range(len(graph.inputs))]
-            arrays = placed(names, arrays, named)
+            arrays = placed(self.input_names(), arrays, named)
         try:
             plan = self._plans.get(tuple(map(LIKE, arrays)))
         except (AttributeError, TypeError):  # not all of them are arrays
@@ -266,6 +262,16 @@ class Component:
     def wires(self) -> Wires:
         """How many inputs and outputs there are, and their ranks where they are known."""
         return self._wires
+
+    def input_names(self) -> list[str]:
+        """What inputs are called."""
+        graph = self.graph()
+        return [graph.input_name(n) for n in range(len(graph.inputs))]
+
+    def output_names(self) -> list[str]:
+        """What results are called."""
+        graph = self.graph()
+        return graph.output_names(graph.outputs)
 
     def takes(self) -> int:
         """How many inputs there are."""
@@ -425,6 +431,7 @@ class Component:
         return self._combine("|", component_of(other), self)
 
     def __invert__(self) -> Component:
+        self.check_combines()
         tree = Swap(self._tree, self._tree.span)
         return Component(tree, swapped(self._wires), self._definitions)
 
@@ -558,8 +565,3 @@ def source_of(shaped: Shaped, target: object) -> str:
         return cuda.emit(pipeline.lower(shaped, GPU))
     help_line = 'texts are of "c" and "cuda"'
     raise DataError("E0712", f"there is no text for target {target!r}", help=help_line)
-
-
-def not_yet(what: str, instead: str) -> Error:
-    """The error for what the language has and this version does not."""
-    return CommandError("E0910", f"{what} is not in this version", help=instead)

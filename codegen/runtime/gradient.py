@@ -7,7 +7,7 @@ from typing import Any
 
 from ilang.codegen.runtime.component import Component
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, ElementTypeError
 from ilang.core.ir.graph import Graph, Input
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Identity
@@ -25,8 +25,7 @@ def gradient_of(component: Component, wrt: object, values: bool) -> Gradient:
     Raises:
         DataError: E0716 (wrt names no input).
     """
-    graph = component.graph()
-    names = [graph.input_name(n) for n in range(len(graph.inputs))]
+    names = component.input_names()
     chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
     return Gradient(component, tuple(chosen), values)
 
@@ -62,11 +61,15 @@ class Gradient(Component):
 
     def __init__(self, of: Component, wrt: tuple[int, ...], values: bool) -> None:
         """``wrt`` are positions of inputs; ``values``: the outputs come first."""
-        graph = of.graph()
-        taken = len(graph.inputs) + len(graph.outputs)
-        gives = len(wrt) + (len(graph.outputs) if values else 0)
-        wires = replace(of.wires(), inputs=taken, outputs=gives, takes=None, gives=None)
-        super().__init__(Identity(graph.nodes[0].span), wires)
+        outputs = of.wires().outputs
+        wires = replace(
+            of.wires(),
+            inputs=of.takes() + outputs,
+            outputs=len(wrt) + (outputs if values else 0),
+            takes=None,
+            gives=None,
+        )
+        super().__init__(Identity(of.graph().nodes[0].span), wires)
         self._of = of
         self._wrt = wrt
         self._values = values
@@ -75,28 +78,20 @@ class Gradient(Component):
         self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
     ) -> Any:
         """Run on arrays: the inputs, then a cotangent for each output; without cotangents they are all ones."""
-        count = len(self._of.graph().inputs)
-        if len(arrays) + len(named) == count and not self._cotangents(named):
+        names = self._of.input_names()
+        if len(arrays) + len(named) == len(names) and named.keys() <= set(names):
             arrays, named = self._with_ones(arrays, named), {}
         return super().__call__(*arrays, out=out, threads=threads, target=target, **named)
-
-    def _cotangents(self, named: dict[str, Any]) -> bool:
-        names = [self.graph().input_name(n) for n in range(len(self._of.graph().inputs))]
-        return bool(set(named) - set(names))
 
     def _with_ones(self, arrays: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
         """The inputs, and ones of the shapes and types of the outputs."""
         import numpy as np
 
-        from ilang.codegen.runtime.arguments import placed, read_array
+        from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of, placed, read_array
 
-        graph = self._of.graph()
-        names = [graph.input_name(n) for n in range(len(graph.inputs))]
-        given = [
-            read_array(name, a) for name, a in zip(names, placed(names, arrays, named), strict=True)
-        ]
-        from ilang.codegen.runtime.arguments import SUPPORTED, outputs_of
-
+        graph, names = self._of.graph(), self._of.input_names()
+        placed_arrays = placed(names, arrays, named)
+        given = [read_array(name, a) for name, a in zip(names, placed_arrays, strict=True)]
         dtypes = tuple(SUPPORTED.get(array.dtype) for array in given)
         shaped = self._of.inferred(graph, dtypes, tuple(array.ndim for array in given))
         extents = pipeline.fit(shaped, [array.shape for array in given])
@@ -110,12 +105,9 @@ class Gradient(Component):
         """A graph whose inputs are those of the gradient: names are all that is asked of it."""
         if self._graph is None:
             graph = self._of.graph()
-            names = [graph.input_name(n) for n in range(len(graph.inputs))]
-            results = [f"d{name}" for name in graph.output_names(graph.outputs)]
-            spans = [graph.nodes[value].span for value in (*graph.inputs, *graph.outputs)]
-            nodes = tuple(
-                Input(name, span) for name, span in zip([*names, *results], spans, strict=True)
-            )
+            names = [*self._of.input_names(), *(f"d{name}" for name in self._of.output_names())]
+            span = graph.nodes[0].span
+            nodes = tuple(Input(name, span) for name in names)
             inputs = tuple(range(len(nodes)))
             self._graph = Graph(f"{graph.name}_gradient", nodes, inputs, ())
         return self._graph
@@ -127,12 +119,29 @@ class Gradient(Component):
         key = (dtypes, ranks)
         known = self._shapes.get(key)
         if known is None:
-            count = len(self._of.graph().inputs)
+            count = self._of.takes()
             types = None if dtypes is None else dtypes[:count]
             shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
             known = pipeline.differentiate(shaped, self._wrt, self._values)
+            self._check_cotangents(known, (dtypes or ())[count:])
             known = self._shapes.setdefault(key, known)
         return known
+
+    def _check_cotangents(self, shaped: Shaped, dtypes: Sequence[str | None]) -> None:
+        """Refuse cotangents of other types than the outputs have.
+
+        Raises:
+            ElementTypeError: E0604.
+        """
+        values = shaped.inputs[self._of.takes() :]
+        for value, dtype in zip(values, dtypes, strict=False):
+            tensor, span = shaped.tensors[value], shaped.nodes[value].span
+            if dtype is not None and dtype != tensor.dtype:
+                message = (
+                    f"{tensor.name} is {dtype}, and what it is the cotangent of is {tensor.dtype}"
+                )
+                help_line = f"pass {tensor.dtype}"
+                raise ElementTypeError("E0604", message, span, help_line)
 
     def shaped(
         self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
@@ -140,6 +149,12 @@ class Gradient(Component):
         """The gradient program with these types, or f32, and with the shapes of the inputs, if any are given."""
         shaped = self._of.shaped(shapes, dtypes)
         return pipeline.differentiate(shaped, self._wrt, self._values)
+
+    def output_names(self) -> list[str]:
+        """The outputs, if they are wanted, and the gradients: ``d`` and the name of the input."""
+        names = self._of.input_names()
+        gradients = [f"d{names[n]}" for n in self._wrt]
+        return (self._of.output_names() if self._values else []) + gradients
 
     def text(self) -> str:
         """What is differentiated, as it is written."""

@@ -386,7 +386,6 @@ REFUSED: list[tuple[str, str, list[Any]]] = [
     ("E0703", 'i("i~i")', [np.array(["x"])]),
     ("E0705", 'i(".+.~.")', [np.array(1, np.int32), 2**40]),
     ("E0716", 'i("i~i") >> 3', [X]),
-    ("E0910", 'i("i~i").grad()', [X]),
 ]
 
 

@@ -211,12 +211,6 @@ def test_source_and_loops() -> None:
     assert "0..n_k" in f.loops()
 
 
-def test_not_in_this_version() -> None:
-    with pytest.raises(ilang.CommandError) as caught:
-        i("-i~i").grad()
-    assert caught.value.code == "E0910"
-
-
 # arrays
 
 

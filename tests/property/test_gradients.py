@@ -1,0 +1,64 @@
+"""Gradients of random programs against differences, and what is compiled of them against the evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang.codegen.runtime.specialization import Specialization
+from ilang.core import pipeline
+from ilang.core.diagnostic import MeaningError
+from ilang.core.reference import NUMPY_TYPES, evaluate
+from tests.property.gradients import Case, Tally, check, index_case, mixed_case, spec_case
+
+KINDS: dict[str, Callable[[int], Case]] = {
+    "index": index_case,
+    "specifications": spec_case,
+    "mixed": mixed_case,
+}
+START = 50_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_those_of_differences(kind: str) -> None:
+    tally = Tally()
+    for seed in range(START, START + 40):
+        check(KINDS[kind](seed), tally)
+    if tally.failures:
+        pytest.fail("\n".join(tally.failures), pytrace=False)
+    assert tally.checked > 30
+    assert tally.refused < 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_compiled(kind: str) -> None:
+    for seed in range(START + 100, START + 104):
+        case = KINDS[kind](seed)
+        wrt = [n for n, array in enumerate(case.arrays) if array.dtype == np.float64]
+        try:
+            backward = pipeline.differentiate(case.shaped, wrt, values=True)
+        except MeaningError:  # E0260: nothing can flow back
+            continue
+        types = [NUMPY_TYPES[backward.tensors[value].dtype] for value in backward.inputs]
+        arrays = [np.asarray(a, dtype) for a, dtype in zip(case.arrays, types, strict=False)]
+        extents = pipeline.fit(case.shaped, [array.shape for array in arrays])
+        rng = np.random.default_rng(seed)
+        results = evaluate(case.shaped, arrays, extents)
+        arrays += [
+            np.asarray(rng.normal(size=result.shape), dtype)
+            for result, dtype in zip(results, types[len(arrays) :], strict=True)
+        ]
+        extents = pipeline.fit(backward, [array.shape for array in arrays])
+        program = Specialization(backward)
+        wanted = program.evaluate(arrays, extents, None)
+        given = program.plan(extents).call(arrays, arrays, None, 1)
+        for one, other in zip(_tuple(wanted), _tuple(given), strict=True):
+            scale = 1 + np.abs(one[np.isfinite(one)]).max(initial=0)
+            np.testing.assert_allclose(other, one, rtol=2e-3, atol=1e-5 * scale)
+
+
+def _tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)

@@ -1,0 +1,138 @@
+"""Gradients: conventions where there are several, what is computed, and what a call takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ilang import Error, I, einsum, elementwise, i
+from ilang.core import pipeline
+
+Array = npt.NDArray[Any]
+
+
+def grads(text: str, *arrays: Any, target: str = "numpy") -> Any:
+    return i(text).grad()(*arrays, target=target)
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays", "wanted"),
+    [
+        ("i>i~i", [[2.0, 3.0], [2.0, 1.0]], [[0.5, 1.0], [0.5, 0.0]]),
+        (">i~i", [[-1.0, 0.0, 2.0]], [0.0, 0.0, 1.0]),
+        ("<i~i", [[-1.0, 0.0, 2.0]], [1.0, 0.0, 0.0]),
+        (">ij~i", [[[1.0, 3.0, 3.0]]], [[0.0, 0.5, 0.5]]),
+        ("*ij~i", [[[2.0, 0.0, 3.0]]], [[0.0, 6.0, 0.0]]),
+        ("*ij~i", [[[1e-200, 1e-200, 5.0]]], [[5e-200, 5e-200, 0.0]]),
+        ("*ij~.", [[[2.0, 3.0], [5.0, 7.0]]], [[105.0, 70.0], [42.0, 30.0]]),
+        ("i^i~i", [[0.0, 0.0], [0.0, 2.0]], [[0.0, 0.0], [0.0, 0.0]]),
+        ("i==i~i", [[1.0], [1.0]], [[0.0], [0.0]]),
+        ("ii~i", [[[1.0, 2.0], [3.0, 4.0]]], [[1.0, 0.0], [0.0, 1.0]]),
+        ("+ij[j<=i]~i", [[[1.0, 1.0], [1.0, 1.0]]], [[1.0, 0.0], [1.0, 1.0]]),
+        ("+(i+k:2)~i", [[1.0, 1.0, 1.0, 1.0]], [1.0, 2.0, 2.0, 1.0]),
+    ],
+)
+def test_conventions(text: str, arrays: list[Any], wanted: Any) -> None:
+    given = [np.array(array) for array in arrays]
+    several = isinstance(wanted[0], list) and len(given) > 1
+    result = grads(text, *given)
+    for one, other in zip(
+        result if several else [result], wanted if several else [wanted], strict=True
+    ):
+        np.testing.assert_allclose(one, other)
+
+
+def test_only_what_is_asked_for_is_computed() -> None:
+    f = i("ik*kj~ijk >> +ijk~ij")
+    x, y, g = np.ones((2, 3)), np.ones((3, 4)), np.full((2, 4), 2.0)
+    (whole, other), lone = f.grad()(x, y, g, target="numpy"), f.grad(wrt=1)(x, y, g, target="numpy")
+    np.testing.assert_array_equal(lone, other)
+    assert whole.shape == x.shape
+    assert "din0" not in f.grad(wrt="in1").loops()
+    value, first = f.value_and_grad(wrt=[0])(x, y, g, target="numpy")
+    np.testing.assert_array_equal(value, x @ y)
+    np.testing.assert_array_equal(first, g @ y.T)
+
+
+def test_a_gradient_of_a_product_is_two_products() -> None:
+    """Copies are seen through, so that both have the loops of a contraction, with tiles in registers."""
+    loops = i("ik*kj~ijk >> +ijk~ij").grad().loops()
+    assert loops.count("tile[") == 6
+    assert "din0_zeros" not in loops
+
+
+def test_a_gradient_of_a_window_gathers() -> None:
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component("(i+k)*k~ik >> +ik~i"), "p"))
+    nodes = pipeline.differentiate(shaped, [0, 1]).nodes
+    assert all(getattr(node, "base", None) is None for node in nodes)
+
+
+def test_gradients_of_gradients() -> None:
+    x = np.array([0.3, -0.7])
+    f = i("(I & I) >> i*i~i >> ^i~i")  # exp(x²)
+    first = f.grad()(x, np.ones(2), target="numpy")
+    np.testing.assert_allclose(first, 2 * x * np.exp(x * x))
+    second = f.grad().grad(wrt=0)(x, np.ones(2), np.ones(2), target="numpy")
+    np.testing.assert_allclose(second, (2 + 4 * x * x) * np.exp(x * x))
+
+
+def test_cotangents_are_ones_where_none_are_given() -> None:
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(i("i*i~i").grad()(x, x + 1, target="numpy")[0], x + 1)
+    f = i("f(x[n], y[n]) = { z = (i*i~i)(x, y); z }").grad()
+    np.testing.assert_array_equal(f(y=x, x=x, target="numpy")[1], x)
+    np.testing.assert_array_equal(f(x, x, dz=3 * x, target="numpy")[1], 3 * x * x)
+
+
+def test_every_notation() -> None:
+    x, y = np.random.default_rng(0).random((2, 3)), np.random.default_rng(1).random((3, 4))
+    g = np.ones((2, 4))
+    for f in (einsum("ij,jk->ik"), einsum("ij;jk=>ik"), i("ij*jk~ijk >> +ijk~ik")):
+        np.testing.assert_allclose(f.grad()(x, y, g, target="numpy")[0], g @ y.T)
+    kernel = elementwise("f", ["x0 * x1", "sum: x0"])
+    grad = kernel.grad()(x, x[0], np.ones((2, 3)), np.ones(3), target="numpy")
+    np.testing.assert_allclose(grad[0], np.broadcast_to(x[0], (2, 3)) + 1)
+    looked = i("f(ids: i64[b], table[v,d]) = b@vd~bd")
+    table, ids = np.random.default_rng(2).random((5, 2)), np.array([1, 1, 4])
+    dense = looked.grad(wrt=1)(ids, table, np.ones((3, 2)), target="numpy")
+    np.testing.assert_array_equal(dense[:, 0], [0, 2, 0, 0, 1])
+
+
+@pytest.mark.parametrize("wrt", [2, "z", [0, 0], 1.5, [True]])
+def test_wrt_names_inputs(wrt: object) -> None:
+    with pytest.raises(Error) as caught:
+        i("i*i~i").grad(wrt)
+    assert caught.value.code == "E0716"
+
+
+def test_a_gradient_is_no_part_of_others() -> None:
+    f = i("-i~i").grad()
+    combinations: list[Callable[[], Any]] = [
+        lambda: f >> "-i~i",
+        lambda: I & f,
+        lambda: f | f,
+        lambda: ~f,
+    ]
+    for combine in combinations:
+        with pytest.raises(Error) as caught:
+            combine()
+        assert caught.value.code == "E0716"
+
+
+def test_cotangents_have_the_types_of_outputs() -> None:
+    x = np.ones(3, np.float32)
+    with pytest.raises(Error) as caught:
+        i("-i~i").grad()(x, np.ones(3))
+    assert caught.value.code == "E0604"
+    assert "dout is f64" in caught.value.message
+
+
+def test_whole_numbers_have_no_gradient() -> None:
+    x = np.array([1, 2, 3])
+    result = i("i*i~i").grad()(x, x, np.ones(3, np.float32), target="numpy")
+    assert [each.dtype for each in result] == [np.float32, np.float32]
+    assert not any(each.any() for each in result)
