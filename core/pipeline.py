@@ -251,20 +251,6 @@ def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[
     return shaped
 
 
-def differentiate(shaped: Shaped, wrt: Sequence[int], values: bool = False) -> Shaped:
-    """The gradients of a program with respect to some inputs, and before them its outputs, if these are wanted.
-
-    Raises:
-        MeaningError: E0260 (an assignment through which nothing can flow back).
-    """
-    from ilang.core.check.shaped import verify
-    from ilang.core.transform.reverse import gradient
-
-    derived = gradient(shaped, wrt, values)
-    verify(derived)
-    return derived
-
-
 def lower(shaped: Shaped, machine: Machine = CPU, small: Collection[int] = ()) -> Program:
     """The kernels of a shaped program for a machine; ``small`` sizes are those of a size class.
 

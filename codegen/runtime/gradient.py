@@ -12,6 +12,7 @@ from ilang.core.ir.graph import Graph, Input
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Identity
 from ilang.core.record import replace
+from ilang.core.transform.reverse import gradient
 
 
 def gradient_of(component: Component, wrt: object, values: bool) -> Gradient:
@@ -122,8 +123,9 @@ class Gradient(Component):
             count = self._of.takes()
             types = None if dtypes is None else dtypes[:count]
             shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
-            known = pipeline.differentiate(shaped, self._wrt, self._values)
-            self._check_cotangents(known, (dtypes or ())[count:])
+            given = (dtypes or ())[count:]
+            known = gradient(shaped, self._wrt, self._values, given)
+            self._check_cotangents(known, given)
             known = self._shapes.setdefault(key, known)
         return known
 
@@ -148,7 +150,7 @@ class Gradient(Component):
     ) -> Shaped:
         """The gradient program with these types, or f32, and with the shapes of the inputs, if any are given."""
         shaped = self._of.shaped(shapes, dtypes)
-        return pipeline.differentiate(shaped, self._wrt, self._values)
+        return gradient(shaped, self._wrt, self._values)
 
     def output_names(self) -> list[str]:
         """The outputs, if they are wanted, and the gradients: ``d`` and the name of the input."""

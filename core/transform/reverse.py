@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from ilang.core.check.shaped import verify
 from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine, Within, axis_index
@@ -47,18 +48,26 @@ from ilang.core.transform.indices import walking, without_axes
 LOGIC = frozenset(("&&", "||", "^^"))
 
 
-def gradient(shaped: Shaped, wrt: Sequence[int], values: bool = False) -> Shaped:
+def gradient(
+    shaped: Shaped,
+    wrt: Sequence[int],
+    values: bool = False,
+    dtypes: Sequence[str | None] = (),
+) -> Shaped:
     """The program that takes the inputs, then a cotangent for each output, and gives a gradient for each of ``wrt``.
 
     Args:
         shaped: the program.
         wrt: positions of inputs.
         values: give the outputs of the program too, before the gradients.
+        dtypes: of the cotangents of outputs that are whole numbers or booleans: from those nothing flows back.
 
     Raises:
         MeaningError: E0260 (an assignment through which nothing can flow back).
     """
-    return _Reverse(shaped, wrt, values).run()
+    derived = _Reverse(shaped, wrt, values, dtypes).run()
+    verify(derived)
+    return derived
 
 
 @record
@@ -75,8 +84,11 @@ class _Flow:
 class _Reverse:
     """One run over a program, from its last value to its first."""
 
-    def __init__(self, shaped: Shaped, wrt: Sequence[int], values: bool) -> None:
+    def __init__(
+        self, shaped: Shaped, wrt: Sequence[int], values: bool, dtypes: Sequence[str | None]
+    ) -> None:
         self.shaped = shaped
+        self.dtypes = dtypes
         self.wrt = tuple(wrt)
         self.values = values
         self.new = Building(shaped.sizes)
@@ -111,7 +123,8 @@ class _Reverse:
             known = self.new.sizes[size]
             place = Place(number, dim, span)
             self.new.sizes[size] = replace(known, places=(*known.places, place))
-        dtype = tensor.dtype if tensor.dtype in FLOATS else "f32"
+        given = self.dtypes[position] if position < len(self.dtypes) else None
+        dtype = tensor.dtype if tensor.dtype in FLOATS else given or "f32"
         return self.new.add(Input(number, span), f"d{tensor.name}", dtype, tensor.dims)
 
     def _active(self) -> set[int]:

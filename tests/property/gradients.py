@@ -19,6 +19,7 @@ from ilang.core.dtype import FLOATS
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.reference import evaluate
+from ilang.core.transform.reverse import gradient
 from tests.property import checking, mixed, specs, trial
 
 Array = npt.NDArray[Any]
@@ -103,7 +104,7 @@ def check(case: Case, tally: Tally) -> None:
     shaped, arrays = case.shaped, case.arrays
     wrt = [n for n, array in enumerate(arrays) if array.dtype == np.float64]
     try:
-        backward = pipeline.differentiate(shaped, wrt)
+        backward = gradient(shaped, wrt)
     except MeaningError:  # E0260: nothing can flow back
         tally.refused += 1
         return

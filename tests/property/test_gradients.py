@@ -12,6 +12,7 @@ from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.diagnostic import MeaningError
 from ilang.core.reference import NUMPY_TYPES, evaluate
+from ilang.core.transform.reverse import gradient
 from tests.property.gradients import Case, Tally, check, index_case, mixed_case, spec_case
 
 KINDS: dict[str, Callable[[int], Case]] = {
@@ -39,7 +40,7 @@ def test_gradients_compiled(kind: str) -> None:
         case = KINDS[kind](seed)
         wrt = [n for n, array in enumerate(case.arrays) if array.dtype == np.float64]
         try:
-            backward = pipeline.differentiate(case.shaped, wrt, values=True)
+            backward = gradient(case.shaped, wrt, values=True)
         except MeaningError:  # E0260: nothing can flow back
             continue
         types = [NUMPY_TYPES[backward.tensors[value].dtype] for value in backward.inputs]
