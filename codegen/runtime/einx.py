@@ -7,15 +7,16 @@ look-up and the call of a component.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError
-from ilang.core.ir.einx import Form, Parameter, Sizes
+from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
-from ilang.core.notation.einx_forms import check_parameters, complete
+from ilang.core.notation.einx_forms import check_parameters, complete, reduced
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.passes.einx.solving import Sizes as Solved
 from ilang.core.source import Source, Span, whole
@@ -246,3 +247,30 @@ def _widened(value: Any) -> Any:
     if dtype is not None and getattr(dtype, "kind", "") in "iu" and dtype.itemsize < 4:
         return np.asarray(value).astype(np.int64)
     return np.asarray(value).astype(np.int64) if dtype == np.uint32 else value
+
+
+def with_brackets(pattern: str) -> str:
+    """A pattern of einops, with brackets around the axes of its input that its output does not have."""
+    written = read_einx(Source("<einops>", pattern))
+    if len(written.sides) != 2 or any(len(side) != 1 for side in written.sides):
+        message = "a pattern has one input and one output"
+        raise NotationError("E0164", message, written.span, "write `b (h h2) c -> b h c`")
+    (given,), (output,) = written.sides
+    return f"{expression_text(reduced(given, output))} -> {expression_text(output)}"
+
+
+def packing(pattern: str, count: int, back: bool = False) -> str:
+    """The operation that packs tensors along the `*` of a pattern, or unpacks them."""
+    parts = [f"(packed{n}...)" for n in range(count)]
+    whole_one = pattern.replace("*", f"({' + '.join(parts)})" if count > 1 else parts[0])
+    apart = ", ".join(pattern.replace("*", f"packed{n}...") for n in range(count))
+    return f"{whole_one} -> {apart}" if back else f"{apart} -> {whole_one}"
+
+
+def completed(shapes: Sequence[Sequence[int]], total: int) -> list[list[int]]:
+    """Shapes of which one size may be -1, what is left of a number of elements."""
+    sizes = [[int(size) for size in shape] for shape in shapes]
+    rest = total - sum(prod(shape) for shape in sizes if -1 not in shape)
+    return [
+        [rest // max(1, -prod(shape)) if size == -1 else size for size in shape] for shape in sizes
+    ]

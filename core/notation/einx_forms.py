@@ -254,11 +254,19 @@ def _marked(expression: Expression, names: set[str]) -> Expression:
     """The same with brackets around some axes."""
 
     def bracketed(item: Item) -> tuple[Item, ...] | None:
-        if isinstance(item, Axis) and item.name in names:
+        if _single(item) in names:
             return (Bracket((item,), item.span),)
         return None
 
     return rebuilt(expression, bracketed)
+
+
+def _single(item: Item) -> str | None:
+    """The name of an axis; of an ellipsis alone that of the axis that it repeats."""
+    if isinstance(item, Repetition) and len(item.items) == 1:
+        (inner,) = item.items
+        return HIDDEN if isinstance(inner, Axis) and inner.name == HIDDEN else None
+    return item.name if isinstance(item, Axis) else None
 
 
 def _one_output(op: EinxOp, outputs: Expressions | None, span: Span) -> Expression | None:
@@ -327,6 +335,20 @@ def _with_marks(given: Expression, *outputs: Expression) -> Expression:
         return given
     kept = {name for output in outputs for name in named(output)}
     return _marked(given, set(named(given)) - kept)
+
+
+def reduced(given: Expression, output: Expression) -> Expression:
+    """An expression with brackets around the axes that an output lacks, and around numbers: those are no axes of it."""
+    kept = named(output)
+
+    def bracketed(item: Item) -> tuple[Item, ...] | None:
+        name = _single(item)
+        lacks = name is not None and name not in kept
+        if lacks or (isinstance(item, Number) and item.size != 1):
+            return (Bracket((item,), item.span),)
+        return None
+
+    return rebuilt(given, bracketed)
 
 
 def _dot(
