@@ -65,13 +65,22 @@ class Routine:
         "_plans",
         "_specializations",
         "_values",
+        "_wrt",
     )
 
     def __init__(
-        self, inferred: Inferred, values: Sequence[int], inputs: tuple[Input, ...]
+        self,
+        inferred: Inferred,
+        values: Sequence[int],
+        inputs: tuple[Input, ...],
+        wrt: tuple[int, ...] | None = None,
     ) -> None:
-        """For some values of a solved graph and the leaves that they are computed from."""
+        """For some values of a solved graph and the leaves that they are computed from.
+
+        With ``wrt``, positions among the leaves, it computes the gradients of the sum of all elements of the values.
+        """
         self._inferred = inferred
+        self._wrt = wrt
         self._values = tuple(values)
         self._inputs = inputs
         self._places = {each.name: n for n, each in enumerate(inputs)}
@@ -189,7 +198,12 @@ class Routine:
         every = ["f32"] * len(self._inferred.graph.inputs)
         for each, dtype in zip(self._inputs, dtypes, strict=True):
             every[each.number] = dtype
-        return pipeline.tensors_shaped(self._inferred, every, self._values)
+        shaped = pipeline.tensors_shaped(self._inferred, every, self._values)
+        if self._wrt is None:
+            return shaped
+        from ilang.core.transform.reverse import gradient
+
+        return gradient(shaped, self._wrt, ones=True)
 
     def _remember(self, given: Sequence[Any], arrays: Sequence[Array], plan: Plan) -> None:
         """Keep the plan for arrays like these, if each was given as C reads it or follows a leaf's own values."""

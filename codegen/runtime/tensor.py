@@ -219,6 +219,28 @@ class Program:
             known = self._routines.setdefault(tensors, Routine(self._inferred, values, inputs))
         return known
 
+    def grad(self, of: Tensor, wrt: Sequence[Tensor] | None = None) -> Routine:
+        """What computes the gradients of the sum of all elements of a tensor, in memory order.
+
+        Args:
+            of: a tensor of this program.
+            wrt: leaves that it is computed from; by default all its parameters.
+
+        Raises:
+            DataError: E0741 (``of`` is not of this program, or not computed from one of ``wrt``).
+        """
+        value = self._value(of)
+        leaves = self._leaves([of])
+        wanted = [leaf for leaf in leaves if _is_parameter(leaf)] if wrt is None else list(wrt)
+        for leaf in wanted:
+            if leaf not in leaves:
+                message = f"{of.name} is not computed from the leaf {leaf.name}"
+                names = ", ".join(each.name for each in leaves)
+                raise DataError("E0741", message, help=f"it is computed from {names}")
+        inputs = tuple(self._input(leaf) for leaf in leaves)
+        places = tuple(leaves.index(leaf) for leaf in wanted)
+        return Routine(self._inferred, [value], inputs, places)
+
     def _leaves(self, tensors: Sequence[Tensor]) -> list[Expression]:
         """The leaves that some tensors are computed from, in the order of the inputs of the graph."""
         needed = {e for e in ordered(tensors) if self._number[e] < len(self._graph.inputs)}
@@ -282,6 +304,10 @@ class Program:
     def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
         """Write a C project of what computes the solved tensors, as ``i build`` does; its files, in order."""
         return self._solved().build(folder, name)
+
+
+def _is_parameter(leaf: Expression) -> bool:
+    return isinstance(leaf.made, Leaf) and leaf.made.kind == "parameter"
 
 
 @contextmanager

@@ -53,6 +53,7 @@ def gradient(
     wrt: Sequence[int],
     values: bool = False,
     dtypes: Sequence[str | None] = (),
+    ones: bool = False,
 ) -> Shaped:
     """The program that takes the inputs, then a cotangent for each output, and gives a gradient for each of ``wrt``.
 
@@ -61,11 +62,12 @@ def gradient(
         wrt: positions of inputs.
         values: give the outputs of the program too, before the gradients.
         dtypes: of the cotangents of outputs that are whole numbers or booleans: from those nothing flows back.
+        ones: cotangents are ones, and no inputs: the gradients are those of the sum of all elements of the outputs.
 
     Raises:
         MeaningError: E0260 (an assignment through which nothing can flow back).
     """
-    derived = _Reverse(shaped, wrt, values, dtypes).run()
+    derived = _Reverse(shaped, wrt, values, dtypes, ones).run()
     verify(derived)
     return derived
 
@@ -85,9 +87,15 @@ class _Reverse:
     """One run over a program, from its last value to its first."""
 
     def __init__(
-        self, shaped: Shaped, wrt: Sequence[int], values: bool, dtypes: Sequence[str | None]
+        self,
+        shaped: Shaped,
+        wrt: Sequence[int],
+        values: bool,
+        dtypes: Sequence[str | None],
+        ones: bool,
     ) -> None:
         self.shaped = shaped
+        self.ones = ones
         self.dtypes = dtypes
         self.wrt = tuple(wrt)
         self.values = values
@@ -118,6 +126,9 @@ class _Reverse:
     def _cotangent(self, position: int, value: int) -> int:
         """The input that is what flows back to an output; its dimensions are those of the output."""
         tensor, span = self.shaped.tensors[value], self.shaped.nodes[value].span
+        if self.ones:
+            dtype = tensor.dtype if tensor.dtype in FLOATS else "f32"
+            return self.new.filled(1.0, dtype, tensor.dims, f"d{tensor.name}", span)
         number = len(self.shaped.inputs) + position
         for dim, size in enumerate(tensor.dims):
             known = self.new.sizes[size]
@@ -360,7 +371,7 @@ class _Reverse:
             nodes=tuple(self.new.nodes),
             tensors=tuple(self.new.tensors),
             sizes=tuple(self.new.sizes),
-            inputs=tuple(range(len(self.shaped.inputs) + len(self.cotangents))),
+            inputs=tuple(n for n, node in enumerate(self.new.nodes) if isinstance(node, Input)),
             outputs=tuple(outputs),
         )
         return see_through(program)

@@ -112,6 +112,8 @@ def tensor(notation: dict[str, Any]) -> dict[str, Any]:
     result = found.shapes()
     if "of" in notation:
         result |= found.projection(notation["of"])
+    if "grad" in notation:
+        result |= found.gradients(notation["grad"])
     return result | {"values": found.values()}
 
 
@@ -210,6 +212,20 @@ class _Let:
             return {}
         arrays = self.program.values([self.named[name] for name in known])
         return dict(zip(known, arrays, strict=True))
+
+    def gradients(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        """The gradients of the sum of a tensor, and what a step against them leaves of the leaves."""
+        leaves = [self.named[name] for name in wanted["wrt"]]
+        result = self.program.grad(self.named[wanted["of"]], leaves)()
+        arrays = list(result) if isinstance(result, tuple) else [result]
+        told = {"grads": dict(zip(wanted["wrt"], arrays, strict=True))}
+        if "lr" in wanted:
+            values = self.program.values(leaves)
+            told["after_sgd"] = {
+                name: value - wanted["lr"] * array
+                for name, value, array in zip(wanted["wrt"], values, arrays, strict=True)
+            }
+        return told
 
     def projection(self, name: str) -> dict[str, Any]:
         tensor = self.named[name]

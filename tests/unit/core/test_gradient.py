@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ilang import Error, I, einsum, elementwise, i
+from ilang import Error, I, einsum, elementwise, i, tensor
 from ilang.core import pipeline
 from ilang.core.transform.reverse import gradient
 
@@ -137,3 +137,19 @@ def test_whole_numbers_have_no_gradient() -> None:
     result = i("i*i~i").grad()(x, x, np.ones(3, np.float32), target="numpy")
     assert [each.dtype for each in result] == [np.float32, np.float32]
     assert not any(each.any() for each in result)
+
+
+def test_gradients_of_tensors() -> None:
+    x = tensor.data(np.array([[1.0, 2.0], [3.0, 4.0]]), batch=1)
+    w = tensor.param("w", output=[3], value=np.arange(6.0))
+    b = tensor.param("b", value=np.zeros(3))
+    loss = tensor.einsum("...|... => 0", tensor.relu(w @ x + b))
+    program = tensor.solve(loss)
+    dw, db = program.grad(loss)()
+    np.testing.assert_array_equal(dw, [[4.0, 6.0]] * 3)
+    np.testing.assert_array_equal(db, [2.0, 2.0, 2.0])
+    (lone,) = [program.grad(loss, [b])(w=np.arange(6.0))]
+    np.testing.assert_array_equal(lone, db)
+    with pytest.raises(Error) as caught:
+        program.grad(b, [w])
+    assert caught.value.code == "E0741"
