@@ -321,21 +321,17 @@ def explain_shaped(
 
 def stage_texts(text: str, machine: Machine = CPU) -> dict[str, str]:
     """What each step for a machine makes of a program text, by stage: what golden files show."""
-    *before, _, _ = FRONT
-    value: Any = text
-    shown = {}
-    for step in before:
-        value = _taken(step, value, machine)
-        shown[step.stage] = step.show(value)
-    return {**shown, **graph_texts(value, machine)}
+    reading, wiring = FRONT[:2]
+    tree = _taken(reading, text, machine)
+    shown = {reading.stage: reading.show(tree)}
+    return {**shown, **graph_texts(_taken(wiring, tree, machine), machine)}
 
 
 def graph_texts(graph: Graph, machine: Machine = CPU) -> dict[str, str]:
     """The same of a graph, from the graph on."""
-    *_, solving, shaping = FRONT
     value: Any = graph
     shown = {"graph": graph_text(graph)}
-    for step in (solving, shaping):
+    for step in FRONT[2:]:
         value = _taken(step, value, machine)
         shown[step.stage] = step.show(value)
     for step, lowered in _below(value, machine):
