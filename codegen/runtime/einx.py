@@ -11,8 +11,8 @@ from math import prod
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError
-from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text
+from ilang.core.diagnostic import DataError, Error, Label, NotationError, ShapeError
+from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text, named
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
@@ -203,7 +203,15 @@ def component(op: str, text: object, parameters: Mapping[str, Any]) -> Component
 def form_of_call(op: str, text: object, parameters: Mapping[str, Any]) -> Form:
     """An operation, complete."""
     source = _source(op, text)
-    return complete(op, read_einx(source), given_parameters(parameters), whole(source))
+    written = read_einx(source)
+    try:
+        given = given_parameters(parameters)
+    except NotationError as error:
+        name = error.span.text().partition("=")[0] if error.span is not None else ""
+        found = [named(each).get(name) for side in written.sides for each in side]
+        labels = [Label(axis.span, "this axis") for axis in found if axis is not None]
+        raise NotationError(error.code, error.message, error.span, error.help, labels) from None
+    return complete(op, written, given, whole(source))
 
 
 def given_parameters(given: Mapping[str, Any]) -> list[Parameter]:

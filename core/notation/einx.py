@@ -244,7 +244,7 @@ class _Reader:
         if self.take(CLOSING[opening.text]) is None:
             wanted, word = CLOSING[opening.text], {"(": "parenthesis", "[": "bracket"}[opening.text]
             if closing.kind == "end":
-                message = f"this {word} is never closed"
+                message = f"this {word} `{opening.text}` is never closed"
                 raise NotationError("E0162", message, opening.span, f"write `{wanted}`")
             labels = [Label(opening.span, "opened here")]
             message = f"expected `{wanted}`, found `{closing.text}`"
@@ -292,14 +292,27 @@ class _Reader:
 
 def _foreign(source: Source, position: int) -> NotationError:
     here = Span(source, position, position + 1)
+    word = _word(source, position)
     help_line = HELP
     if here.text() == ".":
         help_line = "an ellipsis is three dots, `...`; names are letters, digits and `_`"
     elif here.text() in "{}":
         help_line = "axes are grouped with `( )`, and marked with `[ ]`"
-    return NotationError(
-        "E0160", f"`{here.text()}` is no part of an einx operation", here, help_line
-    )
+    message = f"`{here.text()}` is no part of an einx operation"
+    if word.end - word.start > 1:
+        message = f"`{word.text()}` is no name: `{here.text()}` is no part of an einx operation"
+    return NotationError("E0160", message, here, help_line, [Label(word, "")])
+
+
+def _word(source: Source, position: int) -> Span:
+    """What stands around a position between blanks, parentheses and signs."""
+    text, ends = source.text, " \t\r\n\f()[],+|"
+    start, end = position, position + 1
+    while start > 0 and text[start - 1] not in ends and text[start - 1] not in "\"'":
+        start -= 1
+    while end < len(text) and text[end] not in ends and text[end] not in "\"'":
+        end += 1
+    return Span(source, start, end)
 
 
 def _check_apart(one: _Token, other: _Token) -> None:

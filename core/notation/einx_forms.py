@@ -293,7 +293,7 @@ def _id(
     op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
 ) -> tuple[Expressions, Expressions]:
     if outputs is None and len(inputs) > 1:
-        message = f"{op.name} of several tensors needs its outputs"
+        message = f"{op.name} of several tensors needs its outputs after `->`"
         raise MeaningError("E0222", message, span, "write `->` and the outputs")
     outputs = inputs if outputs is None else outputs
     _refuse_marks(op, (*inputs, *outputs), "")
@@ -356,7 +356,7 @@ def _dot(
 ) -> tuple[Expressions, Expressions]:
     output = _one_output(op, outputs, span)
     if output is None:
-        message = "dot needs its output: nothing else says which axes are summed"
+        message = "dot needs its output after `->`: nothing else says which axes are summed"
         raise MeaningError("E0222", message, span, "write `->` and the axes that are kept")
     if len(inputs) < 2:
         raise _miscounted(
@@ -386,7 +386,7 @@ def _elementwise(
         whole = {_without_ones(given): given for given in inputs if set(named(given)) == every}
         if len(whole) != 1:
             how = "no operand has all axes" if not whole else "several operands have all axes"
-            message = f"{op.name} needs its output: {how}"
+            message = f"{op.name} needs its output after `->`: {how}"
             labels = [Label(given.span, "") for given in inputs]
             help_line = f"write `-> {' '.join(sorted(every - {HIDDEN}))}`, in the order you want"
             raise MeaningError("E0222", message, span, help_line, labels)
@@ -434,9 +434,11 @@ def _argument(
         return inputs, (output,)
     found = list(_brackets(given, False))
     if len(found) != 1 or found[0][1]:
-        message = f"{op.name} needs its output: its input has {counted(len(found), 'bracket')}"
+        message = (
+            f"{op.name} needs its output after `->`: its input has {counted(len(found), 'bracket')}"
+        )
         if len(found) == 1:
-            message = f"{op.name} needs its output: the bracket of its input is repeated"
+            message = f"{op.name} needs its output after `->`: the bracket of its input is repeated"
         labels = [Label(item.span, "") for item, _ in found]
         help_line = f"write where the coordinates are: `-> {_unbracketed(given)} [n]`"
         raise MeaningError("E0222", message, span, help_line, labels)
@@ -465,7 +467,7 @@ def _get(
 ) -> tuple[Expressions, Expressions]:
     output = _one_output(op, outputs, span)
     if output is None:
-        message = f"{op.name} needs its output"
+        message = f"{op.name} needs its output after `->`"
         raise MeaningError("E0222", message, span, "write `->` and its axes")
     if len(inputs) < 2:
         raise _miscounted(

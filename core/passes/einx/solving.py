@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ilang.core.diagnostic import DataError, ShapeError, counted
+from ilang.core.diagnostic import DataError, Label, ShapeError, counted
 from ilang.core.infer.scopes import Scopes
 from ilang.core.infer.solver import solve
 from ilang.core.ir.einx import (
@@ -156,6 +156,8 @@ class _System:
                     break
             if len(found) == 1 and self.tried <= MOST_TRIED:
                 return found[0]
+            if not found and 0 < self.tried <= MOST_TRIED:
+                raise self._unfit() from None
             raise
 
     def _run(self, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -213,6 +215,17 @@ class _System:
             except ShapeError as error:
                 if error.code in OPEN:
                     yield from self._search(tried)
+
+    def _unfit(self) -> ShapeError:
+        """No sizes make the shapes."""
+        known = [(item, extent_of(size)) for item, size in self._known()]
+        made = [(item, size) for item, size in known if not isinstance(item, Axis | Number)]
+        says = " and ".join(f"`{item.span.text()}` be {size}" for item, size in made)
+        labels = [Label(item.span, str(size)) for item, size in known]
+        help_line = "look for an extent that is not what the expression says"
+        return ShapeError(
+            "E0544", f"no sizes of axes let {says}", labels[0].span, help_line, labels
+        )
 
     def _possible(self, name: str) -> list[int]:
         """The sizes that an axis can have: divisors of a product, parts of a sum that it stands in."""
