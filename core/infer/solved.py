@@ -184,17 +184,18 @@ class Solved:
         return self.numbers.table(places)
 
     def _derivations(self) -> tuple[Rule, ...]:
-        """The extents that follow from others; one that a window fills is 1 at least."""
+        """The extents that follow from others, by each rule once; one that a window fills is 1 at least."""
         filled = {bound.size for bound in self.bounds if bound.part is not None}
-        computed = [
-            self.numbers.rule(known, derived) for known, derived in self.inferred.run_time.derived
-        ]
+        rules: dict[Rule, Rule] = {}
+        for known, derived in self.inferred.run_time.derived:
+            rule = self.numbers.rule(known, derived)
+            rules.setdefault(replace(rule, span=self.numbers.span), rule)
         return (
             *(
                 replace(each, least=1)
                 if each.size in filled and isinstance(each, Derivation)
                 else each
-                for each in computed
+                for each in rules.values()
             ),
             *self.numbers.derived,
         )
