@@ -21,6 +21,7 @@ COMMANDS = {
     "run": ("ilang.icli.commands.run", "Run a program on arrays and print what it gives"),
     "build": ("ilang.icli.commands.build", "Write a C project for the definitions of a file"),
     "check": ("ilang.icli.commands.check", "Check every definition and print what each takes"),
+    "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
     "repl": ("ilang.icli.commands.repl", "Try programs line by line"),
     "fmt": ("ilang.icli.commands.fmt", "Lay out a file in the one standard way"),
     "completion": (

@@ -127,7 +127,7 @@ def inputs_of(
     return arrays
 
 
-def _below(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[int | None, ...]:
+def limits_of(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[int | None, ...]:
     """What the elements of each input are less than that are indices; ``more`` than they may be."""
     limits: dict[int, int] = {}
     for node in shaped.nodes:
@@ -144,7 +144,7 @@ def _starts(shaped: Shaped, attempt: int) -> tuple[int, ...]:
 
 def case_of(function: Function, extents: tuple[int, ...]) -> Case:
     """Results at some extents, for inputs that leave none to the luck of a rounding if there are such."""
-    shaped, below = function.shaped, _below(function.shaped, extents)
+    shaped, below = function.shaped, limits_of(function.shaped, extents)
     found: list[tuple[int, int, Case]] = []
     for attempt in range(ATTEMPTS):
         starts = _starts(shaped, attempt)
@@ -173,7 +173,7 @@ def case_of(function: Function, extents: tuple[int, ...]) -> Case:
 def _outside(function: Function, extents: tuple[int, ...]) -> Iterator[Case]:
     """A case in which an index is out of range, if there is one."""
     shaped = function.shaped
-    below = _below(shaped, extents, more=1)
+    below = limits_of(shaped, extents, more=1)
     starts = tuple(m - 1 if m else n for n, m in zip(_starts(shaped, 0), below, strict=True))
     if any(below) and _is_outside(shaped, inputs_of(shaped, extents, starts, below), extents):
         yield Case(extents, starts, below, None)

@@ -23,32 +23,34 @@ Partial = Callable[[Scalar, Sequence[Scalar], Scalar], tuple[Scalar | None, ...]
 """What flows back to the arguments of a primitive: of what flows back to it, its arguments, and its value."""
 
 
-def flowing_back(scalar: Scalar, back: Scalar) -> dict[int, Scalar]:
+def flowing_back(scalar: Scalar, back: Scalar, value: Scalar | None = None) -> dict[int, Scalar]:
     """What flows back to each operand of a typed scalar expression; to operands that are missing nothing does.
 
     Args:
         scalar: over operands, constants, positions, conversions and primitives.
         back: what flows back to it, of its type.
+        value: what has the value of the whole expression already, where something has.
     """
     flows: dict[int, Scalar] = {}
-    _flow(scalar, back, flows)
+    _flow(scalar, back, flows, value or scalar)
     return flows
 
 
-def _flow(scalar: Scalar, back: Scalar, flows: dict[int, Scalar]) -> None:
+def _flow(scalar: Scalar, back: Scalar, flows: dict[int, Scalar], value: Scalar) -> None:
     match scalar:
         case Operand():
             known = flows.get(scalar.number)
             flows[scalar.number] = back if known is None else added(known, back)
         case Convert():
             if scalar.argument.dtype in FLOATS and scalar.dtype in FLOATS:
-                _flow(scalar.argument, converted(back, scalar.argument.dtype), flows)
+                inner = scalar.argument
+                _flow(inner, converted(back, inner.dtype or ""), flows, inner)
         case Apply():
             partial = PARTIALS.get(scalar.primitive)
-            parts = () if partial is None else partial(back, scalar.arguments, scalar)
+            parts = () if partial is None else partial(back, scalar.arguments, value)
             for argument, part in zip(scalar.arguments, parts, strict=False):
                 if part is not None and argument.dtype in FLOATS:
-                    _flow(argument, part, flows)
+                    _flow(argument, part, flows, argument)
         case _:
             return
 

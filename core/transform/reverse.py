@@ -15,6 +15,7 @@ cotangent:
     max, min       an equal share for every winner: (f == result) / (how many there are)
     and, or, xor   nothing flows back
 
+What takes long to compute, an exponential or a power, is read where the way forward stored it, and not computed again.
 A cotangent that is zero everywhere is never computed: only inputs that nothing flows back to are filled with zeros.
 """
 
@@ -28,9 +29,10 @@ from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
+from ilang.core.ops import SLOW
 from ilang.core.record import record, replace
 from ilang.core.transform.building import Building, renumbered
 from ilang.core.transform.copies import see_through
@@ -210,7 +212,11 @@ class _Reverse:
         if flow is None:
             return
         reads = (*node.reads, *flow.extra)
-        parts = flowing_back(node.scalar, flow.back)
+        known: Scalar | None = None
+        if node.acc is None and isinstance(node.scalar, Apply) and node.scalar.primitive in SLOW:
+            known = Operand(len(reads), self.new.tensors[value].dtype)
+            reads = (*reads, Read(value, node.target))
+        parts = flowing_back(node.scalar, flow.back, known)
         met: dict[Read, Scalar] = {}
         for number, part in parts.items():
             read = node.reads[number]

@@ -1,0 +1,92 @@
+"""The assignments of a typed graph as text, a line each: what a program is once everything is known of it.
+
+Example, a sum over rows:
+    out[i] = sum in0[i,j] over j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ilang.core.explain.expression import affine_text, scalar_text, size_text, view_text
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.scalar import Operand, Position, Scalar
+from ilang.core.ir.shaped import Assignment, Input, Shaped, View
+from ilang.core.ops import OPS
+
+
+def assignments_text(shaped: Shaped) -> str:
+    """A line for each value that is computed."""
+    lines = []
+    for value, node in enumerate(shaped.nodes):
+        match node:
+            case Input():
+                continue
+            case View():
+                view = view_text(node.axes, node.source, node.target)
+                name = shaped.tensors[node.value].name
+                lines.append(f"{shaped.tensors[value].name} = {name} as {view}")
+            case Assignment():
+                lines.append(_Line(shaped, value, node).text())
+            case _:
+                assert_never(node)
+    return "\n".join(lines)
+
+
+class _Line:
+    """One assignment; two axes of one name are told apart by their numbers."""
+
+    def __init__(self, shaped: Shaped, value: int, node: Assignment) -> None:
+        self.shaped = shaped
+        self.value = value
+        self.node = node
+        names = [axis.name for axis in node.axes]
+        self.names = [
+            name if names.count(name) == 1 else f"{name}{n}" for n, name in enumerate(names)
+        ]
+
+    def text(self) -> str:
+        """``out[i] = sum in0[i,j] over j where 0 <= i-j``."""
+        node, name = self.node, self.shaped.tensors[self.value].name
+        acc = None if node.acc is None else OPS[node.acc].reduction_says
+        words = [f"{name}{self.subscript(node.target)}", "=" if acc is None else f"= {acc}"]
+        if node.base is not None:
+            old = self.shaped.tensors[node.base].name
+            words[0] = f"{name} = {old}, with {name}{self.subscript(node.target)}"
+        words.append(scalar_text(node.scalar, self.leaf))
+        reduced = [self.names[axis] for axis in node.reduced_axes()]
+        words += ["over", *reduced] if acc is not None and reduced else []
+        words += ["where", self.conditions(node.guards)] if node.guards else []
+        return " ".join(words)
+
+    def leaf(self, part: Scalar) -> str:
+        """An operand with its index, or a position."""
+        if isinstance(part, Position):
+            return f"@({self.index(part.index)})"
+        assert isinstance(part, Operand)
+        read = self.node.reads[part.number]
+        text = self.shaped.tensors[read.value].name + self.subscript(read.index)
+        return f"({text} where {self.conditions(read.guards)})" if read.guards else text
+
+    def conditions(self, guards: Sequence[Within]) -> str:
+        """``0 <= i-j < n``."""
+        sizes = self.shaped.sizes
+        return " and ".join(
+            f"0 <= {self.index(guard.index)}"
+            + ("" if guard.size is None else f" < {size_text(sizes[guard.size])}")
+            for guard in guards
+        )
+
+    def subscript(self, index: Sequence[Affine]) -> str:
+        """``[i,k]``; nothing for rank 0."""
+        return f"[{','.join(map(self.index, index))}]" if index else ""
+
+    def index(self, part: Affine) -> str:
+        """One index."""
+        return affine_text(
+            part,
+            lambda axis: self.names[axis],
+            lambda size: size_text(self.shaped.sizes[size]),
+            lambda source: self.shaped.tensors[source].name,
+        )

@@ -1,0 +1,119 @@
+"""``i grad``: the gradient of a program, as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.machine import MACHINES
+from ilang.icli.options import JSON, Command, Operand, Option, Request
+from ilang.icli.programs import all_of, flag_shapes, open_program, subjects
+from ilang.icli.screen import Screen, as_json
+from ilang.icli.shapes import parse_shapes
+
+if TYPE_CHECKING:
+    from ilang.core.ir.graph import Graph
+    from ilang.core.ir.shaped import Shaped
+
+EMITTED = ("shapes", "loops", *MACHINES)
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Print the gradient of each component that the operand holds."""
+    written = request.one("--shape")
+    shapes = None if written is None else parse_shapes(written)
+    name = request.one("--def")
+    program = open_program(request.operands[0])
+    graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
+    all_of(graphs, lambda graph: flag_shapes(graph, shapes))
+    wrt = request.all("--wrt")
+
+    def told(graph: Graph) -> dict[str, object]:
+        from ilang.core.pipeline import infer
+        from ilang.core.transform.reverse import gradient
+
+        forward = infer(graph, shapes=shapes)
+        shaped = gradient(forward, _positions(graph, wrt), request.has("--values"))
+        text = _text(shaped, request.one("--emit"))
+        answer: dict[str, object] = {"name": graph.name, "text": text}
+        if request.has("--check"):
+            from ilang.codegen.project.differences import check_gradient
+
+            answer["check"] = vars(check_gradient(forward, _positions(graph, wrt)))
+        return answer
+
+    answers = all_of(graphs, told)
+    if screen.json:
+        screen.write_exact(as_json(answers[0] if len(answers) == 1 else answers) + "\n")
+        return 0
+    for number, answer in enumerate(answers):
+        screen.write(("\n" if number else "") + str(answer["text"]).rstrip("\n") + "\n")
+        if "check" in answer:
+            check = answer["check"]
+            assert isinstance(check, dict)
+            screen.write(f"\n{check['says']}\n")
+    return 0
+
+
+def _positions(graph: Graph, names: Sequence[str]) -> list[int]:
+    """The inputs that ``--wrt`` names; all of them without it.
+
+    Raises: CommandError E0823.
+    """
+    inputs = [graph.input_name(n) for n in range(len(graph.inputs))]
+    for name in names:
+        if name not in inputs:
+            close = nearest(name, inputs)
+            help_line = f"did you mean {close}?" if close else f"inputs are {', '.join(inputs)}"
+            raise CommandError("E0823", f"--wrt {name} is no input of the program", help=help_line)
+    chosen = dict.fromkeys(inputs.index(name) for name in names)
+    return list(chosen) if names else list(range(len(inputs)))
+
+
+def _text(shaped: Shaped, stage: str | None) -> str:
+    """The gradient as a definition where the language has words for it, else its assignments; or one stage of it."""
+    from ilang.core import pipeline
+
+    if stage is None:
+        from ilang.core.explain.assignments import assignments_text
+        from ilang.core.explain.page import signature
+        from ilang.core.explain.written import definition_text
+
+        written = definition_text(shaped)
+        return written or f"{signature(shaped)}\n\n{assignments_text(shaped)}"
+    if stage == "shapes":
+        return pipeline.shapes_text(shaped)
+    if stage == "loops":
+        return pipeline.loops_text(pipeline.lower(shaped))
+    from ilang.codegen.targets import c, cuda
+
+    program = pipeline.lower(shaped, MACHINES[stage])
+    return cuda.emit(program) if stage == "cuda" else c.emit(program)
+
+
+COMMAND = Command(
+    "grad",
+    "Print the gradient of a program: as a definition where the language has words for it, else as assignments.",
+    "TEXT|FILE|-",
+    1,
+    1,
+    (
+        Option(
+            ("--def",),
+            "NAME",
+            "One definition of a file; otherwise all that it exports",
+            names_a="definition",
+        ),
+        Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        Option(
+            ("--wrt",), "INPUT", "An input whose gradient is wanted; may be repeated", many=True
+        ),
+        Option(("--values",), None, "Give the outputs of the program too, before the gradients"),
+        Option(("--check",), None, "Compare with differences, in float64"),
+        Option(("--emit",), "STAGE", "Print one stage of the way down instead", EMITTED),
+        JSON,
+    ),
+    run,
+    (Operand("program"),),
+)
