@@ -151,7 +151,9 @@ def _compose(shaped: Shaped, rule: Composition, extents: list[int | None]) -> No
             f"`{text}`: {_made_of(over)} is not divided by {_made_of(under)}: "
             f"axis {name} would be {whole}/{parts}, which is no whole number"
         )
-        raise ShapeError("E0577", message, rule.span, "pass arrays whose extents divide exactly")
+        names = " x ".join(shaped.sizes[size].name for size in rule.under)
+        help_line = f"give an extent that {names} divides, or another size of {names}"
+        raise ShapeError("E0577", message, rule.span, help_line)
     if extent >= LARGEST_EXTENT:
         message = f"the extent of axis {name} would be {extent}; an extent is below 2^62"
         raise ShapeError("E0507", message, rule.span, None)
