@@ -17,6 +17,7 @@ from ilang.core.explain.occupancy import occupancy_table
 from ilang.core.explain.page import (
     GAP,
     cost_text,
+    operation_tables,
     port_cells,
     projection_tables,
     step_cells,
@@ -71,6 +72,8 @@ class _Sheet:
         ports = [port_cells(port) for port in (*page.inputs, *page.outputs)]
         if ports:
             yield self._table(("tensor", "shape", "axes", "type"), [self._port(p) for p in ports])
+        for title, *stages in operation_tables(page):
+            yield self._table(title, [[Text(stage, QUIET), Text(says)] for stage, says in stages])
         views = [[Text(view.name, NAME), *map(Text, view_cells(view)[1:])] for view in page.views]
         if views:
             yield self._table(("view", "of"), views)

@@ -16,7 +16,7 @@ from ilang.core.explain.occupancy import OccupancyRow, occupancy_rows
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.graph import Graph
+from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
@@ -30,6 +30,7 @@ from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.written import written_nest
 
 if TYPE_CHECKING:  # few pages tell the story of the inference
+    from ilang.core.explain.einx import OperationRow
     from ilang.core.explain.story import StoryRow
 
 
@@ -106,6 +107,7 @@ class Explanation:
     name: str
     inputs: tuple[TensorRow, ...]
     outputs: tuple[TensorRow, ...]
+    operations: tuple[OperationRow, ...]
     views: tuple[ViewRow, ...]
     steps: tuple[StepRow, ...]
     projections: tuple[Projection, ...]
@@ -170,6 +172,7 @@ class _Explaining:
             shaped.name,
             tuple(self._tensor(value) for value in shaped.inputs),
             tuple(self._tensor(value) for value in shaped.outputs),
+            self._operations(),
             tuple(self._views()),
             tuple(self._step(value, node) for value, node, _ in steps),
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
@@ -180,6 +183,14 @@ class _Explaining:
             tuple(assumed_notes(shaped)),
             self._story() if self.verbose else (),
         )
+
+    def _operations(self) -> tuple[OperationRow, ...]:
+        """The operations in einx notation, which few programs have."""
+        if not any(isinstance(node, Einx) for node in self.graph.nodes):
+            return ()
+        from ilang.core.explain.einx import operation_rows
+
+        return operation_rows(self.graph, self.shaped, self.verbose)
 
     def _views(self) -> Iterator[ViewRow]:
         """The views that something reads, or that something else is a view of."""

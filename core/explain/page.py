@@ -26,6 +26,7 @@ def explanation_text(explanation: Explanation) -> str:
     """The whole page."""
     sections = [
         table([port_cells(port) for port in (*explanation.inputs, *explanation.outputs)]),
+        *("\n".join((rows[0][0], table(rows[1:]))) for rows in operation_tables(explanation)),
         table([view_cells(view) for view in explanation.views]),
         table([step_cells(step) for step in explanation.steps]),
         *(table(rows) for rows in projection_tables(explanation)),
@@ -46,6 +47,18 @@ def port_cells(port: TensorRow) -> tuple[str, str, str, str]:
     """Name, shape, axes and element type of an input or output."""
     axes = port.rows or " ".join(port.letters)
     return port.name, extents_text(port.extents), axes, port.dtype
+
+
+def operation_tables(explanation: Explanation) -> list[list[tuple[str, str]]]:
+    """A table per operation in einx notation: its text, and a row per stage; what a stage repeats is left out."""
+    tables = []
+    for row in explanation.operations:
+        cells = [(row.text, "")]
+        for before, stage in zip((None, *row.stages), row.stages, strict=False):
+            again = before is not None and before.stage == stage.stage
+            cells.append(("" if again else f"  {stage.stage}", stage.says))
+        tables.append(cells)
+    return tables
 
 
 def view_cells(view: ViewRow) -> tuple[str, str]:

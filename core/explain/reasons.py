@@ -111,8 +111,8 @@ def _place(span: Span, number: int) -> str:
 
 def _derived(sizes: Sequence[Size], rule: Rule) -> str:
     """The formula of a derived extent: in names, with the numbers that are known put in, and the result."""
-    steps = [_formula(rule, lambda number: sizes[number].name)]
-    steps.append(_formula(rule, lambda number: size_text(sizes[number])))
+    steps = [formula(rule, lambda number: sizes[number].name)]
+    steps.append(formula(rule, lambda number: size_text(sizes[number])))
     result = sizes[rule.size].fixed
     if result is not None:
         steps.append(str(result))
@@ -120,7 +120,7 @@ def _derived(sizes: Sequence[Size], rule: Rule) -> str:
     return f"follows from {index}{rule.span.text()}: {' = '.join(dict.fromkeys(steps))}"
 
 
-def _formula(rule: Rule, spelled: Callable[[int], str]) -> str:
+def formula(rule: Rule, spelled: Callable[[int], str]) -> str:
     """A rule as a formula over sizes."""
     if isinstance(rule, Composition):
         return composition_text(rule, spelled, "·")

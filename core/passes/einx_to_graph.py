@@ -64,6 +64,15 @@ def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Gr
     return _Expanding(graph, ranks).run()
 
 
+def operations(
+    graph: Graph, ranks: Sequence[int | None]
+) -> list[tuple[Einx, Solved, tuple[str, ...]]]:
+    """The operations of a graph in einx notation, what they become, and what messages call their operands."""
+    run = _Expanding(graph, ranks)
+    run.run()
+    return run.told
+
+
 @record
 class Solved:
     """An operation whose ellipses are repeated and whose axes are fused; ``sizes`` are those that are written."""
@@ -156,7 +165,7 @@ class _Expanding:
         self.nodes: list[Node] = []
         self.sized: list[Sized] = []
         self.number: list[int] = []
-        self.scopes: dict[tuple[int, ...], int] = {}
+        self.told: list[tuple[Einx, Solved, tuple[str, ...]]] = []
 
     def run(self) -> Graph:
         """The graph without einx operations."""
@@ -199,6 +208,8 @@ class _Expanding:
             if error.code == "E0540" and unknown and unknown[0] < len(self.graph.inputs):
                 raise undetermined(self.graph, unknown[0]) from None
             raise
+        if not node.output:
+            self.told.append((node, solved, tuple(names)))
         scope = len(self.sized)
         building = Building(self.nodes, self.sized, scope, node, solved.sizes)
         op = EINX_OPS[node.form.op]

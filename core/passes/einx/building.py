@@ -420,7 +420,7 @@ class Building:
         given: list[str | tuple[str, ...]] = [*labels]
         given[place] = tuple(names)
         kept = [*labels[:place], names[part], *labels[place + 1 :]]
-        spec = _spec([given], kept, self.span)
+        spec = _spec([given], kept, self.span, _spans(dims, joined, labels, names))
         made = self.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, self.span))
         amounts = tuple(map(self._amount, joined.parts))
         spans = tuple(each.span for each in joined.parts)
@@ -470,7 +470,7 @@ class Building:
         result: list[str | tuple[str, ...]] = [*labels]
         result[place] = tuple(names)
         given = [[*labels[:place], name, *labels[place + 1 :]] for name in names]
-        spec = _spec(given, result, self.span)
+        spec = _spec(given, result, self.span, _spans(flat, item, labels, names))
         value = self.add(
             Operation(tuple(values), _first(len(values)), "+", Einsum(spec), spec.text, self.span)
         )
@@ -517,17 +517,27 @@ def _members(dim: _Dim) -> list[_Dim]:
     return [each for item in dim.item.items for each in _marked(item, dim.marked)]
 
 
+def _spans(
+    dims: Sequence[_Dim], joined: Concatenation, labels: Sequence[str], names: Sequence[str]
+) -> dict[str | tuple[str, ...], Span]:
+    """Where the text has what labels stand for."""
+    found: dict[str | tuple[str, ...], Span] = {tuple(names): joined.span}
+    found |= {label: dim.item.span for label, dim in zip(labels, dims, strict=True)}
+    return found | {name: part.span for name, part in zip(names, joined.parts, strict=True)}
+
+
 def _spec(
     operands: Sequence[Sequence[str | tuple[str, ...]]],
     result: Sequence[str | tuple[str, ...]],
     span: Span,
+    spans: Mapping[str | tuple[str, ...], Span],
 ) -> Spec:
     """The einsum specification over labels; a tuple of labels is a concatenation."""
 
     def shape(axes: Sequence[str | tuple[str, ...]]) -> ShapeSpec:
         row = SpecRow(
             tuple(
-                SpecLabel(axis, span) if isinstance(axis, str) else Joined(axis, span)
+                SpecLabel(axis, spans[axis]) if isinstance(axis, str) else Joined(axis, spans[axis])
                 for axis in axes
             ),
             None,

@@ -1,0 +1,220 @@
+"""Operations in einx notation as `i explain` tells them: what each stage made of the expressions, and its sizes.
+
+Example:
+    einx.sum("a (b [c])", c=2)
+      in full       a (b [c]) -> a (b)
+      equations     dimension 0 of in0 = a; dimension 1 of in0 = b·c; c = 2
+      solution      a is dimension 0 of in0; b = bc / 2; c = 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ilang.core.einx_ops import EINX_OPS
+from ilang.core.explain.expression import size_text
+from ilang.core.explain.reasons import formula
+from ilang.core.ir.einx import (
+    Axis,
+    Bracket,
+    Composition,
+    Concatenation,
+    Expression,
+    Form,
+    Item,
+    Number,
+    Repetition,
+    expression_text,
+    form_text,
+    inside,
+    item_text,
+    places,
+)
+from ilang.core.ir.graph import Einx, Graph
+from ilang.core.ir.shaped import Shaped
+from ilang.core.ops import OPS
+from ilang.core.passes.einx_to_graph import Solved, operations
+from ilang.core.record import record
+
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+WORDS = {
+    Axis: "axis",
+    Number: "number",
+    Composition: "composition",
+    Concatenation: "concatenation",
+    Bracket: "bracket",
+    Repetition: "ellipsis",
+}
+
+
+@record
+class StageRow:
+    """What a stage made of an operation."""
+
+    stage: str
+    says: str
+
+
+@record
+class OperationRow:
+    """An operation, and its stages in order."""
+
+    text: str
+    stages: tuple[StageRow, ...]
+
+
+def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[OperationRow, ...]:
+    """The operations of a graph, in its order.
+
+    Args:
+        graph: in which they stand.
+        shaped: the same program, its sizes solved.
+        verbose: say also how each expression was read, node by node.
+    """
+    if not any(isinstance(node, Einx) for node in graph.nodes):
+        return ()
+    ranks = [len(shaped.tensors[value].dims) for value in shaped.inputs]
+    return tuple(
+        OperationRow(node.text, tuple(_stages(node.form, solved, names, shaped, verbose)))
+        for node, solved, names in operations(graph, ranks)
+    )
+
+
+def _stages(
+    form: Form, solved: Solved, names: Sequence[str], shaped: Shaped, verbose: bool
+) -> Iterator[StageRow]:
+    yield StageRow("in full", form_text(form))
+    if verbose:
+        for expression in form.expressions():
+            for depth, item in _nodes(expression):
+                at = f"{item.span.start - form.span.start}..{item.span.end - form.span.start}"
+                words = f"{'  ' * depth}{item_text(item)}"
+                yield StageRow("tree", f"{words:24}  {WORDS[type(item)]} {at}")
+    for count in solved.repeated.counts:
+        times = "one axis" if count.times is None else f"{count.times} times"
+        yield StageRow("ellipsis", f"{item_text(count.ellipsis)} {times}: {count.because}")
+    repeated = (*solved.repeated.inputs, *solved.repeated.outputs)
+    if solved.repeated.counts:
+        yield StageRow("repeated", _sides(repeated, len(form.inputs)))
+    whole = (*solved.inputs, *solved.outputs)
+    if {_name(p.leaf) for each in repeated for p in places(each)} != {
+        _name(p.leaf) for each in whole for p in places(each)
+    }:
+        yield StageRow("fused", _sides(whole, len(form.inputs)))
+    yield StageRow("equations", "; ".join(_equations(solved, names)) or "none")
+    yield StageRow("solution", "; ".join(_solution(solved, shaped)) or "no axes")
+    index = _index_expression(form, solved)
+    if index is not None:
+        yield StageRow("the same", index)
+
+
+def _nodes(expression: Expression) -> Iterator[tuple[int, Item]]:
+    """The items of an expression, each with how deep it stands."""
+    todo = [(0, item) for item in reversed(expression.items)]
+    while todo:
+        depth, item = todo.pop()
+        yield depth, item
+        todo += [(depth + 1, each) for each in reversed(inside(item))]
+
+
+def _sides(expressions: Sequence[Expression], inputs: int) -> str:
+    sides = (
+        ", ".join(map(expression_text, side))
+        for side in (expressions[:inputs], expressions[inputs:])
+    )
+    return " -> ".join(sides).strip()
+
+
+def _name(leaf: Axis | Number) -> str:
+    return leaf.name if isinstance(leaf, Axis) else str(leaf.size)
+
+
+def _equations(solved: Solved, names: Sequence[str]) -> Iterator[str]:
+    """What the expressions say of dimensions, and the sizes that are written."""
+    for expression, name in zip(solved.inputs, names, strict=True):
+        for number, item in enumerate(_dimensions(expression.items)):
+            yield f"dimension {number} of {name} = {_amount(item)}"
+    for name, size in solved.sizes.items():
+        yield f"{name} = {size}"
+
+
+def _dimensions(items: Sequence[Item]) -> Iterator[Item]:
+    for item in items:
+        if isinstance(item, Bracket):
+            yield from _dimensions(item.items)
+        else:
+            yield item
+
+
+def _amount(item: Item) -> str:
+    """``b·c``, ``a + 1``."""
+    match item:
+        case Axis():
+            return item.name
+        case Number():
+            return str(item.size)
+        case Concatenation():
+            return " + ".join(map(_amount, item.parts))
+        case _:
+            return "·".join(map(_amount, _dimensions(inside(item)))) or "1"
+
+
+def _solution(solved: Solved, shaped: Shaped) -> Iterator[str]:
+    """The size of each axis: a number, a dimension of an input, or a formula."""
+    rules = {rule.size: rule for rule in shaped.derived}
+    number = {size.name: n for n, size in enumerate(shaped.sizes)}
+    names = [shaped.tensors[value].name for value in shaped.inputs]
+    axes = dict.fromkeys(
+        place.leaf.name
+        for each in (*solved.inputs, *solved.outputs)
+        for place in places(each)
+        if isinstance(place.leaf, Axis)
+    )
+    for axis in axes:
+        size = number.get(axis)
+        if axis in solved.sizes or size is None:
+            if axis in solved.sizes:
+                yield f"{axis} = {solved.sizes[axis]}"
+        elif shaped.sizes[size].fixed is not None:
+            yield f"{axis} = {shaped.sizes[size].fixed}"
+        elif size in rules:
+            yield f"{axis} = {formula(rules[size], lambda n: size_text(shaped.sizes[n]))}"
+        elif shaped.sizes[size].places:
+            place = shaped.sizes[size].places[0]
+            yield f"{axis} is dimension {place.dim} of {names[place.number]}"
+
+
+def _index_expression(form: Form, solved: Solved) -> str | None:
+    """The program in index expressions that means the same, where one is short."""
+    op = EINX_OPS[form.op]
+    if len(solved.outputs) != 1 or solved.sizes:
+        return None
+    letters: dict[str, str] = {}
+    patterns = []
+    for expression in (*solved.inputs, *solved.outputs):
+        items = list(_dimensions(expression.items))
+        if not all(isinstance(item, Axis) for item in items):
+            return None
+        for item in items:
+            assert isinstance(item, Axis)
+            letters.setdefault(item.name, LETTERS[len(letters) % len(LETTERS)])
+        patterns.append(
+            "".join(letters[item.name] for item in items if isinstance(item, Axis)) or "."
+        )
+    if len(letters) > len(LETTERS):
+        return None
+    *given, output = patterns
+    symbols = {row.binary: symbol for symbol, row in OPS.items() if row.binary is not None}
+    kept = set(output) <= set("".join(given))
+    if op.kind == "id" and len(given) == 1 and set(output) == set(given[0]):
+        return f"{given[0]}~{output}"
+    if op.kind == "reduce" and op.means in OPS and kept and len(output) < len(given[0]):
+        return f"{op.means}{given[0]}~{output}"
+    if op.kind == "elementwise" and len(given) == 2 and op.means in symbols and kept:
+        return f"{given[0]}{symbols[op.means]}{given[1]}~{output}"
+    if op.kind == "dot" and len(given) == 2 and kept:
+        both = "".join(dict.fromkeys(given[0].strip(".") + given[1].strip(".")))
+        return (
+            f"{given[0]}*{given[1]}~{both} >> +{both}~{output}" if len(both) > len(output) else None
+        )
+    return None
