@@ -97,6 +97,10 @@ def kernel_to_blocks(
         return spreading.refusal
     if all(loop.role == "l" for loop in every if loop.role in THREAD_ROLES) and spreading.asked:
         inside = _counted(body_of_threads, device.warp)
+        if all(
+            loop.role in ("y", "z") for loop in loops
+        ):  # nothing that the warps of a block could share
+            return Spread(tuple(loops), "blocks", device.warp, inside)
         return Spread(tuple(loops), "warps", device.block_threads, inside)
     if any(loop.role == "l" for loop in every):
         return Refusal("E0335", "some of its loops are for lanes, others for threads", ALONE)

@@ -17,6 +17,7 @@ from ilang.core.machine import GPU
 from ilang.core.notation.module import exports
 from ilang.core.pipeline import graph_of, infer, lower, module_graph, text_component
 from ilang.core.record import replace
+from tests.property.test_cuda import SCHEDULED
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
@@ -57,6 +58,14 @@ def test_samples_compile_without_a_warning(tmp_path: Path, architecture: str) ->
     programs = [each for path in SAMPLES for each in exported(path)]
     (tmp_path / "all.h").write_text(cuda_header.emit_header(programs, "all"), "ascii")
     (tmp_path / "all.cu").write_text(cuda.emit_source(programs, "all"), "ascii")
+    assert compile_for(tmp_path, architecture) == ""
+
+
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_written_schedules_compile_without_a_warning(tmp_path: Path, architecture: str) -> None:
+    shaped = [infer(graph_of(text_component(text), name)) for name, (text, _) in SCHEDULED.items()]
+    (tmp_path / "all.cu").write_text(cuda.emit_together([lower(s, GPU) for s in shaped]), "ascii")
     assert compile_for(tmp_path, architecture) == ""
 
 
