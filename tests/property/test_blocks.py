@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,19 @@ from ilang.core.pipeline import (
 from ilang.core.record import replace
 from tests.golden.test_golden import FOLDER, graph_in, texts
 from tests.property import schedules
+from tests.property.checking import check
 from tests.property.checking import graph_of as trial_graph
 from tests.property.schedules import RULES, draw, refusal
+from tests.property.test_fuzz import none_failed
 from tests.property.test_schedules import PASTES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
 GOLDEN = texts(FOLDER, FOLDER / "cuda")
+
+
+FEW = 2000
+"""Elements of an array that a block each, of 256 threads, is emulated for in a moment."""
 
 
 def shaped_of(text: str, shapes: tuple[tuple[int, ...], ...] | None = None) -> Shaped:
@@ -139,6 +146,18 @@ def test_printed_schedules_of_samples_give_the_same_cuda(path: Path) -> None:
     for definition in exports(module):
         graph = module_graph(module, definition.name)
         same(graph, infer(graph))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator needs g++")
+def test_schedules_are_right_on_a_gpu() -> None:
+    """Random legal ones, many of which name blocks, threads or lanes: every access checked, in any order of threads."""
+    drawn = [draw(seed) for seed in range(100, 160)]
+    small = [trial for trial in drawn if max(a.size for r in trial.runs for a in r) <= FEW]
+    legal = [trial for trial in small if refusal(trial, GPU) is None]
+    assert len(legal) >= 20
+    tally = check(legal, "cuda-checked", with_loops=False)
+    none_failed(tally.failures)
+    assert tally.refused_schedules == 0
 
 
 def test_printed_schedules_give_the_same_cuda() -> None:

@@ -7,7 +7,8 @@ Example:
 A pointwise value that is read once an iteration is computed there, as on any machine; every other value is stored
 whole, by a kernel of its own. Loops over what is stored are outermost, in the order of its dimensions: threads that
 are neighbors then write neighbors. A nest that a person wrote, and that names no loops for blocks or threads, has them
-by position: a loop with one prime is for the threads of a block, one with two is unrolled.
+by position: a loop with one prime is for the threads of a block, one with two is unrolled. What is chosen says by role
+which loops blocks share (p) and which threads (t).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Root, Space
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
@@ -60,7 +61,22 @@ def choose_for_gpu(
     if any(nest is not None for nest in written):
         return Choice(nests, None)
     whole = whole_values(shaped, nests) & live_values(shaped)
+    nests = tuple(
+        _with_blocks(node, nest) if value in whole and nest is not None else nest
+        for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
+    )
     return Choice(nests, tuple((Root(value, value, 0),) for value in sorted(whole)))
+
+
+def _with_blocks(node: Node, nest: Nest) -> Nest:
+    """A chosen nest that says which loops blocks share: those over axes of the result, outside of any for threads."""
+    assert isinstance(node, Assignment)
+    axes, roles = node.disjoint_axes(), list[Role]()
+    inner = next((n for n in range(len(nest.order)) if nest.role(n) == "t"), len(nest.order))
+    for position, loop in enumerate(nest.order):
+        blocks: Role = "p" if position < inner and loop.axis in axes else ""
+        roles.append(nest.role(position) or blocks)
+    return replace(nest, roles=tuple(roles))
 
 
 class _Nests:

@@ -6,7 +6,7 @@ import pytest
 
 from ilang.core import pipeline
 from ilang.core.check.gpu import verify, verify_ordered
-from ilang.core.diagnostic import InternalError
+from ilang.core.diagnostic import InternalError, ScheduleError
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.host import Host
 from ilang.core.ir.kernel import Kernel, Program, map_statements, statements_within
@@ -128,9 +128,9 @@ def test_a_missing_barrier_is_told() -> None:
         verify_ordered(replace(right, kernels=(replace(kernel, body=bare),)))
 
 
-def test_more_threads_than_a_block_has_are_not_asked_for() -> None:
-    wide = program("ij+ij~ij | i:64,j:32 | i j i' j'")
-    assert [s.over for s in wide.kernels[0].body if isinstance(s, Spread)] == ["grid"]
+def test_more_threads_than_a_block_has_are_refused() -> None:
+    with pytest.raises(ScheduleError, match="2,048 threads"):
+        program("ij+ij~ij | i:64,j:32 | i j i' j'")
 
 
 def test_what_a_block_has_no_room_for_is_done_by_single_threads() -> None:

@@ -69,7 +69,7 @@ def test_schedule_of_a_specification_is_followed() -> None:
         ("|| i j k ! | j:p", "E0326"),
         ("|| i ! j k", "E0309"),
         ("| i:2 i j k", "E0120"),
-        ("|| i j k | j:z", "E0310"),
+        ("|| i j k | j:w", "E0310"),
     ],
 )
 def test_refused_schedule_of_a_specification(schedule: str, code: str) -> None:

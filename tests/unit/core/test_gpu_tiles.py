@@ -22,13 +22,13 @@ def schedule(text: str) -> list[str]:
             "ik*kj~ijk >> +ijk~ij",
             [
                 "| i:4:16,j:4:16,k:8:16 | i j k k' 0 1 k'' i' j' i'' j''",
-                "| i:4:16,j:4:16,k:8:16 | i j k k' k'' i' j' i'' j'' 0 | i':u,j':u,i'':t,j'':t",
+                "| i:4:16,j:4:16,k:8:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':u,j':u,i'':t,j'':t",
             ],
         ),
-        ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j':u,j'':t,i':t"]),
-        ("ij+ij~ij", ["|| i j"]),
-        ("+ij~i", ["|| i j | j:t"]),
-        ("+ij~j", ["|| j i"]),
+        ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j:p,i:p,j':u,j'':t,i':t"]),
+        ("ij+ij~ij", ["|| i j | i:p,j:p"]),
+        ("+ij~i", ["|| i j | i:p,j:t"]),
+        ("+ij~j", ["|| j i | j:p"]),
         ("+ij~.", ["|| i j | j:t"]),
     ],
 )

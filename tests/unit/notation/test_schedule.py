@@ -114,7 +114,7 @@ def test_bars_that_pair(text: str, left: str, right: str) -> None:
         ("i~i||0i|1:s", "E0307", 9),
         ("ij~ij||ij!", "E0308", 10),
         ("+ijk~ij||i!jk", "E0309", 11),
-        ("i~i||i|i:x", "E0310", 8),
+        ("i~i||i|i:w", "E0310", 8),
         ("i~i||0i|0:v", "E0310", 9),
         ("i~i||i|i:s2", "E0310", 8),
         ("i~i||i|i:v,i:u", "E0311", 12),
