@@ -42,6 +42,21 @@ def matches(text: str, *tensors: Any, **sizes: Any) -> bool:
     return engine.matches(text, tensors, sizes)
 
 
+def reduce(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
+    """A reduction that is named: ``einx.reduce("a [b]", x, op="sum")``; ``op`` may be ``einx.sum`` as well."""
+    return engine.general("reduce", op, text, arrays, parameters)
+
+
+def elementwise(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
+    """An operation element by element that is named: ``einx.elementwise("a, b -> a b", x, y, op="add")``."""
+    return engine.general("elementwise", op, text, arrays, parameters)
+
+
+def vmap(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
+    """Any operation that is named, along the axes without brackets: ``einx.vmap("a [b]", x, op="softmax")``."""
+    return engine.general("vmap", op, text, arrays, parameters)
+
+
 def _function(op: str) -> Callable[..., Any]:
     def operation(text: str, *arrays: Any, **parameters: Any) -> Any:
         return engine.call(op, text, arrays, parameters)

@@ -11,7 +11,8 @@ from math import prod
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import DataError, Error, Label, NotationError, ShapeError
+from ilang.core.diagnostic import DataError, Error, Label, NotationError, ShapeError, visible
+from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text, named
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
@@ -191,6 +192,25 @@ def _source(op: str, text: object) -> Source:
         message = f"an einx operation is a text, not {type(text).__name__}"
         raise DataError("E0716", message, help=f'write it in quotes: einx.{op}("a b -> b a")')
     return Source("<einx>", text)
+
+
+def general(
+    form: str, op: object, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]
+) -> Any:
+    """The result of an operation that is given by its name, or as the function of ``ilang.einx``.
+
+    Raises:
+        Error: NotationError E0165 (no such operation, or one of another kind).
+    """
+    name = op if isinstance(op, str) else getattr(op, "__name__", None)
+    kinds = {"reduce": ("reduce",), "elementwise": ("elementwise",)}
+    known = [row.name for row in EINX_OPS.values() if form not in kinds or row.kind in kinds[form]]
+    if name not in known:
+        shown = visible(str(name if name is not None else type(op).__name__))
+        message = f"einx.{form} has no operation `{shown}`"
+        help_line = f"there are {', '.join(known)}; components combine with others by `>>`"
+        raise NotationError("E0165", message, help=help_line)
+    return call(str(name), text, arrays, named)
 
 
 def component(op: str, text: object, parameters: Mapping[str, Any]) -> Component:

@@ -252,3 +252,51 @@ def test_made_operands() -> None:
 
     np.testing.assert_array_equal(einx.multiply("... c, c", ramp(2, 3), make), ramp(2, 3))
     assert asked == [(3,)]
+
+
+def test_operations_by_name() -> None:
+    np.testing.assert_array_equal(einx.reduce("a [b]", X, op="max"), X.max(1))
+    np.testing.assert_array_equal(einx.reduce("a [b]", X, op=einx.max), X.max(1))
+    both = einx.elementwise("a, b -> a b", X[0], X[1], op="subtract")
+    np.testing.assert_array_equal(both, X[0][:, None] - X[1])
+    np.testing.assert_allclose(einx.vmap("a [b]", X, op="softmax"), _softmax(X, 1))
+    for form, op in (("reduce", "add"), ("elementwise", "sum"), ("vmap", i("+ij~i"))):
+        with pytest.raises(ilang.NotationError) as caught:
+            getattr(einx, form)("a [b]", X, op=op)
+        assert caught.value.code == "E0165"
+
+
+def test_explained_stage_by_stage() -> None:
+    (row,) = einx.mean("b (s [r])... c", r=2).explain((2, 4, 8, 3)).operations
+    assert [(stage.stage, stage.says) for stage in row.stages] == [
+        ("in full", "b (s [r])... c -> b (s)... c"),
+        ("ellipsis", "(s [r])... 2 times: in0 has rank 4, and `b (s [r])... c` 2 dimensions beside it"),
+        ("repeated", "b (s_0 [r_0]) (s_1 [r_1]) c -> b (s_0) (s_1) c"),
+        (
+            "equations",
+            "; ".join(
+                [f"dimension {n} of in0 = {of}" for n, of in enumerate(["b", "s_0·r_0", "s_1·r_1", "c"])]
+                + ["r_0 = 2", "r_1 = 2"]
+            ),
+        ),
+        ("solution", "b = 2; s_0 = 2; r_0 = 2; s_1 = 4; r_1 = 2; c = 3"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ('einx.id("a b -> b a")', "ij~ji"),
+        ('einx.id("(a b) c -> c (a b)")', "ij~ji"),
+        ('einx.sum("a [b]")', "+ij~i"),
+        ('einx.max("[a] b")', ">ij~j"),
+        ('einx.subtract("a b, b")', "ij-j~ij"),
+        ('einx.dot("a [b->c]")', "ij*jk~ijk >> +ijk~ik"),
+    ],
+)
+def test_the_same_in_index_expressions(text: str, index: str) -> None:
+    (row,) = i(text).explain().operations
+    assert row.stages[-1].stage == "the same"
+    assert row.stages[-1].says == index
+    arrays = [X, Y] if "dot" in text else [X, X[0]][: i(text).takes()]
+    np.testing.assert_allclose(i(text)(*arrays), i(index)(*arrays), rtol=1e-12)
