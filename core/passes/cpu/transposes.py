@@ -31,7 +31,7 @@ def kernel_to_transposes(program: Program) -> Program:
 def _block(program: Program, body: Block) -> Block:
     out: list[Statement] = []
     for s in body:
-        copies = _copies(program, s) if isinstance(s, For) else []
+        copies = transposing(program, s) if isinstance(s, For) else []
         if not copies and isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _block(program, block)))
         else:
@@ -39,7 +39,7 @@ def _block(program: Program, body: Block) -> Block:
     return unless_same(body, out)
 
 
-def _copies(program: Program, loop: For) -> list[Transpose]:
+def transposing(program: Program, loop: For) -> list[Transpose]:
     """The copies that a loop and those inside it are, if they only copy, each transposing; else none."""
     copies: list[tuple[For, Store, Load]] = []
     for inner in loop.body:

@@ -1,5 +1,7 @@
 """Which loops are merged, what then needs no memory, and what a loop in lanes sums and fetches."""
 
+import pytest
+
 from ilang.core.explain.kernel import loops_text
 from ilang.core.machine import CPU, GPU
 from ilang.core.pipeline import (
@@ -69,3 +71,9 @@ def test_every_stage_is_printed_by_its_name() -> None:
             FINAL: shown[PASSES[machine.kind][-1].stage],
         }
         assert set(shown) == {"syntax", *stages_of(machine)} - {FINAL}
+
+
+@pytest.mark.parametrize("then", ["-ij~ij", "-ji~ji", "-ab~ab"])
+def test_a_copy_that_transposes_stays_whatever_the_letters(then: str) -> None:
+    graph = graph_of(text_component(f"ij~ji >> {then}"), "turned")
+    assert "in squares" in stage_text(graph, "transposes")
