@@ -359,7 +359,8 @@ def _below(
 
 def _steps(shaped: Shaped, machine: Machine, small: Collection[int]) -> Iterator[tuple[Step, Any]]:
     value: Any = shaped
-    for step in (VIEWS, _scheduling(small), *LOWERING[2:], *PASSES[machine.kind]):
+    chosen = _of_class(VIEWS, _moved, small), _of_class(SCHEDULE, _scheduled, small)
+    for step in (*chosen, *LOWERING[2:], *PASSES[machine.kind]):
         value = _taken(step, value, machine)
         yield step, value
 
@@ -398,9 +399,16 @@ def _scheduled(shaped: Shaped, machine: Machine, small: Collection[int] = ()) ->
     return shaped_to_schedule(shaped, machine, small)
 
 
-def _scheduling(small: Collection[int]) -> Step:
-    """The step that chooses a schedule, for a size class."""
-    return replace(SCHEDULE, run=lambda shaped, machine: _scheduled(shaped, machine, small))
+def _moved(shaped: Shaped, machine: Machine, small: Collection[int] = ()) -> Any:
+    from ilang.core.schedule.extents import extents_of
+    from ilang.core.transform.views import moved_views
+
+    return moved_views(shaped, extents_of(shaped, small, machine))
+
+
+def _of_class(step: Step, run: Callable[..., Any], small: Collection[int]) -> Step:
+    """A step before which sizes are known to be small."""
+    return replace(step, run=lambda shaped, machine: run(shaped, machine, small))
 
 
 FRONT = (
@@ -462,7 +470,7 @@ VIEWS = Step(
     "shaped",
     "core/ir/shaped.py",
     "views out of the way of fusion",
-    _pass("transform.views", "moved_views"),
+    _moved,
     _later("check.shaped", "verify"),
     "views",
     shapes_text,

@@ -12,7 +12,8 @@ nest keeps them apart. So the axes of the expression before it are split as the 
 behind it, where that asks for no other value to be stored: what else they read along these axes is seen through views,
 too, of arrays and of stored values. Only an axis that is nothing but a whole index can be split, so windows, guards and
 positions along it keep a view where it is; so does a written schedule. A reduction is split only as what
-it reads, which would be stored for it: its loops are chosen for the dimensions that it has.
+it reads, which would be stored for it: its loops are chosen for the dimensions that it has. What takes long, such as an
+exponential, keeps loops that are long enough for lanes.
 
 Views of views become one where their dimensions agree, and none where they undo each other.
 """
@@ -26,21 +27,28 @@ from typing import assert_never
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.graph import Axis, Groups
-from ilang.core.ir.scalar import Operand, Position, walk
+from ilang.core.ir.scalar import Apply, Operand, Position, walk
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Tensor, View
 from ilang.core.names import Names
+from ilang.core.ops import SLOW
 from ilang.core.passes.storage import substituted
 from ilang.core.record import replace
+from ilang.core.schedule.extents import Extents
 
 Parts = tuple[tuple[Axis, int], ...]
 """The axes that an axis is split into, each with its size number."""
 
 
-def moved_views(shaped: Shaped) -> Shaped:
-    """The program with fewer views between what could be fused; itself where it has no views."""
+def moved_views(shaped: Shaped, extents: Extents) -> Shaped:
+    """The program with fewer views between what could be fused; itself where it has no views.
+
+    Args:
+        shaped: the program.
+        extents: which of its sizes are small.
+    """
     if not any(isinstance(node, View) for node in shaped.nodes):
         return shaped
-    return _Moving(shaped).run()
+    return _Moving(shaped, extents).run()
 
 
 class _Moving:
@@ -49,8 +57,9 @@ class _Moving:
     ``splittable`` are assignments whose axes can be split, for one behind them has been.
     """
 
-    def __init__(self, shaped: Shaped) -> None:
+    def __init__(self, shaped: Shaped, extents: Extents) -> None:
         self.shaped = shaped
+        self.extents = extents
         self.nodes: list[Node] = list(shaped.nodes)
         self.tensors: list[Tensor] = list(shaped.tensors)
         self.outputs = frozenset(shaped.outputs)
@@ -200,6 +209,7 @@ class _Moving:
 
         What it reads along them is an array, a view, stored in any case, or can be split itself.
         """
+        short = any(parts and self.extents.is_small(parts[-1][1]) for parts in splits.values())
         todo = [(value, frozenset(splits))]
         seen: set[tuple[int, frozenset[int]]] = set()
         while todo:
@@ -209,6 +219,8 @@ class _Moving:
             seen.add((here, axes))
             node = self.nodes[here]
             if not isinstance(node, Assignment) or not _is_plain(node, axes):
+                return False
+            if short and _is_slow(node):
                 return False
             if any(
                 x.base == here
@@ -405,6 +417,12 @@ def _is_plain(node: Assignment, axes: Collection[int]) -> bool:
     others += [guard.index for guard in guards]
     others += [part.index for part in walk(node.scalar) if isinstance(part, Position)]
     return not any(index.axes() & set(axes) for index in others)
+
+
+def _is_slow(node: Assignment) -> bool:
+    """Whether an assignment computes an exponential or the like, which short loops do without lanes."""
+    applied = (part.primitive for part in walk(node.scalar) if isinstance(part, Apply))
+    return any(primitive in SLOW for primitive in applied)
 
 
 def _split_index(

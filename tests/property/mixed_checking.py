@@ -16,6 +16,7 @@ from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
+from ilang.core.schedule.extents import extents_of
 from ilang.core.transform.views import moved_views
 from tests.property import emulated, mixed, native
 from tests.property.mixed import Array, Drawn
@@ -64,7 +65,7 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
         try:
             one = _lowered(drawn, f"p{len(lowered)}", GPU if mode in emulated.MODES else CPU)
             _by_oracle(one.shaped, one)
-            _by_oracle(moved_views(one.shaped), one)
+            _by_oracle(moved_views(one.shaped, extents_of(one.shaped, (), CPU)), one)
             lowered.append(one)
         except AssertionError as error:
             tally.failures.append((seed, "oracle", f"{says}\n{error}"))

@@ -264,6 +264,13 @@ def test_windows_guards_positions_and_schedules_keep_a_view_where_it_is(text: st
     )
 
 
+@pytest.mark.parametrize(("inner", "kernels"), [(2, 2), (64, 1)])
+def test_exponentials_keep_loops_for_lanes(inner: int, kernels: int) -> None:
+    m = Mixing(1)
+    m.view("(a b) -> a b", m.index("^i~i", 0), b=inner)
+    assert moved(m, m.index("-ab~ba", len(m.nodes) - 1)) == (kernels - 1, kernels)
+
+
 def test_products_that_a_view_of_them_would_store_stay() -> None:
     m = Mixing(3)
     heads = m.index("shd*h~shd", 0, 1)
