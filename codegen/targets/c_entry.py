@@ -243,7 +243,7 @@ class Entry:
         if not host.layout.is_empty():
             yield f"{INDENT}char *const base = start_in(work);"
         for number in host.layout.temporaries:
-            c_type, name = C_TYPES[self.program.buffers[number].dtype], self._array(number)
+            c_type, name = self.spelling.element_kind(number), self._array(number)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
         for number, launch in enumerate(host.launches):
             yield from (self._range(each) for each in host.ranges if each.launch == number)

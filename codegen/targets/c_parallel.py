@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ilang.codegen.targets.c_entry import WIDEST, wrapped
 from ilang.codegen.targets.c_stop import shared
 from ilang.codegen.targets.c_tile import late_name
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling
+from ilang.codegen.targets.cfamily import INDENT, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.cpu import Estimate, Outline, Sharing, Trips
 from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
@@ -65,7 +65,7 @@ class Functions:
         for number in captured.buffers:
             buffer = self.program.buffers[number]
             const, name = "" if number in outline.written else "const ", identifier(buffer.name)
-            words.append((f"{const}{C_TYPES[buffer.dtype]} *restrict {name}", name))
+            words.append((f"{const}{spelling.element_kind(number)} *restrict {name}", name))
         return words
 
     def extra(self, outline: Outline) -> list[Parameter]:
@@ -92,7 +92,7 @@ class Functions:
         yield "{"
         for number in outline.private:
             buffer = self.program.buffers[number]
-            kind, name = C_TYPES[buffer.dtype], identifier(buffer.name)
+            kind, name = self.spelling.element_kind(number), identifier(buffer.name)
             yield f"{INDENT}{kind} *restrict {name} = ({kind} *)(void *)scratch;"
             if outline.divided or number != outline.private[-1]:
                 count = " * ".join(f"(size_t){self.spelling.size(size)}" for size in buffer.dims)

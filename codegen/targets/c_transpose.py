@@ -10,7 +10,7 @@ columns, a whole cache line of the result at a time. ``past`` asks for stores pa
 
 from __future__ import annotations
 
-from ilang.codegen.targets.cfamily import Spelling
+from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.cpu import Strided, Transpose, Trips
@@ -35,7 +35,9 @@ def _strided(at: Strided, spelling: Spelling) -> tuple[str, str, str]:
     for product in at.stride:
         factors = [str(product.factor)] if product.factor != 1 or not product.sizes else []
         words.append(" * ".join([*factors, *map(spelling.size, product.sizes)]))
-    name = identifier(spelling.program.buffers[at.buffer].name)
+    buffer = spelling.program.buffers[at.buffer]
+    name = identifier(buffer.name)
+    name = f"({C_TYPES[buffer.dtype]} *){name}" if buffer.wrapping else name
     return name, spelling.position(at.buffer, at.first), " + ".join(words) or "0"
 
 

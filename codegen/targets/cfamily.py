@@ -144,17 +144,27 @@ class Spelling:
         """The C type of a scalar variable."""
         return UNSIGNED[dtype] if variable in self.wrapping else C_TYPES[dtype]
 
+    def element_kind(self, buffer: int) -> str:
+        """The C type of the elements of a buffer."""
+        described = self.program.buffers[buffer]
+        return (UNSIGNED if described.wrapping else C_TYPES)[described.dtype]
+
     def index(self, part: Affine) -> str:
         """An index; the elements that it looks up are of 64 bits, as loop variables are."""
         return affine(part, self.variable, self.size, self._looked)
 
     def _looked(self, buffer: int, index: Sequence[Affine]) -> str:
         """An element that is an index."""
-        text = self.element(buffer, index)
+        text = self._loaded(buffer, index)
         return text if self.program.buffers[buffer].dtype == "i64" else f"(int64_t){text}"
 
+    def _loaded(self, buffer: int, index: Sequence[Affine]) -> str:
+        """The value of an element of a buffer."""
+        described, text = self.program.buffers[buffer], self.element(buffer, index)
+        return f"({C_TYPES[described.dtype]}){text}" if described.wrapping else text
+
     def element(self, buffer: int, index: Sequence[Affine]) -> str:
-        """An element of a buffer."""
+        """An element of a buffer, as it stands there."""
         name = identifier(self.program.buffers[buffer].name)
         return f"{name}[{self.position(buffer, index)}]"
 
@@ -193,7 +203,7 @@ class Spelling:
             sign = OPERATORS[value.primitive]
             if value.dtype in FLOATS:
                 return f"{target} {sign}= {self.expression(change)};"
-            if not isinstance(old, Local):
+            if isinstance(old, Load) and not self.program.buffers[old.buffer].wrapping:
                 target = f"*({UNSIGNED[value.dtype or '']} *)&{target}"
             return f"{target} {sign}= {self._unsigned(change)};"
         if value.primitive in BITWISE and old.dtype == "bool":
@@ -211,6 +221,8 @@ class Spelling:
         """An integer as an unsigned one, in parentheses where it is more than one word."""
         if isinstance(scalar, Local) and scalar.variable in self.wrapping:
             return self.local(scalar.variable)
+        if isinstance(scalar, Load) and self.program.buffers[scalar.buffer].wrapping:
+            return self.element(scalar.buffer, scalar.index)
         assert scalar.dtype is not None
         return f"({UNSIGNED[scalar.dtype]}){self._atom(scalar)}"
 
@@ -223,7 +235,7 @@ class Spelling:
                     f"({C_TYPES[scalar.dtype]}){name}" if scalar.variable in self.wrapping else name
                 )
             case Load():
-                text = self.element(scalar.buffer, scalar.index)
+                text = self._loaded(scalar.buffer, scalar.index)
                 given = self.program.memory(scalar.buffer).role in ("input", "inout")
                 return f"{text} != 0" if scalar.dtype == "bool" and given else text
             case Constant():

@@ -18,7 +18,7 @@ from typing import assert_never
 
 from ilang.codegen.targets import c_scalar, cuda_header, cuda_library
 from ilang.codegen.targets.c_entry import wrapped
-from ilang.codegen.targets.cfamily import C_TYPES, INDENT, Spelling, combined, comment
+from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
@@ -154,7 +154,7 @@ class _Kernel:
         return words + (["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else [])
 
     def _type(self, number: int) -> str:
-        return C_TYPES[self.program.buffers[number].dtype]
+        return self.spelling.element_kind(number)
 
     def _name(self, number: int) -> str:
         return identifier(self.program.buffers[number].name)

@@ -128,6 +128,7 @@ def _tile(program: Program, tile: Tile, demand: Demand) -> None:
     if held is None:
         demand(tile.fill is None, "a tile that fills a copy is in registers")
         return
+    demand(not program.buffers[tile.buffer].wrapping, "registers hold no integers that wrap")
     dims = program.buffers[tile.buffer].dims
     extents = tuple(program.sizes[n].fixed for n in dims)
     demand(held.extents == extents, "registers have the extents of their tile")

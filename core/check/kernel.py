@@ -35,6 +35,7 @@ from ilang.core.ir.scalar import (
     Position,
     Scalar,
     Select,
+    walk,
 )
 
 
@@ -130,6 +131,14 @@ class _Verifier:
         plain = memory is buffer or memory.role == "output"
         self.demand(plain, "a view is written only in an output")
         self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
+        if buffer.wrapping:
+            own = buffer.role in ("temporary", "tile") and buffer.dtype in INTEGERS
+            self.demand(own, "what wraps is integers that callers do not have")
+            added = isinstance(s.value, Apply) and s.value.primitive in ("add", "mul")
+            again = any(
+                isinstance(part, Load) and part.buffer == s.buffer for part in walk(s.value)
+            )
+            self.demand(added or not again, "what wraps is added to, or multiplied")
 
     def _opened(self, loops: tuple[For, ...], bodies: tuple[tuple[Statement, ...], ...]) -> None:
         """Check blocks inside loops that have no bodies of their own."""

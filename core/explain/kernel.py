@@ -99,6 +99,7 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
             dims = ",".join(_extent(program, size) for size in buffer.dims)
             kinds = [kind] if buffer.owner is None else [f"of {program.buffers[buffer.owner].name}"]
             kinds += ["padded"] if buffer.padded else []
+            kinds += ["wrapping"] if buffer.wrapping else []
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
         yield f"memory {'; '.join(words)}"

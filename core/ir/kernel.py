@@ -44,7 +44,8 @@ class Buffer:
 
     ``role``: input, output, inout (updated in place), temporary, view (the memory is that of buffer ``owner``), or tile
     (a ``Tile`` fills it). The last dimension of a ``padded`` one has room for whole loop parts, past the end of a
-    ragged dimension. ``space`` says where a private one is.
+    ragged dimension. ``space`` says where a private one is. The elements of a ``wrapping`` one are integers that a
+    reduction adds to or multiplies: a target may hold them unsigned, so that no step converts.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Buffer:
     padded: bool = False
     space: Space = ""
     owner: int | None = None
+    wrapping: bool = False
 
 
 @record

@@ -128,6 +128,7 @@ class OnlineReductions(Reductions):
         for called in (f"{name}_run", *(() if exact else (f"{name}_odd",))):
             if entries:
                 buffer = self._scratch(called, node.acc_dtype, dims, scope)
+                self.storage.accumulates(buffer, node)
                 places.append(Place(None, buffer, entries))
             else:
                 places.append(Place(self._local(called), None, ()))

@@ -236,6 +236,7 @@ class Reductions(Loops, ABC):
         if use is not None or buffer is None:
             dims = [self._trip(frame, loop)[0] for loop in tile.elements]
             buffer = self.storage.tile(self._named("tile"), tile.dtype, dims)
+        self.storage.accumulates(buffer, node)
 
         def element() -> Load:
             at = tuple(axis_index(frame.variable(loop)) for loop in tile.elements)
@@ -349,6 +350,7 @@ class Reductions(Loops, ABC):
         kept, dims = self._accumulators(frame, inner)
         name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
         buffer = self._scratch(name, dtype, dims, scope)
+        self.storage.accumulates(buffer, node)
 
         def at() -> tuple[Affine, ...]:
             return tuple(

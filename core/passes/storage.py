@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from ilang.core.dtype import INTEGER_ENDS
+from ilang.core.dtype import INTEGER_ENDS, INTEGERS
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.extent import Extent, Fixed, Given, Parts, Reach
@@ -92,6 +92,11 @@ class Storage:
     def into_tile(self, number: int) -> None:
         """Make a register tile of a private buffer."""
         self.buffers[number] = replace(self.buffers[number], role="tile", padded=False)
+
+    def accumulates(self, number: int, node: Assignment) -> None:
+        """Say that a buffer has the accumulators of a reduction: integers wrap where they are added or multiplied."""
+        wrapping = node.acc in ("+", "*") and self.buffers[number].dtype in INTEGERS
+        self.buffers[number] = replace(self.buffers[number], wrapping=wrapping)
 
     def _add(self, buffer: kernel.Buffer) -> int:
         self.buffers.append(buffer)

@@ -28,6 +28,7 @@ if str(ROOT) not in sys.path:
 
 from ilang.core import pipeline  # noqa: E402 - found through the line above
 from ilang.core.diagnostic import Error  # noqa: E402
+from ilang.core.dtype import INTEGERS  # noqa: E402
 from ilang.core.ir import kernel  # noqa: E402
 from ilang.core.ir.shaped import Shaped  # noqa: E402
 from ilang.core.notation.combinator import parse_program  # noqa: E402
@@ -70,6 +71,10 @@ def cells() -> Iterator[Cell]:
     for dtype, to, op in itertools.product(DTYPES, ("", "i32", "i64"), ("+", "*", "^^")):
         if to != dtype:
             yield from _scheduled(f"{to} >> " if to else "", op, dtype)
+    for dtype, op in itertools.product(INTEGERS, ("+", "*")):
+        for shape in ((8, 8, 8), (8, 32, 4)):
+            text = f"(I & {op}ijk~ik) >> ijk*ik~ijk"
+            yield Cell(text, (dtype,), ((shape,),), fixed=True)
     counted = ("", "i32", "i64", "f64")
     for dtype, op, to in itertools.product(DTYPES, COMPARISONS, counted):
         into = f"{to} >> " if to else ""

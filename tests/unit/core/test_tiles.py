@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ilang.codegen.targets import c
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import Affine, Within
@@ -257,3 +258,36 @@ def test_rows_that_are_filled_at_two_places_are_not_read_past_their_end() -> Non
     assert not tile.registers.past
     assert [guard.least for guard in tile.registers.guards] == [64]
     assert not zeros(padded)
+
+
+FOLDED_ROWS = "(I & {}ijk~ik) >> ijk*ik~ijk"
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+@pytest.mark.parametrize(("op", "sign"), [("+", "+="), ("*", "*=")])
+def test_a_tile_of_integers_that_wrap_is_held_unsigned(dtype: str, op: str, sign: str) -> None:
+    """GCC 12 before 12.3 loses terms where a step converts what it reduces (its bug 107212)."""
+    program = lowered(FOLDED_ROWS.format(op), dtypes=(dtype,), ranks=(3,), shapes=((8, 8, 8),))
+    assert "t1 " + dtype + "[8] registers wrapping" in loops_text(program)
+    text = c.emit(program)
+    bits = dtype[1:]
+    assert f"uint{bits}_t t1[8];" in text
+    assert f"t1[k] {sign} (uint{bits}_t)in0[" in text
+    assert f"(uint{bits}_t)in0[(i * 8 + j) * 8 + k] * t1[k])" in text
+
+
+def test_a_tile_of_maxima_is_held_as_it_is() -> None:
+    program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 8, 8),))
+    assert "t1 i32[8] registers" in loops_text(program)
+    assert not any(buffer.wrapping for buffer in program.buffers)
+    assert "int32_t t1[8];" in c.emit(program)
+
+
+def test_what_wraps_is_only_added_to() -> None:
+    program = lowered(FOLDED_ROWS.format(">"), dtypes=("i32",), ranks=(3,), shapes=((8, 8, 8),))
+    (tile,) = tiles(program)
+    for number, invariant in ((tile.buffer, "added to, or multiplied"), (1, "callers do not")):
+        buffers = list(program.buffers)
+        buffers[number] = replace(buffers[number], wrapping=True)
+        with pytest.raises(InternalError, match=invariant):
+            check.verify(replace(program, buffers=tuple(buffers)))
