@@ -11,19 +11,23 @@ import _cffi_backend as backend
 from ilang.codegen.runtime import cache
 from ilang.codegen.runtime.device import Device
 from ilang.codegen.runtime.native import Native
+from ilang.codegen.runtime.packages import Package
 from ilang.codegen.runtime.toolchain import Language
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
 
 EMULATE = 'emulate one, slowly: --emulate on the command line, target="cuda-emulated" in Python'
 
+WHEELS = Package("nvidia", "cu*/bin/nvcc", ("-L{root}/lib",), extra="cuda")
+"""nvcc as NVIDIA has it in the registry of Python; it does not find its own libraries there."""
+
 CUDA = Language(
     "CUDA",
     "NVCC",
     ("nvcc",),
-    (),
+    WHEELS,
     "program.cu",
-    f"install NVIDIA's CUDA toolkit, or {EMULATE}",
+    f"install NVIDIA's CUDA toolkit, or pip install 'ilang[cuda]'; or {EMULATE}",
 )
 
 DRIVERS = ("libcuda.so.1", "libcuda.so")

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ilang.codegen.runtime.concurrency import LISTEN, signals_held
+from ilang.codegen.runtime.packages import Package
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
 
@@ -63,7 +64,7 @@ class Language:
         name: in messages.
         variable: of the environment, which names the compiler.
         programs: the compilers to look for, in this order.
-        package: of Python, which has a compiler as well, and its arguments; empty: none.
+        package: of Python, where none of them is; None: no package has one.
         source: the file of a text.
         install: what to do where there is none.
     """
@@ -71,7 +72,7 @@ class Language:
     name: str
     variable: str
     programs: tuple[str, ...]
-    package: tuple[str, ...]
+    package: Package | None
     source: str
     install: str
 
@@ -80,7 +81,7 @@ C = Language(
     "C",
     "CC",
     ("cc", "gcc", "clang"),
-    ("ziglang", "cc"),
+    Package("ziglang", "", ("cc",)),
     "program.c",
     "install one: apt install gcc, or xcode-select --install, or pip install ziglang",
 )
@@ -156,15 +157,12 @@ def _find(language: Language, wanted: str, path: str | None) -> Compiler:
         if found is not None:
             return Compiler((found,), _identity((found,)))
     looked = [f"${language.variable} (not set)", *language.programs]
-    if language.package:
-        import importlib.util
-
-        package, *arguments = language.package
-        looked.append(f"the {package} package")
-        spec = importlib.util.find_spec(package)
-        if spec is not None and spec.origin is not None:
-            command = (sys.executable, "-m", package, *arguments)
-            return Compiler(command, _identity((*command, spec.origin)))
+    if language.package is not None:
+        packaged = language.package.command()
+        if packaged is not None:
+            command, file = packaged
+            return Compiler(command, _identity((*command, file)))
+        looked.append(language.package.said())
     raise ToolError(
         "E0901",
         f"no {language.name} compiler was found: looked for {', '.join(looked[:-1])} and {looked[-1]}",

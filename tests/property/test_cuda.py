@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import write_project
 from ilang.codegen.project.selftest import case_of, inputs_of
 from ilang.codegen.runtime.files import read_module
+from ilang.codegen.runtime.toolchain import find_compiler
 from ilang.codegen.targets import cuda
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
@@ -290,3 +292,40 @@ def test_a_project_passes_its_own_test(
     )
     assert timed.returncode == 0, timed.stderr
     assert '"name": "attention"' in timed.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_digits_are_read_as_on_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classifier as a CUDA library under the same C program, on the images held back from training."""
+    folder = ROOT / "samples/digits"
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    nvcc = f"{sys.executable} -m ilang.codegen.emulator.nvcc"
+    module = read_module(str(folder / "digits.i"))
+    graphs = [module_graph(module, definition.name) for definition in exports(module)]
+    write_project(graphs, tmp_path, module.source.text, "digits", target="cuda")
+    (compiler,) = find_compiler().command
+    for command in (
+        ["make", f"NVCC={nvcc}", "libdigits.a", "test"],
+        [
+            compiler,
+            "-std=c99",
+            "-DGPU",
+            "-I.",
+            "-c",
+            str(folder / "classify.c"),
+            "-o",
+            "classify.o",
+        ],
+        [*nvcc.split(), "classify.o", "libdigits.a", "-o", "classify"],
+    ):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    with np.load(folder / "weights.npz") as stored:
+        weights = [stored[name] for name in ("w1", "b1", "w2", "b2")]
+    train = runpy.run_path(str(folder / "train.py"))
+    x, answers = train["load_split"]()[2:]
+    given = [array.astype(np.float32).tobytes() for array in (*weights, x)]
+    (tmp_path / "input").write_bytes(b"".join((np.int64(len(x)).tobytes(), *given)))
+    subprocess.run(["./classify", "input", "output", "1"], cwd=tmp_path, check=True)
+    probabilities = np.fromfile(tmp_path / "output", np.float32).reshape(len(x), -1)
+    assert int((probabilities.argmax(axis=1) == answers).sum()) == 441

@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ilang.codegen.project.selftest import Output
 from ilang.codegen.runtime import cache, gpu, offload
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.native import Address
+from ilang.codegen.runtime.toolchain import find_compiler
 from ilang.codegen.targets import cuda
 from ilang.icli.main import main
 from tests.unit.emulator.conftest import new_array, on_device, program
@@ -353,13 +355,33 @@ def test_no_nvcc(driver: Callable[[int, int], None], monkeypatch: pytest.MonkeyP
     driver(0, 1)
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("NVCC", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(Error) as refusal:
         i("-i~i")(np.ones(3), target="cuda")
     assert refusal.value.code == "E0901"
-    assert (
-        "no CUDA compiler was found: looked for $NVCC (not set) and nvcc" in refusal.value.message
-    )
+    looked = "looked for $NVCC (not set), nvcc and the packages of ilang[cuda]"
+    assert f"no CUDA compiler was found: {looked}" in refusal.value.message
     assert "cuda-emulated" in (refusal.value.help or "")
+
+
+def test_nvcc_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest that can run, told where its libraries are; any nvcc on the path goes before."""
+    sites = tmp_path / "site"
+    for release, mode in (("cu12", 0o755), ("cu13", 0o755), ("cu14", 0o644)):
+        nvcc = sites / "nvidia" / release / "bin" / "nvcc"
+        nvcc.parent.mkdir(parents=True)
+        nvcc.write_text("#!/bin/sh\n")
+        nvcc.chmod(mode)
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    monkeypatch.delenv("NVCC", raising=False)
+    root = sites / "nvidia" / "cu13"
+    spec = ModuleSpec("nvidia", None, is_package=True)
+    assert spec.submodule_search_locations is not None
+    spec.submodule_search_locations.append(str(sites / "nvidia"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: spec)
+    assert find_compiler(gpu.CUDA).command == (str(root / "bin" / "nvcc"), f"-L{root / 'lib'}")
+    monkeypatch.setenv("PATH", str(sites / "nvidia" / "cu12" / "bin"))
+    assert find_compiler(gpu.CUDA).command == (str(sites / "nvidia/cu12/bin/nvcc"),)
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
