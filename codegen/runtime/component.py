@@ -406,6 +406,16 @@ class Component:
 
         return gradient_of(self, wrt, values=True)
 
+    def jvp(self, wrt: Any = None) -> Component:
+        """The directional derivative: of the inputs and then a tangent for each, the outputs and then their tangents.
+
+        Args:
+            wrt: the inputs that have tangents, as for ``grad``; those of others are zero.
+        """
+        from ilang.codegen.runtime.gradient import tangent_of
+
+        return tangent_of(self, wrt)
+
     def __rshift__(self, other: object) -> Component:
         return self._combine(">>", self, component_of(other))
 

@@ -1,17 +1,19 @@
-"""The gradient of a component: a component that takes a cotangent for each output after the inputs."""
+"""Derivatives of a component: components that take cotangents, or tangents, after the inputs."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError, ElementTypeError
+from ilang.core.diagnostic import DataError, ElementTypeError, ShapeError
 from ilang.core.ir.graph import Graph, Input
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Identity
 from ilang.core.record import replace
+from ilang.core.transform.forward import directional
 from ilang.core.transform.reverse import gradient
 
 
@@ -29,6 +31,17 @@ def gradient_of(component: Component, wrt: object, values: bool) -> Gradient:
     names = component.input_names()
     chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
     return Gradient(component, tuple(chosen), values)
+
+
+def tangent_of(component: Component, wrt: object) -> Tangent:
+    """The directional derivative of a component along some inputs, as ``gradient_of`` takes them.
+
+    Raises:
+        DataError: E0716 (wrt names no input).
+    """
+    names = component.input_names()
+    chosen = list(range(len(names))) if wrt is None else _chosen(wrt, names)
+    return Tangent(component, tuple(chosen))
 
 
 def _chosen(wrt: object, names: Sequence[str]) -> list[int]:
@@ -55,25 +68,121 @@ def refusal() -> DataError:
     )
 
 
-class Gradient(Component):
-    """The gradient of a component. It is differentiated for the types and ranks of its arrays, and compiled, once."""
+class Derived(Component):
+    """A component made of another: for the types and ranks of its arrays, once, and compiled once.
 
-    __slots__ = ("_of", "_values", "_wrt")
+    It takes the inputs of the other, then more: cotangents or tangents.
+    """
 
-    def __init__(self, of: Component, wrt: tuple[int, ...], values: bool) -> None:
-        """``wrt`` are positions of inputs; ``values``: the outputs come first."""
-        outputs = of.wires().outputs
+    __slots__ = ("_more", "_of", "_outputs", "_wrt")
+
+    def __init__(
+        self, of: Component, wrt: tuple[int, ...], more: Sequence[str], outputs: Sequence[str]
+    ) -> None:
+        """``wrt`` are positions of inputs; ``more`` are names of inputs after those, ``outputs`` those of results."""
         wires = replace(
             of.wires(),
-            inputs=of.takes() + outputs,
-            outputs=len(wrt) + (outputs if values else 0),
+            inputs=of.takes() + len(more),
+            outputs=len(outputs),
             takes=None,
             gives=None,
         )
         super().__init__(Identity(of.graph().nodes[0].span), wires)
         self._of = of
         self._wrt = wrt
+        self._more = tuple(more)
+        self._outputs = tuple(outputs)
+
+    @abstractmethod
+    def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
+        """What is made of a program; ``dtypes`` are those of the inputs that it has more."""
+
+    def graph(self) -> Graph:
+        """A graph of the inputs alone: their names are all that is asked of it."""
+        if self._graph is None:
+            graph = self._of.graph()
+            span = graph.nodes[0].span
+            nodes = tuple(Input(name, span) for name in (*self._of.input_names(), *self._more))
+            self._graph = Graph(f"{graph.name}_derived", nodes, tuple(range(len(nodes))), ())
+        return self._graph
+
+    def inferred(
+        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
+    ) -> Shaped:
+        """The program for these types and ranks."""
+        key = (dtypes, ranks)
+        known = self._shapes.get(key)
+        if known is None:
+            count = self._of.takes()
+            types = None if dtypes is None else dtypes[:count]
+            shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
+            given = (dtypes or ())[count:]
+            known = self.derived(shaped, given)
+            self._check_more(known, given, ranks[count:])
+            if MOST_SPECIALIZATIONS <= len(self._shapes):
+                self._shapes.clear()
+            known = self._shapes.setdefault(key, known)
+        return known
+
+    def _check_more(
+        self, shaped: Shaped, dtypes: Sequence[str | None], ranks: Sequence[int]
+    ) -> None:
+        """Refuse cotangents and tangents of other types or ranks than what they belong to.
+
+        Raises:
+            ElementTypeError: E0604. ShapeError: E0503.
+        """
+        for number, rank in enumerate(ranks):
+            value = shaped.inputs[self._of.takes() + number]
+            tensor, span = shaped.tensors[value], shaped.nodes[value].span
+            if rank != len(tensor.dims):
+                message = f"{tensor.name} has rank {rank}, and what it belongs to has rank {len(tensor.dims)}"
+                help_line = f"pass an array of rank {len(tensor.dims)} as {tensor.name}"
+                raise ShapeError("E0503", message, span, help_line)
+            dtype = dtypes[number] if dtypes else None
+            if dtype is not None and dtype != tensor.dtype:
+                message = f"{tensor.name} is {dtype}, and what it belongs to is {tensor.dtype}"
+                raise ElementTypeError("E0604", message, span, f"pass {tensor.dtype}")
+
+    def shaped(
+        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
+    ) -> Shaped:
+        """The program with these types, or f32, and with the shapes of the inputs, if any are given."""
+        return self.derived(self._of.shaped(shapes, dtypes), ())
+
+    def output_names(self) -> list[str]:
+        """What results are called."""
+        return list(self._outputs)
+
+    def text(self) -> str:
+        """What is differentiated, as it is written."""
+        return f"derivative of {self._of.text()}"
+
+    def __repr__(self) -> str:
+        """What it is the derivative of."""
+        return f"<Component derivative of {self._of!r}>"
+
+    def check_combines(self) -> None:
+        """Refuse it. Raises DataError E0716."""
+        raise refusal()
+
+
+class Gradient(Derived):
+    """The gradient of a component: its inputs and a cotangent for each output in, a gradient for each input out."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, of: Component, wrt: tuple[int, ...], values: bool) -> None:
+        """``wrt`` are positions of inputs; ``values``: the outputs come first."""
+        names, results = of.input_names(), of.output_names()
+        gradients = [f"d{names[n]}" for n in wrt]
+        outputs = [*results, *gradients] if values else gradients
+        super().__init__(of, wrt, [f"d{name}" for name in results], outputs)
         self._values = values
+
+    def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
+        """The gradient program."""
+        return gradient(shaped, self._wrt, self._values, dtypes)
 
     def __call__(
         self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
@@ -102,74 +211,27 @@ class Gradient(Component):
         ]
         return (*given, *ones)
 
-    def graph(self) -> Graph:
-        """A graph whose inputs are those of the gradient: names are all that is asked of it."""
-        if self._graph is None:
-            graph = self._of.graph()
-            names = [*self._of.input_names(), *(f"d{name}" for name in self._of.output_names())]
-            span = graph.nodes[0].span
-            nodes = tuple(Input(name, span) for name in names)
-            inputs = tuple(range(len(nodes)))
-            self._graph = Graph(f"{graph.name}_gradient", nodes, inputs, ())
-        return self._graph
-
-    def inferred(
-        self, graph: Graph, dtypes: tuple[str | None, ...] | None, ranks: tuple[int, ...]
-    ) -> Shaped:
-        """The gradient program for these types and ranks."""
-        key = (dtypes, ranks)
-        known = self._shapes.get(key)
-        if known is None:
-            count = self._of.takes()
-            types = None if dtypes is None else dtypes[:count]
-            shaped = self._of.inferred(self._of.graph(), types, ranks[:count])
-            given = (dtypes or ())[count:]
-            known = gradient(shaped, self._wrt, self._values, given)
-            self._check_cotangents(known, given)
-            known = self._shapes.setdefault(key, known)
-        return known
-
-    def _check_cotangents(self, shaped: Shaped, dtypes: Sequence[str | None]) -> None:
-        """Refuse cotangents of other types than the outputs have.
-
-        Raises:
-            ElementTypeError: E0604.
-        """
-        values = shaped.inputs[self._of.takes() :]
-        for value, dtype in zip(values, dtypes, strict=False):
-            tensor, span = shaped.tensors[value], shaped.nodes[value].span
-            if dtype is not None and dtype != tensor.dtype:
-                message = (
-                    f"{tensor.name} is {dtype}, and what it is the cotangent of is {tensor.dtype}"
-                )
-                help_line = f"pass {tensor.dtype}"
-                raise ElementTypeError("E0604", message, span, help_line)
-
-    def shaped(
-        self, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[object] | None = None
-    ) -> Shaped:
-        """The gradient program with these types, or f32, and with the shapes of the inputs, if any are given."""
-        shaped = self._of.shaped(shapes, dtypes)
-        return gradient(shaped, self._wrt, self._values)
-
-    def output_names(self) -> list[str]:
-        """The outputs, if they are wanted, and the gradients: ``d`` and the name of the input."""
-        names = self._of.input_names()
-        gradients = [f"d{names[n]}" for n in self._wrt]
-        return (self._of.output_names() if self._values else []) + gradients
-
-    def text(self) -> str:
-        """What is differentiated, as it is written."""
-        return f"gradient of {self._of.text()}"
-
-    def __repr__(self) -> str:
-        """What it is the gradient of."""
-        return f"<Component gradient of {self._of!r}>"
-
-    def check_combines(self) -> None:
-        """Refuse it. Raises DataError E0716."""
-        raise refusal()
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is the gradient of."""
         return Gradient, (self._of, self._wrt, self._values)
+
+
+class Tangent(Derived):
+    """The directional derivative: inputs and a tangent for each input in, outputs and then their tangents out."""
+
+    __slots__ = ()
+
+    def __init__(self, of: Component, wrt: tuple[int, ...]) -> None:
+        """``wrt`` are positions of inputs; the tangents of others are zero."""
+        names, results = of.input_names(), of.output_names()
+        outputs = [*results, *(f"t{name}" for name in results)]
+        super().__init__(of, wrt, [f"t{names[n]}" for n in wrt], outputs)
+
+    def derived(self, shaped: Shaped, dtypes: Sequence[str | None]) -> Shaped:
+        """The program with tangents."""
+        del dtypes  # those of tangents are those of their inputs
+        return directional(shaped, self._wrt)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it is the derivative of."""
+        return Tangent, (self._of, self._wrt)

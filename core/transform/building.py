@@ -35,6 +35,12 @@ class Building:
         """The extent of a size, where it is a number."""
         return self.sizes[size].fixed
 
+    def owner(self, value: int) -> int:
+        """The value whose memory a value is: what a view is of."""
+        while isinstance(node := self.nodes[value], View):
+            value = node.value
+        return value
+
     def once(self) -> int:
         """The number of a size of extent 1."""
         for number, size in enumerate(self.sizes):

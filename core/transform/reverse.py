@@ -25,29 +25,20 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ilang.core.check.shaped import verify
-from ilang.core.diagnostic import MeaningError
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.affine import Affine, Within, axis_index
-from ilang.core.ir.graph import Axis
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
 from ilang.core.ops import SLOW
 from ilang.core.record import record, replace
+from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, renumbered
 from ilang.core.transform.copies import see_through
 from ilang.core.transform.derivatives import (
     added,
-    chosen,
-    compared,
     converted,
     flowing_back,
-    over,
-    times,
 )
-from ilang.core.transform.indices import walking, without_axes
-
-LOGIC = frozenset(("&&", "||", "^^"))
 
 
 def gradient(
@@ -248,7 +239,7 @@ class _Reverse:
         assert node.base is not None
         tensor = self.new.tensors[node.base]
         if node.acc not in (None, "+"):
-            raise self._stuck(node, "accumulates into values that depend on inputs")
+            raise stuck(node, "accumulates into values that depend on inputs")
         if node.acc == "+":
             self._flow_to(node.base, total)
             return
@@ -266,101 +257,22 @@ class _Reverse:
         """What flows back to the scalar of an assignment; None for nothing."""
         if node.acc in LOGIC:
             return None
-        dtype = node.scalar.dtype
-        assert dtype is not None
         first = len(node.reads)
-        back = converted(Operand(first, self.new.tensors[total].dtype), dtype)
+        back = converted(Operand(first, self.new.tensors[total].dtype), node.scalar.dtype or "")
         given = Read(total, node.target)
         match node.acc:
             case None if node.scatters():
-                raise self._stuck(
-                    node, "stores several values in one place, of which the last stays"
-                )
+                raise stuck(node, "stores several values in one place, of which the last stays")
             case None | "+":
                 return _Flow(back, (given,))
             case ">" | "<":
-                return self._extreme(value, node, back, given)
+                back, extra = extreme(self.new, value, node, back, first + 1)
+                return _Flow(back, (given, *extra))
             case "*":
-                return self._product(node, back, given)
+                back, extra = product(self.new, node, back, first + 1)
+                return _Flow(back, (given, *extra))
             case _:
-                raise self._stuck(node, f"accumulates with {node.acc}")
-
-    def _extreme(self, value: int, node: Assignment, back: Scalar, given: Read) -> _Flow:
-        """An equal share for every element that is the maximum, or the minimum.
-
-        A NaN has no winner, so that NaN flows back to every element of it; a base may itself be what is greatest.
-        """
-        dtype = node.scalar.dtype or ""
-        tensor = self.new.tensors[value]
-        first = len(node.reads)
-        result = converted(Operand(first, tensor.dtype), dtype)
-        won = compared("eq", node.scalar, result)
-        one, zero = Constant(1.0, dtype), Constant(0.0, dtype)
-        winners = self.new.accumulated(
-            replace(
-                node,
-                reads=(*node.reads, Read(value, node.target)),
-                scalar=chosen(won, one, zero),
-                acc=None,
-                base=None,
-                operands=(),
-                text=f"how many are {tensor.name}",
-            ),
-            dtype,
-            tensor.dims,
-            f"n{tensor.name}",
-        )
-        back = with_operands(back, {first: first + 2})
-        share = over(back, Operand(first + 1, dtype))
-        lone = node.base is None
-        share = times(chosen(won, one, zero), share) if lone else chosen(won, share, zero)
-        return _Flow(share, (Read(value, node.target), Read(winners, node.target), given))
-
-    def _product(self, node: Assignment, back: Scalar, given: Read) -> _Flow:
-        """The product of all other factors: of those before, and of those after, in the order of the axes."""
-        if node.base is not None:
-            raise self._stuck(node, "multiplies into one place from several")
-        first, dtype = len(node.reads), node.scalar.dtype
-        back = with_operands(back, {first: first})
-        extra = [given]
-        for depth in range(len(node.reduced_axes())):
-            for before in (True, False):
-                extra.append(self._others(node, depth, before))
-                back = times(back, Operand(first + len(extra) - 1, dtype))
-        return _Flow(back, tuple(extra))
-
-    def _others(self, node: Assignment, depth: int, before: bool) -> Read:
-        """The product of the factors that agree in the first reduced axes and stand before, or after, in the next.
-
-        The factors are those of axes of their own, beside the axes of the assignment: the product is over
-        all of these but the reduced ones beyond ``depth``, which do not matter to it.
-        """
-        reduced = node.reduced_axes()
-        moved = reduced[depth:]
-        kept = [axis for axis in range(len(node.axes)) if axis not in reduced[depth + 1 :]]
-        count = len(node.axes)
-        names = {axis: count + n for n, axis in enumerate(moved)}
-        here, there = reduced[depth], names[reduced[depth]]
-        terms = ((1, here), (-1, there)) if before else ((1, there), (-1, here))
-        apart = Within(Affine(terms, -1, window=True), None)
-        dims = tuple(node.sizes[axis] for axis in kept)
-        dtype = node.scalar.dtype or ""
-        inner = walking(
-            replace(node, target=()), {axis: axis_index(new) for axis, new in names.items()}
-        )
-        inner = replace(
-            inner,
-            axes=(*node.axes, *(Axis(f"{node.axes[a].name}2", None, node.span) for a in moved)),
-            sizes=(*node.sizes, *(node.sizes[axis] for axis in moved)),
-            target=tuple(axis_index(axis) for axis in kept),
-            acc_dtype=dtype,
-            text=f"factors {'before' if before else 'after'} in {node.text}",
-            operands=(),
-            guards=(apart, *inner.guards),
-        )
-        inner = without_axes(inner, reduced[depth + 1 :])
-        value = self.new.add(inner, "others", dtype, dims)
-        return Read(value, tuple(axis_index(axis) for axis in kept))
+                raise stuck(node, f"accumulates with {node.acc}")
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -391,22 +303,8 @@ class _Reverse:
         if value not in self.flowing:
             return self.new.filled(0.0, dtype, tensor.dims, name, span)
         total = self._total(value)
-        owners = {self._owner(output) for output in outputs}
-        owner = self._owner(total)
+        owners = {self.new.owner(output) for output in outputs}
+        owner = self.new.owner(total)
         if owner in owners or isinstance(self.new.nodes[owner], Input):
             return self.new.copied(total, dtype, name, name, span)
         return total
-
-    def _owner(self, value: int) -> int:
-        while isinstance(node := self.new.nodes[value], View):
-            value = node.value
-        return value
-
-    @staticmethod
-    def _stuck(node: Assignment, why: str) -> MeaningError:
-        return MeaningError(
-            "E0260",
-            f"nothing can flow back through `{node.text}`: it {why}",
-            node.span,
-            "leave the inputs that it depends on out of wrt=",
-        )

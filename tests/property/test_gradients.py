@@ -12,6 +12,7 @@ from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
 from ilang.core.diagnostic import MeaningError
 from ilang.core.reference import NUMPY_TYPES, evaluate
+from ilang.core.transform.forward import directional
 from ilang.core.transform.reverse import gradient
 from tests.property.gradients import Case, Tally, check, index_case, mixed_case, spec_case
 
@@ -32,6 +33,37 @@ def test_gradients_are_those_of_differences(kind: str) -> None:
         pytest.fail("\n".join(tally.failures), pytrace=False)
     assert tally.checked > 30
     assert tally.refused < 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forward_and_reverse_agree(kind: str) -> None:
+    """What moves an output along a direction is what flows back from it to that direction."""
+    for seed in range(START + 200, START + 240):
+        case = KINDS[kind](seed)
+        arrays = case.arrays
+        wrt = [n for n, array in enumerate(arrays) if array.dtype == np.float64]
+        try:
+            backward, forward = gradient(case.shaped, wrt), directional(case.shaped, wrt)
+        except MeaningError:  # E0260: nothing can flow back
+            continue
+        extents = pipeline.fit(case.shaped, [array.shape for array in arrays])
+        rng = np.random.default_rng(seed)
+        results = evaluate(case.shaped, arrays, extents, exact=True)
+        weights = [rng.normal(size=result.shape) for result in results]
+        directions = [rng.normal(size=arrays[n].shape) for n in wrt]
+        sides = []
+        for program, more, pairs in (
+            (backward, weights, directions),
+            (forward, directions, weights),
+        ):
+            given = [*arrays, *more]
+            at = pipeline.fit(program, [array.shape for array in given])
+            found = evaluate(program, given, at, exact=True)[-len(pairs) :] if pairs else []
+            with np.errstate(all="ignore"):
+                sides.append([float((a * b).sum()) for a, b in zip(found, pairs, strict=True)])
+        if np.isfinite([*sides[0], *sides[1]]).all():
+            scale = 1 + max(map(abs, sides[0] + sides[1]), default=0.0)
+            assert abs(sum(sides[0]) - sum(sides[1])) <= 1e-8 * scale, case.name
 
 
 @pytest.mark.parametrize("kind", KINDS)

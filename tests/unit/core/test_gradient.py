@@ -153,3 +153,25 @@ def test_gradients_of_tensors() -> None:
     with pytest.raises(Error) as caught:
         program.grad(b, [w])
     assert caught.value.code == "E0741"
+
+
+def test_directional_derivatives() -> None:
+    f = i("(I & I) >> i*i~i")
+    x, t = np.array([1.0, 2.0]), np.array([1.0, 10.0])
+    value, tangent = f.jvp()(x, t)
+    np.testing.assert_array_equal(value, x * x)
+    np.testing.assert_array_equal(tangent, 2 * x * t)
+    y = np.array([3.0, 4.0])
+    along = i("i*i~i").jvp(wrt="in1")
+    np.testing.assert_array_equal(along(x, y, t, target="numpy")[1], x * t)
+    np.testing.assert_array_equal(along(x, y, tin1=t, target="numpy")[1], x * t)
+    second = f.jvp().jvp(wrt=0)(x, t, np.ones(2), target="numpy")
+    np.testing.assert_array_equal(second[3], 2 * t)
+
+
+def test_tangents_and_cotangents_have_the_ranks_of_what_they_belong_to() -> None:
+    x = np.ones((2, 3))
+    for f, wrong in ((i("+ij~i").grad(), np.ones((2, 3))), (i("+ij~i").jvp(), np.ones(2))):
+        with pytest.raises(Error) as caught:
+            f(x, wrong)
+        assert caught.value.code == "E0503"

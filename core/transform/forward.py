@@ -1,0 +1,189 @@
+"""Forward mode: the program that gives directional derivatives, from the typed graph of a program.
+
+Example, of a matrix multiply with tangents t0 and t1 of its inputs:
+    in:   n2[i,j] = sum n0[i,k] * n1[k,j]
+    out:  n2[i,j], and t2[i,j] = sum t0[i,k] * n1[k,j] + n0[i,k] * t1[k,j] over k
+
+Beside each value that a tangent reaches stands its tangent, computed by the same assignment of the derivative of the
+scalar; what an accumulator adds is in ``accumulators.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from ilang.core.check.shaped import verify
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import renumbered as with_operands
+from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
+from ilang.core.record import replace
+from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
+from ilang.core.transform.building import Building, renumbered
+from ilang.core.transform.copies import see_through
+from ilang.core.transform.derivatives import added, converted, flowing_back, times
+
+
+def directional(shaped: Shaped, wrt: Sequence[int]) -> Shaped:
+    """The program that takes the inputs, then a tangent for each of ``wrt``, and gives outputs, then their tangents.
+
+    Args:
+        shaped: the program.
+        wrt: positions of inputs of floats.
+
+    Raises:
+        MeaningError: E0260 (an assignment that has no derivative).
+    """
+    derived = _Forward(shaped, wrt).run()
+    verify(derived)
+    return derived
+
+
+class _Forward:
+    """One run over a program, from its first value to its last."""
+
+    def __init__(self, shaped: Shaped, wrt: Sequence[int]) -> None:
+        self.shaped = shaped
+        self.new = Building(shaped.sizes)
+        self.number: dict[int, int] = {}
+        self.tangents: dict[int, int] = {}
+        for value in shaped.inputs:
+            self._add(value)
+        for position, place in enumerate(wrt):
+            self._input(len(shaped.inputs) + position, self.number[shaped.inputs[place]])
+
+    def _add(self, value: int) -> int:
+        """The value itself; written schedules were of other neighbours."""
+        node, tensor = renumbered(self.shaped.nodes[value], self.number), self.shaped.tensors[value]
+        if isinstance(node, Assignment):
+            node = replace(node, schedule=None)
+        self.number[value] = self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
+        return self.number[value]
+
+    def _input(self, position: int, value: int) -> None:
+        """The tangent of an input, an input of the same dimensions."""
+        tensor, span = self.new.tensors[value], self.new.nodes[value].span
+        for dim, size in enumerate(tensor.dims):
+            known = self.new.sizes[size]
+            places = (*known.places, Place(position, dim, span))
+            self.new.sizes[size] = replace(known, places=places)
+        name = f"t{tensor.name}"
+        self.tangents[value] = self.new.add(Input(position, span), name, tensor.dtype, tensor.dims)
+
+    def run(self) -> Shaped:
+        """The program with its tangents."""
+        for value, node in enumerate(self.shaped.nodes):
+            if isinstance(node, Input):
+                continue
+            number = self._add(value)
+            if self.new.tensors[number].dtype not in FLOATS:
+                continue
+            moved = self.new.nodes[number]
+            match moved:
+                case View():
+                    self._view(number, moved)
+                case Assignment():
+                    self._assignment(number, moved)
+                case Input():
+                    pass
+                case _:
+                    assert_never(moved)
+        return self._finished()
+
+    def _view(self, value: int, node: View) -> None:
+        """The tangent under the same other dimensions."""
+        if node.value in self.tangents:
+            tensor = self.new.tensors[value]
+            tangent = replace(node, value=self.tangents[node.value])
+            self.tangents[value] = self.new.add(
+                tangent, f"t{tensor.name}", tensor.dtype, tensor.dims
+            )
+
+    def _assignment(self, value: int, node: Assignment) -> None:
+        """The tangent of an assignment that a tangent reaches."""
+        used = {node.reads[n].value for n in operands_of(node.scalar)}
+        used |= set() if node.base is None else {node.base}
+        if node.acc in LOGIC or not used & self.tangents.keys():
+            return
+        dtype = node.scalar.dtype or ""
+        reads, moving = list(node.reads), None
+        for number, partial in flowing_back(node.scalar, Constant(1.0, dtype)).items():
+            read = node.reads[number]
+            if read.value in self.tangents:
+                reads.append(replace(read, value=self.tangents[read.value]))
+                tangent = Operand(len(reads) - 1, self.new.tensors[read.value].dtype)
+                part = converted(times(partial, tangent), dtype)
+                moving = part if moving is None else added(moving, part)
+        self._store(value, node, tuple(reads), moving or Constant(0.0, dtype))
+
+    def _store(self, value: int, node: Assignment, reads: tuple[Read, ...], moving: Scalar) -> None:
+        """The tangent of a value, whose elements move by ``moving``, through its accumulator."""
+        tensor = self.new.tensors[value]
+        name, text = f"t{tensor.name}", f"tangent of {node.text}"
+        if node.acc in (None, "+"):
+            base = None if node.base is None else self._moved(node.base)
+            moved = _reading(replace(node, base=base, operands=(), text=text), reads, moving)
+            self.tangents[value] = self.new.add(moved, name, tensor.dtype, tensor.dims)
+            return
+        if node.base in self.tangents:
+            raise stuck(node, "accumulates into values that depend on inputs")
+        if node.acc == "*":
+            moving, extra = product(self.new, node, moving, len(reads))
+        elif node.acc in (">", "<"):
+            moving, extra = extreme(self.new, value, node, moving, len(reads))
+        else:
+            raise stuck(node, f"accumulates with {node.acc}")
+        whole = replace(node, acc=None, base=None, operands=(), text=text)
+        moved = _reading(whole, (*reads, *extra), moving)
+        total = self.new.accumulated(moved, tensor.dtype, tensor.dims, name)
+        self.tangents[value] = total
+
+    def _moved(self, base: int) -> int:
+        """The tangent of a base; zeros for one that nothing reaches."""
+        if base in self.tangents:
+            return self.tangents[base]
+        tensor, span = self.new.tensors[base], self.new.nodes[base].span
+        return self.new.filled(0.0, tensor.dtype, tensor.dims, f"t{tensor.name}", span)
+
+    def _finished(self) -> Shaped:
+        """The outputs, then their tangents, each memory of its own."""
+        values = [self.number[value] for value in self.shaped.outputs]
+        outputs = list(values)
+        owners = {self.new.owner(value) for value in values}
+        for value in values:
+            tangent = self._given(value, owners)
+            owners.add(self.new.owner(tangent))
+            outputs.append(tangent)
+        return see_through(
+            replace(
+                self.shaped,
+                name=f"{self.shaped.name}_tangent",
+                nodes=tuple(self.new.nodes),
+                tensors=tuple(self.new.tensors),
+                sizes=tuple(self.new.sizes),
+                inputs=tuple(n for n, node in enumerate(self.new.nodes) if isinstance(node, Input)),
+                outputs=tuple(outputs),
+            )
+        )
+
+    def _given(self, value: int, owners: set[int]) -> int:
+        """The tangent of an output, in memory of its own."""
+        tensor, span = self.new.tensors[value], self.new.nodes[value].span
+        name, tangent = f"t{tensor.name}", self.tangents.get(value)
+        dtype = tensor.dtype if tensor.dtype in FLOATS else "f32"
+        if tangent is None:
+            return self.new.filled(0.0, dtype, tensor.dims, name, span)
+        owner = self.new.owner(tangent)
+        if owner in owners or isinstance(self.new.nodes[owner], Input):
+            return self.new.copied(tangent, dtype, name, name, span)
+        return tangent
+
+
+def _reading(node: Assignment, reads: tuple[Read, ...], scalar: Scalar) -> Assignment:
+    """An assignment of another scalar, with the reads that it needs of some."""
+    used = operands_of(scalar)
+    place = {number: n for n, number in enumerate(used)}
+    return replace(
+        node, reads=tuple(reads[number] for number in used), scalar=with_operands(scalar, place)
+    )
