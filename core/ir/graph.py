@@ -194,6 +194,7 @@ class Einx:
     output: int
     text: str
     span: Span
+    schedule: Schedule | None = None
 
 
 @record

@@ -410,5 +410,5 @@ def unscheduled(node: Assignment) -> str:
         return node.text
     if node.text.startswith("einsum("):
         return node.text[: node.text.index('")') + 2]
-    form, _, rest = node.text.partition("~")
-    return f"{form}~{rest.partition('|')[0].rstrip()}"
+    form, tilde, rest = node.text.partition("~")
+    return f"{form}~{rest.partition('|')[0].rstrip()}" if tilde else node.text

@@ -355,6 +355,7 @@ class Einx:
 
     form: Form
     span: Span
+    schedule: Schedule | None = None
 
 
 @record

@@ -11,6 +11,7 @@ from ilang.core.ir.einx import Parameter, Sizes
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.einx import LARGEST, read_einx
 from ilang.core.notation.einx_forms import complete
+from ilang.core.notation.lookahead import opens_schedule
 from ilang.core.notation.reader import BLANKS, DIGITS, WORD, WORD_START, Reader
 
 DEEPEST = 20
@@ -20,7 +21,7 @@ TRUTH = {"True": 1, "False": 0}
 
 
 def read_call(reader: Reader) -> Einx:
-    """The operation at the cursor.
+    """The operation at the cursor, and the schedule after it, checked where its axes are known.
 
     Raises:
         NotationError: E0112, E0160 to E0166.
@@ -60,7 +61,12 @@ def read_call(reader: Reader) -> Einx:
     reader.take(reader.pos + 1)
     written = read_einx(reader.source, quoted)
     form = complete(name.text(), written, parameters, name)
-    return Einx(form, reader.span(start))
+    schedule = None
+    if opens_schedule(reader, True):
+        from ilang.core.notation.schedule import parse_schedule
+
+        schedule = parse_schedule(reader, True)
+    return Einx(form, reader.span(start), schedule)
 
 
 def _expect(reader: Reader, sign: str, wanted: str) -> None:

@@ -100,7 +100,7 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
     """A subtree, in parentheses unless it binds at least as tightly as asked."""
     if isinstance(tree, Combine):
         bare = BINDING[tree.symbol] >= binding
-    elif isinstance(tree, Expression | Einsum) and tree.schedule is not None:
+    elif isinstance(tree, Expression | Einsum | Einx) and tree.schedule is not None:
         bare = bool(tree.schedule.order or tree.schedule.roles)
     else:
         bare = True
@@ -110,8 +110,8 @@ def _grouped(tree: Tree, binding: int) -> list[Tree | str]:
 def _applied(component: Tree) -> list[Tree | str]:
     """A component before its arguments: in parentheses unless it is a word, or a specification without a schedule."""
     word = isinstance(component, Name | Conversion | Identity)
-    bare = word or isinstance(component, Kernel | Einx)
-    bare = bare or (isinstance(component, Einsum) and component.schedule is None)
+    bare = word or isinstance(component, Kernel)
+    bare = bare or (isinstance(component, Einsum | Einx) and component.schedule is None)
     return [component] if bare else ["(", component, ")"]
 
 
@@ -153,7 +153,8 @@ def _leaf(
         case Kernel():
             return f'elementwise("{tree.text}")'
         case Einx():
-            return print_form(tree.form)
+            text = print_form(tree.form)
+            return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")

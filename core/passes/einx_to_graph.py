@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import Label, MeaningError, ShapeError, counted
+from ilang.core.diagnostic import Label, MeaningError, ScheduleError, ShapeError, counted
 from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.infer.ranks import infer_ranks, input_ranks, undetermined
 from ilang.core.ir.einx import (
@@ -41,6 +41,7 @@ from ilang.core.ir.graph import (
     rewired,
 )
 from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
+from ilang.core.ir.syntax import Schedule
 from ilang.core.passes.einx.bodies import computed
 from ilang.core.passes.einx.building import Building, Tensor
 from ilang.core.passes.einx.ellipses import Repeated, repeat
@@ -210,6 +211,37 @@ class _Expanding:
             raise
         if not node.output:
             self.told.append((node, solved, tuple(names)))
+        before = len(self.nodes)
+        value = self._made(node, solved, values)
+        if node.schedule is not None:
+            self._schedule(node, node.schedule, before)
+        return value
+
+    def _schedule(self, node: Einx, schedule: Schedule, before: int) -> None:
+        """Give the one assignment of an operation its schedule.
+
+        Raises:
+            ScheduleError: E0301 to E0313, E0330 (there are several, or none).
+        """
+        made = [n for n in range(before, len(self.nodes)) if not isinstance(self.nodes[n], View)]
+        only = self.nodes[made[0]] if len(made) == 1 else None
+        if not isinstance(only, Assignment):
+            message = f"this operation becomes {counted(len(made), 'assignment')}, and a schedule is that of one"
+            help_line = "leave the schedule out: the compiler chooses one for each"
+            labels = [Label(node.span, "")]
+            raise ScheduleError("E0330", message, schedule.span, help_line, labels)
+        from ilang.core.schedule.check.wellformed import Form as Scheduling
+        from ilang.core.schedule.check.wellformed import check_schedule
+        from ilang.core.schedule.check.wellformed import resolved as spelled
+
+        axes = tuple(axis.name for axis in only.axes)
+        written = spelled(schedule, axes)
+        kept = frozenset(axes[axis] for index in only.target for _, axis in index.terms)
+        check_schedule(written, Scheduling(axes, kept, len(only.reads)))
+        self.nodes[made[0]] = replace(only, schedule=written)
+
+    def _made(self, node: Einx, solved: Solved, values: Sequence[int]) -> int:
+        """The value of an operation whose stages are done."""
         scope = len(self.sized)
         building = Building(self.nodes, self.sized, scope, node, solved.sizes)
         op = EINX_OPS[node.form.op]

@@ -228,10 +228,9 @@ class _Wiring:
                 return _Wires(slots, kernel_outputs(node, slots, self._add))
             case syntax.Einx():
                 slots = [self._add(_Slot(each.span)) for each in node.form.inputs]
-                text, count = print_tree(node), len(node.form.outputs)
-                made = [
-                    graph.Einx(tuple(slots), node.form, n, text, node.span) for n in range(count)
-                ]
+                text, count = print_tree(replace(node, schedule=None)), len(node.form.outputs)
+                whole = (text, node.span, node.schedule)
+                made = [graph.Einx(tuple(slots), node.form, n, *whole) for n in range(count)]
                 return _Wires(slots, map(self._add, made))
             case syntax.Expression() if node.op in ARGUMENTS:
                 slot = self._add(_Slot(node.left.span))

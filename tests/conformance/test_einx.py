@@ -300,3 +300,17 @@ def test_the_same_in_index_expressions(text: str, index: str) -> None:
     assert row.stages[-1].says == index
     arrays = [X, Y] if "dot" in text else [X, X[0]][: i(text).takes()]
     np.testing.assert_allclose(i(text)(*arrays), i(index)(*arrays), rtol=1e-12)
+
+
+def test_schedules() -> None:
+    text = 'einx.dot("q d, key d -> q key") | q:4 | q key d q\''
+    np.testing.assert_allclose(i(text)(X, X), X @ X.T, rtol=1e-12)
+    assert repr(i(repr(i(text)).removeprefix("<Component ").rpartition(": ")[0])) == repr(i(text))
+    for refused, code in (
+        ('einx.mean("a [b]") || a b', "E0330"),
+        ('einx.id("a, b -> (a + b)") || a', "E0330"),
+        ('einx.sum("a [b]") || a', "E0306"),
+    ):
+        with pytest.raises(ilang.ScheduleError) as caught:
+            i(refused).explain()
+        assert caught.value.code == code

@@ -202,11 +202,11 @@ def _contracted(b: Building, operands: Sequence[Tensor], target: Sequence[Leaf])
         b.kept(result, [key for key in both if key not in dropped])
         b.kept(other, [key for key in both if key not in dropped])
         axes = [leaf for key, leaf in both.items() if key not in dropped]
-        product = b.assign(axes, [result, other], Apply("mul", (Operand(0), Operand(1))))
         order = [leaf for leaf in target if leaf.key in both]
         order += [leaf for leaf in axes if leaf.key in later and leaf.key not in kept]
         summed = [leaf for leaf in axes if leaf.key not in later]
-        result = _folded(b, product, order, summed, "+", Operand(0))
+        product = Apply("mul", (Operand(0), Operand(1)))
+        result = _folded(b, result, order, summed, "+", product, other)
     return result
 
 
