@@ -19,7 +19,7 @@ from ilang.codegen.targets.c import emit
 from ilang.core import pipeline, record
 from ilang.core.diagnostic import Fix, ScheduleError
 from ilang.core.ir.schedule import schedule_text, unscheduled
-from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.ir.shaped import Assignment, Node, Shaped
 from ilang.core.ir.syntax import Expression as Written
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
@@ -123,6 +123,23 @@ def pasted(trial: Trial, fix: Fix) -> Trial:
     text = trial.written.text
     text = text[: fix.span.start] + fix.text + text[fix.span.end :]
     return replace(trial, written=replace(trial.written, text=text))
+
+
+def unwritten(shaped: Shaped) -> Shaped:
+    """The program without the schedules that are written in it."""
+    nodes = [
+        record.replace(node, schedule=None, text=unscheduled(node))
+        if isinstance(node, Assignment) and node.schedule is not None
+        else node
+        for node in shaped.nodes
+    ]
+    return record.replace(shaped, nodes=tuple(nodes))
+
+
+def with_node(shaped: Shaped, value: int, node: Node) -> Shaped:
+    """The program with another node for a value."""
+    nodes = (*shaped.nodes[:value], node, *shaped.nodes[value + 1 :])
+    return record.replace(shaped, nodes=nodes)
 
 
 def written_back(shaped: Shaped, machine: Machine = CPU) -> Shaped:

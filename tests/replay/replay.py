@@ -24,6 +24,7 @@ from ilang import Error  # noqa: E402 - found through the line above
 from ilang.codegen.targets.c import emit  # noqa: E402
 from ilang.core import pipeline  # noqa: E402
 from ilang.core.ir.graph import Graph  # noqa: E402
+from ilang.core.ir.shaped import Shaped  # noqa: E402
 from ilang.core.ir.syntax import Module  # noqa: E402
 from ilang.core.notation.module import parse_module  # noqa: E402
 from ilang.core.source import Source  # noqa: E402
@@ -36,7 +37,8 @@ FOLDERS = ("samples", "samples/digits", "bench/programs")
 def replayed(line: str) -> str:
     """A line of the file with the hash that its program has now."""
     _, inputs, text = line.split(None, 2)
-    return " ".join((_hash(_graph(text), inputs), inputs, text))
+    emitted = emit(pipeline.lower(shaped_of(line)))
+    return " ".join((hashlib.sha256(emitted.encode()).hexdigest()[:16], inputs, text))
 
 
 def _graph(text: str) -> Graph:
@@ -51,21 +53,21 @@ def _module(path: Path) -> Module:
     return parse_module(Source(path.name, path.read_text("utf-8")))
 
 
-def _hash(graph: Graph, inputs: str) -> str:
-    """The hash of the C for inputs such as ``f32[.,.];i64[2,3]``; ``-`` leaves all of them to the program."""
+def shaped_of(line: str) -> Shaped:
+    """The program of a line for its inputs, such as ``f32[.,.];i64[2,3]``; ``-`` leaves all of them to the program."""
+    _, inputs, text = line.split(None, 2)
+    graph = _graph(text)
     if inputs == "-":
-        shaped = pipeline.infer(graph)
-    else:
-        words = [word.rstrip("]").partition("[") for word in inputs.split(";")] if inputs else []
-        shapes = [tuple(dims.split(",")) if dims else () for _, _, dims in words]
-        numbers = [tuple(map(int, dims)) for dims in shapes if "." not in dims]
-        shaped = pipeline.infer(
-            graph,
-            [dtype for dtype, _, _ in words],
-            [len(dims) for dims in shapes],
-            numbers if len(numbers) == len(shapes) else None,
-        )
-    return hashlib.sha256(emit(pipeline.lower(shaped)).encode()).hexdigest()[:16]
+        return pipeline.infer(graph)
+    words = [word.rstrip("]").partition("[") for word in inputs.split(";")] if inputs else []
+    shapes = [tuple(dims.split(",")) if dims else () for _, _, dims in words]
+    numbers = [tuple(map(int, dims)) for dims in shapes if "." not in dims]
+    return pipeline.infer(
+        graph,
+        [dtype for dtype, _, _ in words],
+        [len(dims) for dims in shapes],
+        numbers if len(numbers) == len(shapes) else None,
+    )
 
 
 def _files() -> Iterator[str]:

@@ -41,22 +41,6 @@ def choose(
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
-    if any(nest is not None for nest in written):
-        alone = _chosen(shaped, [None] * len(written), provenance, extents, machine)
-        pairs = zip(written, alone.nests, strict=True)
-        if all(nest is None or _same(nest, chosen) for nest, chosen in pairs):
-            return alone  # a printed choice, written back: what cannot have a schedule is as it was
-    return _chosen(shaped, written, provenance, extents, machine)
-
-
-def _chosen(
-    shaped: Shaped,
-    written: Sequence[Nest | None],
-    provenance: Provenance,
-    extents: Extents,
-    machine: Machine,
-) -> Choice:
-    """One choice, with some nests written."""
     if machine.kind == "gpu":
         from ilang.core.schedule.choose.gpu import choose_for_gpu
 
@@ -75,17 +59,5 @@ def analysed(
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiles = tilings(shaped, written, readers, accesses, extents, machine)
-    tiles = by_rows(shaped, written, readers, tiles)
+    tiles = by_rows(shaped, readers, tiles)
     return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents)
-
-
-def _same(written: Nest, chosen: Nest | None) -> bool:
-    """Whether a written nest is the chosen one."""
-    count = len(written.order)
-    return (
-        chosen is not None
-        and (written.factors, written.order, written.sites, written.start)
-        == (chosen.factors, chosen.order, chosen.sites, chosen.start)
-        and [written.role(n) for n in range(count)] == [chosen.role(n) for n in range(count)]
-        and all(written.space(n) == chosen.space(n) for n in range(len(written.sites)))
-    )

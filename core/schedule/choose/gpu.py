@@ -22,7 +22,7 @@ from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
 from ilang.core.schedule.choose.gpu_tiles import Tile, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
-from ilang.core.schedule.choose.nests import Choice
+from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.extents import Extents
@@ -57,8 +57,9 @@ def choose_for_gpu(
         else None
         for node, each in zip(shaped.nodes, accesses, strict=True)
     ]
-    nests = _Nests(shaped, written, provenance, readers, tiles).run()
-    if any(nest is not None for nest in written):
+    choice = _Nests(shaped, written, provenance, readers, tiles)
+    nests = choice.run()
+    if choice.imposed:
         return Choice(nests, None)
     whole = whole_values(shaped, nests) & live_values(shaped)
     nests = tuple(
@@ -80,7 +81,10 @@ def _with_blocks(node: Node, nest: Nest) -> Nest:
 
 
 class _Nests:
-    """The nests chosen so far, from the outputs on; ``given`` has the loops that a staged value takes."""
+    """The nests chosen so far, from the outputs on; ``given`` has the loops that a staged value takes.
+
+    ``imposed`` are the values whose nests a person wrote, and that would have others.
+    """
 
     def __init__(
         self,
@@ -95,41 +99,72 @@ class _Nests:
         self.provenance = provenance
         self.readers = readers
         self.tiles = list(tiles)
+        self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.around: dict[int, Tile] = {}
         self.shared: dict[int, set[Loop]] = {}
+        self.imposed: set[int] = set()
 
     def run(self) -> tuple[Nest | None, ...]:
         """The nest of every node, None for inputs."""
-        nests: list[Nest | None] = [None] * len(self.shaped.nodes)
-        for value in range(len(nests) - 1, -1, -1):
+        for value in range(len(self.nests) - 1, -1, -1):
             node = self.shaped.nodes[value]
             if isinstance(node, Assignment):
-                nests[value] = self._nest(value, node)
-        return tuple(nests)
+                self._nest(value, node)
+        return tuple(self.nests)
 
-    def _nest(self, value: int, node: Assignment) -> Nest:
-        nest, tile = self.written[value], self._tile(value, node)
-        if nest is None:
-            nest = self._chosen(value, node, tile)
-        else:
-            nest = _by_position(node, nest, self.shared.get(value, set()))
-        sites = nest.sites
-        if not nest.written:
-            sites = tuple(self._site(read, nest, node, tile) for read in node.reads)
-            nest = replace(nest, spaces=self._spaces(node, sites))
+    def _nest(self, value: int, node: Assignment) -> None:
+        """Choose the nest of a value; or take the written one, where that is another."""
+        written, tile = self.written[value], self._tile(value)
+        nest = self._placed(node, self._chosen(value, node, tile), tile)
+        if written is not None and not _is_same(written, nest):
+            self._release(value)
+            tile, nest = None, _by_position(node, written, self.shared.get(value, set()))
+            nest = nest if nest.written else self._placed(node, nest, tile)
+        self.nests[value] = nest
         for number, read in enumerate(node.reads):
-            staged = nest.staged(number) if nest.written else sites[number]
-            if staged is not None and (nest.written or self.readers.inlined[read.value]):
-                self._share(value, nest, read, staged)
-                self._give(value, nest, read, staged)
-                if tile is not None and read.value in self.given:
-                    self.around.setdefault(read.value, tile)
-        return replace(nest, sites=sites)
+            site = nest.staged(number) if nest.written else nest.sites[number]
+            if site is None or not (nest.written or self._is_inlined(read.value)):
+                continue
+            self._share(value, nest, read, site)
+            self._give(value, nest, read, site)
+            if tile is not None and read.value in self.given:
+                self.around.setdefault(read.value, tile)
 
-    def _tile(self, value: int, node: Assignment) -> Tile | None:
+    def _release(self, value: int) -> None:
+        """Compute a value whose written nest is not what its reader gives it where that was written to, or whole."""
+        self.imposed.add(value)
+        self.around.pop(value, None)
+        for reader, _ in self.readers.all_reads[value]:
+            node, nest, written = (
+                self.shaped.nodes[reader],
+                self.nests[reader],
+                self.written[reader],
+            )
+            assert isinstance(node, Assignment)
+            assert nest is not None
+            if written is not None and written.written:
+                self.imposed.add(
+                    reader
+                )  # its own loops are what would be chosen, what it stages is not
+                self.nests[reader] = _by_position(node, written, self.shared.get(reader, set()))
+            elif self.readers.inlined[value]:
+                self.shared.pop(value, None)
+                self.nests[reader] = self._placed(node, nest, self._tile(reader))
+
+    def _is_inlined(self, value: int) -> bool:
+        """Whether a value is computed in the innermost loop of what reads it, unless that was written otherwise."""
+        is_made = isinstance(self.shaped.nodes[value], Assignment)
+        return is_made and self.readers.inlined[value] and value not in self.imposed
+
+    def _placed(self, node: Assignment, nest: Nest, tile: Tile | None) -> Nest:
+        """A nest with the places of what it reads."""
+        sites = tuple(self._site(read, nest, node, tile) for read in node.reads)
+        return replace(nest, sites=sites, spaces=self._spaces(node, sites))
+
+    def _tile(self, value: int) -> Tile | None:
         """How a value goes block by block: alone, or as what its reader computes in its innermost loop."""
-        if self.written[value] is not None:
+        if value in self.imposed:
             return None
         if value not in self.given:
             return self.tiles[value]
@@ -149,13 +184,8 @@ class _Nests:
         return Nest(((),) * len(node.axes), tuple(map(Loop, _order(node))), none)
 
     def _site(self, read: Read, nest: Nest, node: Assignment, tile: Tile | None) -> int | None:
-        """Inside all loops, for what is inlined; around a block, for what it copies.
-
-        A nest that a person wrote is nobody else's.
-        """
-        made = self.shaped.nodes[read.value]
-        inlined = isinstance(made, Assignment) and self.readers.inlined[read.value]
-        if inlined and self.written[read.value] is None:
+        """Inside all loops, for what is inlined; around a block, for what it copies."""
+        if self._is_inlined(read.value):
             return len(nest.order)
         if tile is not None and not read.guards and is_copied(read.index, node, tile):
             return tile.depth
@@ -166,8 +196,7 @@ class _Nests:
         spaces: list[Space] = []
         for read, site in zip(node.reads, sites, strict=True):
             made = self.shaped.nodes[read.value]
-            inlined = self.readers.inlined[read.value] and self.written[read.value] is None
-            whole = isinstance(made, Assignment) and not inlined
+            whole = isinstance(made, Assignment) and not self._is_inlined(read.value)
             spaces.append("c" if whole and site is not None else "")
         return tuple(spaces) if any(spaces) else ()
 
@@ -192,13 +221,24 @@ class _Nests:
         made = self.shaped.nodes[read.value]
         if (
             not isinstance(made, Assignment)
-            or self.written[read.value] is not None
+            or read.value in self.imposed
             or read.value in self.given
         ):
             return
         axes = {loop.axis for loop in nest.order[:site]}
         pairs = {**mapping(made, read), **axis_pairs(self.provenance, reader, read, axes)}
         self.given[read.value] = taken(nest, pairs, _order(made))
+
+
+def _is_same(written: Nest, chosen: Nest) -> bool:
+    """Whether a written nest is the chosen one; where it leaves sites to the compiler, in its loops."""
+    return same_loops(written, chosen) and (
+        not written.written
+        or all(
+            (site, written.space(n)) == (chosen.sites[n], chosen.space(n))
+            for n, site in enumerate(written.sites)
+        )
+    )
 
 
 def _by_position(node: Assignment, nest: Nest, shared: Container[Loop]) -> Nest:

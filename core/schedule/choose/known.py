@@ -58,7 +58,10 @@ class Staged:
 
 
 class Known:
-    """The nests that are chosen, the values that they stage, and the place of each loop of a kernel."""
+    """The nests that are chosen, the values that they stage, and the place of each loop of a kernel.
+
+    ``imposed`` are the values whose nests a person wrote, and that would have others.
+    """
 
     def __init__(self, count: int) -> None:
         """Nothing yet, of so many values."""
@@ -66,6 +69,7 @@ class Known:
         self.staged: dict[int, Staged] = {}
         self.packed: dict[int, Packed | Across] = {}
         self.places: dict[int, dict[Loop, Place]] = {}
+        self.imposed: set[int] = set()
 
     def nest(self, value: int) -> Nest:
         """The nest of a value that has one."""
@@ -79,6 +83,11 @@ class Known:
         self.places.setdefault(staged.value, {}).update(staged.places)
         if staged.packed is not None:
             self.packed[staged.value] = staged.packed
+
+    def release(self, value: int) -> None:
+        """Forget what was chosen for a value inside of its readers."""
+        for table in (self.staged, self.packed, self.places):
+            table.pop(value, None)
 
     def is_part(self, value: int) -> bool:
         """Whether a value is computed inside of a reader that needs an interval of it only."""

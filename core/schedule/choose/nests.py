@@ -11,7 +11,7 @@ from ilang.core.ir.schedule import Nest, Root
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.known import Analysis, Known
-from ilang.core.schedule.choose.own_loops import own_nest
+from ilang.core.schedule.choose.own_loops import own_nest, packed_rows
 from ilang.core.schedule.choose.sharing import shared_inside
 from ilang.core.schedule.choose.sites import adopted, site_of
 from ilang.core.schedule.groups import Kernels
@@ -22,7 +22,8 @@ from ilang.core.schedule.readers import live_values, readers_of
 class Choice:
     """A nest per assignment, and the roots of each kernel, the one that runs first first.
 
-    ``groups`` is None where a person wrote a nest: which kernels there are is seen when all nests are known.
+    ``groups`` is None where a person wrote another nest than would be chosen: which kernels there are is seen when all
+    nests are known.
     """
 
     nests: tuple[Nest | None, ...]
@@ -32,10 +33,22 @@ class Choice:
 def choose_nests(analysis: Analysis) -> Choice:
     """The nest of every assignment, that of a reader before those of its producers.
 
+    A written nest that is what would be chosen in its place is chosen, so that it changes nothing to write it down.
+
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
     return _Nests(analysis).run()
+
+
+def same_loops(written: Nest, chosen: Nest) -> bool:
+    """Whether a written nest has the loops of a chosen one, and they run alike."""
+    positions = range(len(written.order))
+    return (written.factors, written.order, written.start) == (
+        chosen.factors,
+        chosen.order,
+        chosen.start,
+    ) and [*map(written.role, positions)] == [*map(chosen.role, positions)]
 
 
 class _Nests:
@@ -47,7 +60,6 @@ class _Nests:
         self.kernels = Kernels(analysis.shaped, analysis.provenance)
         self.readers = readers_of(analysis.shaped)
         self.live = live_values(analysis.shaped)
-        self.has_written = any(nest is not None for nest in analysis.written)
 
     def run(self) -> Choice:
         """All nests, the last value first."""
@@ -58,20 +70,51 @@ class _Nests:
                 self._share(value, node)
                 self._choose(value, node)
         groups = tuple(tuple(roots) for roots in reversed(self.kernels.groups))
-        return Choice(tuple(self.known.nests), None if self.has_written else groups)
+        return Choice(tuple(self.known.nests), None if self.known.imposed else groups)
 
     def _share(self, value: int, node: Assignment) -> None:
-        """Stage a value with several readers in all of them, where there is one place for it."""
+        """Stage a value with several readers in all of them, where there is one place for it.
+
+        A reader whose written nest has it elsewhere is not what would be chosen.
+        """
+        if self.analysis.inlining.sole[value] is not None:
+            return
         shared = shared_inside(self.analysis, self.known, value, node)
+        if shared is not None and self._impose_readers(value, shared[0]):
+            shared = None
         if shared is None:
+            self._impose_readers(value, None)
             return
         depth, staged = shared
         for reader, read in self.analysis.inlining.all_reads[value]:
             self._place(reader, read, depth)
         self.known.stage(staged)
 
-    def _place(self, reader: int, read: Read, depth: int) -> None:
-        """Stage a read of an assignment whose nest is chosen."""
+    def _impose_readers(self, value: int, site: int | None) -> bool:
+        """Take the written nests of readers that stage a value elsewhere, the last one first; whether there are any."""
+        elsewhere = [
+            reader
+            for reader, read in reversed(self.analysis.inlining.all_reads[value])
+            if self._is_tentative(reader) and not self._stages(reader, read, site)
+        ]
+        for reader in elsewhere:
+            self._adopt(reader)
+        return bool(elsewhere)
+
+    def _is_tentative(self, value: int) -> bool:
+        """Whether a person wrote the nest of a value, sites and all, and it is what would be chosen so far."""
+        written = self.analysis.written[value]
+        return written is not None and written.written and value not in self.known.imposed
+
+    def _stages(self, reader: int, read: Read, site: int | None) -> bool:
+        """Whether the written nest of a reader has a read at a site."""
+        node, written = self.analysis.shaped.nodes[reader], self.analysis.written[reader]
+        assert isinstance(node, Assignment)
+        assert written is not None
+        return all(written.staged(n) == site for n, each in enumerate(node.reads) if each == read)
+
+    def _place(self, reader: int, read: Read, depth: int | None) -> None:
+        """Stage a read of an assignment whose nest is chosen, or compute it whole."""
         node, nest = self.analysis.shaped.nodes[reader], self.known.nest(reader)
         assert isinstance(node, Assignment)
         sites = tuple(
@@ -80,16 +123,45 @@ class _Nests:
         self.known.nests[reader] = replace(nest, sites=sites)
 
     def _choose(self, value: int, node: Assignment) -> None:
-        """Choose the nest of a value, and what it stages."""
+        """Choose the nest of a value, and what it stages; or take the written one, where that is another."""
         nest, packed = own_nest(self.analysis, self.known, value, node)
         if packed is not None:
             self.known.packed[value] = packed
-        self.known.nests[value] = nest
-        if nest.written:
-            for staged in [*adopted(self.analysis, self.known, value, nest)]:
-                self.known.stage(staged)
+        written = self.analysis.written[value]
+        if written is None or self._is_same(value, node, written, nest):
+            self._root(value, nest)
+            self._stage(value, node, nest)
             return
-        self._root(value, nest)
+        self._release(value)
+        packed = packed_rows(self.analysis, value, written)
+        if packed is not None:
+            self.known.packed[value] = packed
+        self._root(value, written)
+        if written.written:
+            self._adopt(value)
+        else:
+            self._stage(value, node, written)
+
+    def _is_same(self, value: int, node: Assignment, written: Nest, chosen: Nest) -> bool:
+        """Whether a written nest is what would be chosen; where a value of several readers is, is seen with that."""
+        if not same_loops(written, chosen):
+            return False
+        if not written.written:
+            return True
+        for number, read in enumerate(node.reads):
+            made = self.analysis.shaped.nodes[read.value]
+            several = self.analysis.inlining.sole[read.value] is None
+            if written.space(number):
+                return False
+            if isinstance(made, Assignment) and several:
+                continue
+            site, _ = site_of(self.analysis, self.known, value, read, chosen)
+            if site != written.sites[number]:
+                return False
+        return True
+
+    def _stage(self, value: int, node: Assignment, nest: Nest) -> None:
+        """Choose the places of what a value reads."""
         sites: dict[Read, int | None] = {}
         for read in dict.fromkeys(node.reads):
             sites[read], producer = site_of(self.analysis, self.known, value, read, nest)
@@ -97,12 +169,32 @@ class _Nests:
                 self.known.stage(producer)
         self.known.nests[value] = replace(nest, sites=tuple(sites[read] for read in node.reads))
 
+    def _adopt(self, value: int) -> None:
+        """Take the written nest of a value, which says the loops of the producers that nobody scheduled."""
+        nest = self.analysis.written[value]
+        assert nest is not None
+        self.known.imposed.add(value)
+        self.known.nests[value] = nest
+        for staged in [*adopted(self.analysis, self.known, value, nest)]:
+            self.known.stage(staged)
+
+    def _release(self, value: int) -> None:
+        """Compute a value whose written nest is not what its readers give it where these were written to, or whole."""
+        self.known.imposed.add(value)
+        self.known.release(value)
+        for reader, read in self.analysis.inlining.all_reads[value]:
+            if self._is_tentative(reader):
+                if not self._stages(reader, read, None):
+                    self._adopt(reader)
+            elif not self.known.nest(reader).written:
+                self._place(reader, read, None)
+
     def _root(self, value: int, nest: Nest) -> None:
         """Note where the loops of a value are that has loops of its own: some may be those of another root."""
         whole, places = value not in self.known.staged, self.known.places
         if whole:
             places[value] = {loop: (value, loop) for loop in nest.order}
-        if self.has_written or value not in self.live:
+        if self.known.imposed or value not in self.live:
             return  # which kernels there are is seen when all schedules are read
         root = self.kernels.add(value, nest, self.readers[value], whole)
         known = self.kernels.nests[root.owner].order[: root.shared]

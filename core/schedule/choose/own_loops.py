@@ -20,24 +20,31 @@ from ilang.core.schedule.choose.tile import Factors, blocked, transposed
 def own_nest(
     analysis: Analysis, known: Known, value: int, node: Assignment
 ) -> tuple[Nest, Packed | Across | None]:
-    """The nest of a value without its sites, and the tile or block that it has."""
-    nest, across = analysis.written[value], None
+    """The nest of a value without its sites, whatever a person wrote, and the tile or block that it has."""
+    across = None
     sites = (None,) * len(node.reads)
-    if nest is None and value in known.staged:
-        staged = known.staged[value]
+    staged, tile = known.staged.get(value), analysis.tilings.loops(value, node)
+    if staged is not None:
         nest = Nest(staged.factors, staged.order, sites)
-    tile = analysis.tilings.loops(value, node) if nest is None else None
-    if tile is not None:
+    elif tile is not None:
         nest = Nest(*tile, sites)
-    if nest is None:
+    else:
         axes = analysis.order(value, node)
         across = _transposed(analysis, value, node)
         in_blocks = across or blocked(node, analysis.extents, axes, analysis.machine)
         nest = Nest(*(in_blocks or (((),) * len(axes), tuple(map(Loop, axes)))), sites)
-    own = analysis.tilings.tiles[value]
-    if own is not None and not nest.written and nest.order == own.order():
-        return nest, Packed(own.rows, own.lanes, own.windows)
+    rows = packed_rows(analysis, value, nest)
+    if rows is not None:
+        return nest, rows
     return nest, Across(nest.order[-2].axis, nest.order[-1].axis) if across else None
+
+
+def packed_rows(analysis: Analysis, value: int, nest: Nest) -> Packed | None:
+    """The tile of a value whose nest has the loops of one, if nobody said what it copies."""
+    tile = analysis.tilings.tiles[value]
+    if tile is None or nest.written or nest.order != tile.order():
+        return None
+    return Packed(tile.rows, tile.lanes, tile.windows)
 
 
 def _transposed(

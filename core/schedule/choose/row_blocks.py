@@ -10,8 +10,6 @@ Example, attention:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import replace
@@ -41,19 +39,16 @@ def rows_site(
     return len(loops) if same and nest.order[: len(loops)] == loops else None
 
 
-def by_rows(
-    shaped: Shaped, written: Sequence[Nest | None], inlining: Inlining, tilings: Tilings
-) -> Tilings:
+def by_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> Tilings:
     """The tilings with the contractions that meet in rows in blocks of rows.
 
     Args:
         shaped: the program.
-        written: the nests that a person wrote.
         inlining: who reads each value.
         tilings: of the program.
     """
     for value in range(len(shaped.nodes)):
-        for made, pairs in _reached(shaped, written, tilings, value):
+        for made, pairs in _reached(shaped, tilings, value):
             tilings = _met(shaped, inlining, tilings, value, made, pairs)
     return tilings
 
@@ -96,9 +91,7 @@ def _is_reduced(shaped: Shaped, inlining: Inlining, value: int, axis: int | None
     return False
 
 
-def _reached(
-    shaped: Shaped, written: Sequence[Nest | None], tilings: Tilings, value: int
-) -> list[tuple[int, dict[int, int]]]:
+def _reached(shaped: Shaped, tilings: Tilings, value: int) -> list[tuple[int, dict[int, int]]]:
     """What a contraction is made of, each with its axes in those of the contraction, up to other contractions."""
     tile, node = tilings.tiles[value], shaped.nodes[value]
     if tile is None or tile.windows or not isinstance(node, Assignment):
@@ -111,7 +104,7 @@ def _reached(
         assert isinstance(reader, Assignment)
         for read in dict.fromkeys(reader.reads):
             made = shaped.nodes[read.value]
-            if not isinstance(made, Assignment) or written[read.value] is not None:
+            if not isinstance(made, Assignment):
                 continue
             inside = mapping(made, read)
             names = {own: pairs[at] for own, at in inside.items() if at in pairs}

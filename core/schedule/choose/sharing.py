@@ -58,7 +58,7 @@ def _may_share(analysis: Analysis, known: Known, value: int) -> bool:
         and value not in inlining.kept
         and bool(reads)
         and (tilings.is_by_rows(value) or tilings.found(value) is None)
-        and not any(analysis.written[n] is not None for n in (value, *readers))
+        and not any(reader in known.imposed for reader in readers)
         and not any(known.is_part(reader) for reader in readers)
         and not any(index.looked for _, read in reads for index in read.index)
     )

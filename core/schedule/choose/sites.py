@@ -29,7 +29,7 @@ def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest
         return None, None  # which elements are read is known only when they are
     if isinstance(made, Input | View):
         return packed_site(known.packed.get(value), read, nest), None
-    if analysis.inlining.sole[read.value] is None or analysis.written[read.value] is not None:
+    if analysis.inlining.sole[read.value] is None:
         return None, None
     pairs, tilings = mapping(made, read), analysis.tilings
     if tilings.tiles[read.value] is not None or tilings.is_by_rows(read.value):
@@ -83,7 +83,7 @@ def adopted(analysis: Analysis, known: Known, value: int, nest: Nest) -> Iterato
         made, site = analysis.shaped.nodes[read.value], nest.staged(number)
         if site is None or not isinstance(made, Assignment) or read.value in taking:
             continue
-        if analysis.written[read.value] is not None:
+        if read.value in known.imposed:
             continue
         axes = {loop.axis for loop in nest.order[:site]}
         pairs = {**mapping(made, read), **axis_pairs(analysis.provenance, value, read, axes)}

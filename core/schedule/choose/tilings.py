@@ -7,14 +7,15 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest
-from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
 from ilang.core.machine import Machine
-from ilang.core.record import record
+from ilang.core.record import record, replace
 from ilang.core.schedule.choose.accesses import Accesses, reads_of
 from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors, Tiling, tiling
 from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import mapping
@@ -81,27 +82,66 @@ def tilings(
     tiles: list[Tiling | None] = []
     tails: list[Read | None] = []
     ends: list[End | None] = []
+    others: set[int] = set()
     for value, node in enumerate(shaped.nodes):
         tile = tail = None
         if isinstance(node, Assignment):
-            if not any(written[read.value] is not None for read in node.reads):
-                tile = tiling(node, extents, reads_of(node, accesses[value]), machine)
-            tail = _tail(shaped, written, inlining, tiles, tails, node)
+            tile = tiling(node, extents, reads_of(node, accesses[value]), machine)
+            if tile is not None and not _gives(shaped, written, inlining, node, tile):
+                tile = None
+            tail = _tail(shaped, others, inlining, tiles, tails, node)
         tiles.append(tile)
         tails.append(tail)
         ends.append(_end(shaped, value, tile, tail, ends))
+        if not _has_loops(Tilings(tuple(tiles), tuple(ends)), value, node, written[value]):
+            others.add(value)
     return Tilings(tuple(tiles), tuple(ends))
+
+
+def _gives(
+    shaped: Shaped,
+    written: Sequence[Nest | None],
+    inlining: Inlining,
+    node: Assignment,
+    tile: Tiling,
+) -> bool:
+    """Whether what is computed in the innermost loop of a tile has the loops of that, where a person wrote its nest."""
+    for read in dict.fromkeys(node.reads):
+        made, nest = shaped.nodes[read.value], written[read.value]
+        if nest is None or not inlining.inlined[read.value] or not isinstance(made, Assignment):
+            continue
+        pairs, axes = mapping(made, read), tuple(range(len(made.axes)))
+        around = (Nest(tile.factors, each.order(), ()) for each in (tile, tile.by_rows()))
+        if (nest.factors, nest.order) not in [taken(outer, pairs, axes) for outer in around]:
+            return False
+    return True
+
+
+def _has_loops(tilings: Tilings, value: int, node: Node, nest: Nest | None) -> bool:
+    """Whether a written nest has the loops of the tiling that its value takes part in, by blocks of rows or not."""
+    end = tilings.ends[value]
+    if nest is None or end is None or not isinstance(node, Assignment):
+        return True
+    tile = tilings.tiles[end[0]]
+    assert tile is not None
+    tiles = list(tilings.tiles)
+    tiles[end[0]] = tile.by_rows()
+    rows = replace(tilings, tiles=tuple(tiles))
+    return (nest.factors, nest.order) in (tilings.loops(value, node), rows.loops(value, node))
 
 
 def _tail(
     shaped: Shaped,
-    written: Sequence[Nest | None],
+    others: Container[int],
     inlining: Inlining,
     tiles: Sequence[Tiling | None],
     tails: Sequence[Read | None],
     node: Assignment,
 ) -> Read | None:
-    """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction."""
+    """The one read of a pointwise node that delivers, element by element, what may be a tiled reduction.
+
+    None of the ``others``, which have written nests with other loops.
+    """
     if node.acc is not None or node.base is not None:
         return None
     for read in dict.fromkeys(node.reads):
@@ -109,7 +149,7 @@ def _tail(
         if (
             isinstance(made, Assignment)
             and inlining.sole[read.value] is not None
-            and written[read.value] is None
+            and read.value not in others
             and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
             and (tiles[read.value] is not None or tails[read.value] is not None)
         ):

@@ -114,7 +114,8 @@ def test_a_value_that_two_reduce_is_computed_once_in_their_rows() -> None:
 def test_a_producer_takes_the_splits_of_a_written_reader() -> None:
     analysis = analysis_of("-ij~ij >> +ij~i | i:8 | i i' j 0")
     known = Known(len(analysis.shaped.nodes))
-    nest = nest_of(analysis, known, 2)
+    nest = analysis.written[2]
+    assert nest is not None
     (staged,) = adopted(analysis, known, 2, nest)
     assert staged.factors == ((8,), ())
     assert staged.order == (Loop(0), Loop(0, 1), Loop(1))

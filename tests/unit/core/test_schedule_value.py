@@ -30,7 +30,9 @@ from ilang.core.ir.schedule import (
 from ilang.core.record import replace
 from ilang.core.schedule import shaped_to_schedule as step
 from ilang.core.schedule.accumulation import Program, copies
-from ilang.core.schedule.choose.choice import choose
+from ilang.core.schedule.choose import choice
+from ilang.core.schedule.choose.choice import analysed, choose
+from ilang.core.schedule.choose.nests import choose_nests
 from ilang.core.schedule.fuse import Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
@@ -43,6 +45,16 @@ ONLINE = "^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i j 0 1 >> +ij~i |
 def scheduled(text: str) -> Scheduled:
     """The schedule of a program text."""
     return shaped_to_schedule(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
+
+
+ONCE = {
+    "choose": 1,
+    "analysis": 1,
+    "nests": 1,
+    "group": 1,
+    "provenance": 1,
+    "instances": 1,
+}
 
 
 @pytest.fixture
@@ -58,6 +70,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return called
 
     monkeypatch.setattr(step, "choose", count("choose", choose))
+    monkeypatch.setattr(choice, "choose_nests", count("nests", choose_nests))
+    monkeypatch.setattr(choice, "analysed", count("analysis", analysed))
     for name, class_ in (
         ("group", Kernels),
         ("provenance", Provenance),
@@ -77,12 +91,33 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 )
 def test_chosen_once(counted: Counter[str], walk: Callable[[Any], object]) -> None:
     walk(pipeline.text_component(SOFTMAX))
-    assert counted == {"choose": 1, "group": 1, "provenance": 1, "instances": 1}
+    assert counted == ONCE
 
 
 def test_texts_of_stages_choose_once(counted: Counter[str]) -> None:
     pipeline.stage_texts("ik*kj~ijk >> +ijk~ij")
-    assert counted == {"choose": 1, "group": 1, "provenance": 1, "instances": 1}
+    assert counted == ONCE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ik*kj~ijk | i:6,j:64,k:512 | j 1 i k k' i' j' >> +ijk~ij | i:6,j:64,k:512 | j i k k' i' j' 0",
+        "ik*kj~ijk | i:8 | i j k i' >> +ijk~ij",
+        "ik*kj~ijk >> +ijk~ij | i:8 | i j k i' 0",
+    ],
+)
+def test_a_written_schedule_is_completed_once(counted: Counter[str], text: str) -> None:
+    """As it is chosen, another one of what is read, another one of what reads."""
+    pipeline.lower(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
+    assert [counted[name] for name in ("choose", "analysis", "nests", "provenance")] == [1] * 4
+
+
+def test_a_reader_that_nobody_scheduled_computes_what_is_written_otherwise_before() -> None:
+    chosen, other = scheduled("-ij~ij || i j >> +ij~i"), scheduled("-ij~ij || j i >> +ij~i")
+    assert [nest.sites for nest in chosen.nests if nest] == [(None,), (2,)]
+    assert [nest.sites for nest in other.nests if nest] == [(None,), (None,)]
+    assert [len(each.groups) for each in (chosen, other)] == [1, 2]
 
 
 def test_planned_once_a_root(counted: Counter[str]) -> None:

@@ -1,0 +1,36 @@
+"""What ``i explain --schedule`` prints, written back, gives the code that it was printed for, and is completed once."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from tests.property import schedules
+from tests.replay.replay import PROGRAMS, shaped_of
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
+def test_of_samples_benchmarks_and_random_programs(machine: Machine) -> None:
+    lines = PROGRAMS.read_text("utf-8").splitlines()
+    assert len(lines) >= 300
+    for line in lines:
+        shaped = schedules.unwritten(shaped_of(line))
+        again = schedules.written_back(shaped, machine)
+        assert schedules.code(again, machine) == schedules.code(shaped, machine), line
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
+def test_any_part_of_what_is_chosen(machine: Machine) -> None:
+    """One expression alone with what is chosen for it, or all but one: all others are as they were."""
+    for line in PROGRAMS.read_text("utf-8").splitlines()[::6]:
+        shaped = schedules.unwritten(shaped_of(line))
+        again = schedules.written_back(shaped, machine)
+        chosen = shaped_to_schedule(shaped, machine)
+        for value, (node, other) in enumerate(zip(shaped.nodes, again.nodes, strict=True)):
+            if node != other:
+                one = schedules.with_node(shaped, value, other)
+                rest = schedules.with_node(again, value, node)
+                for part in (one, rest):
+                    nests = shaped_to_schedule(part, machine).nests
+                    assert nests == chosen.nests, (line, value)
