@@ -38,7 +38,14 @@ def test_a_copy_of_few_rows_is_short_or_plain_loops() -> None:
     assert not transposes(lowered("ij~ji", shapes=((3, 100),)))
 
 
-@pytest.mark.parametrize("text", ["ij~ij", "-ij~ji", "ii~i", "ijk~jik"])
+def test_what_is_computed_of_a_transposed_input_reads_a_copy_in_squares() -> None:
+    program = lowered("-ij~ji")
+    (copy,) = transposes(program)
+    names = [program.buffers[at.buffer].name for at in (copy.target, copy.source)]
+    assert names == ["in0_copy", "in0"]
+
+
+@pytest.mark.parametrize("text", ["ij~ij", "ii~i", "ijk~jik"])
 def test_other_copies_stay_loops(text: str) -> None:
     assert not transposes(lowered(text))
 
