@@ -1,6 +1,7 @@
 """What is timed, as data: a program of ``bench/programs``, shapes, and the work that its definition asks for.
 
-``FULL`` is the table of docs/benchmarks.md; ``QUICK`` has every program once, at sizes that take no time.
+``FULL`` is the table of docs/benchmarks.md, ``ON_GPU`` that of bench/gpu.py; ``QUICK`` has every program once, at
+sizes that take no time.
 """
 
 from __future__ import annotations
@@ -163,6 +164,27 @@ FULL = (
     _mlp_train("training step of that MLP", 128, (784, 512, 512, 10)),
 )
 """The workloads that are timed."""
+
+ON_GPU = (
+    *(_matmul(f"matmul {n}", n, n, n) for n in (1024, 2048, 4096)),
+    _bmm("bmm 64 x 512", 64, 512, 512, 512),
+    _matvec("matvec 16384", 16384, 16384),
+    _reduction("row sum 65536 x 1024", "row_sum", 65536, 1024),
+    _reduction("column sum 65536 x 1024", "column_sum", 65536, 1024),
+    _reduction("full sum 65536 x 1024", "full_sum", 65536, 1024),
+    _fma_relu("relu(a*b+c) 64M", 1 << 26),
+    _rows("gelu 64M", "gelu", (1 << 26,), (1 << 26,), 4 << 26),
+    _rows("softmax 65536 x 1024", "softmax", (65536, 1024), (65536, 1024), 2 << 26),
+    _rows("softmax 2048 x 32768", "softmax", (2048, 32768), (2048, 32768), 2 << 26),
+    _layer_norm("layer norm 65536 x 1024", 65536),
+    _rows("transpose 8192", "transpose", (8192, 8192), (8192, 8192), 0),
+    _attention("attention 32 x 1024 x 64", 32, 1024),
+    _attention("attention 8 x 4096 x 64", 8, 4096),
+    _conv3x3("conv 3x3 64 to 64, 224 x 224", 64, 64, 224, 224),
+    _mlp("MLP 784-512-512-10, batch 4096", 4096, (784, 512, 512, 10)),
+    _mlp_train("training step of that MLP", 4096, (784, 512, 512, 10)),
+)
+"""Those that are timed on a GPU."""
 
 QUICK = (
     _matmul("matmul", 5, 7, 19),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ilang import I, i
+from ilang import Error, I, i
+from ilang.codegen.runtime.gpu import capability
 from ilang.core.ir.kernel import Program
 from ilang.core.machine import GPU
 from ilang.core.pipeline import fit, infer, lower
@@ -59,6 +62,27 @@ def many() -> Any:
     values = np.ones((3, MANY), np.float32)
     values[1, 7], values[2, MANY - 1] = 3, 0
     return values
+
+
+@pytest.mark.cuda
+def test_cases_on_a_gpu() -> None:
+    """One by one, by the public door; compiled by as many processes as there are processors."""
+    try:
+        capability()
+    except Error as none:
+        pytest.skip(none.message)
+
+    def run(case: Case) -> str:
+        text, inputs, expected = case
+        component = eval(text, {"__builtins__": {}, "i": i, "I": I})
+        try:
+            agree(component(*inputs, target="cuda"), expected)
+        except (AssertionError, Error) as wrong:
+            return f"{text}: {wrong}"
+        return ""
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        assert not [said for said in pool.map(run, cases()) if said]
 
 
 @pytest.mark.parametrize("mode", emulated.MODES)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import anchors_plugin, measure, peers, references, report, workloads
+from bench import anchors_plugin, gpu, measure, peers, references, report, workloads
 from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
@@ -159,3 +159,30 @@ def test_plug_in_trains() -> None:
     found = [call().copy() for _ in range(3)][-1]
     assert np.abs(found - wide["w2"]).max() < 0.01 * np.abs(wide["w2"] - start).max()
     assert np.array_equal(arrays["w2"], start)
+
+
+def test_all_parts_for_a_gpu_run_emulated(tmp_path: Path) -> None:
+    """Projects, their tests with every access checked, and times; the index cases are tests of their own."""
+    file = tmp_path / "results.json"
+    words = ["--emulate", "--parts", "projects,sanitizer,times", "--only", "^03_reduce$|^matmul$"]
+    assert gpu.main([*words, "--json", str(file)]) == 0
+    rows = json.loads(file.read_text("utf-8"))
+    assert [(row["part"], row["name"]) for row in rows] == [
+        ("projects", "03_reduce"),
+        ("sanitizer", "03_reduce"),
+        ("times", "matmul"),
+    ]
+    assert all(row["is_right"] for row in rows)
+
+
+def test_a_part_that_fails_on_a_gpu_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(gpu.PARTS, "times", lambda _: iter([gpu.Row("times", "one", False, "off")]))
+    assert gpu.main(["--emulate", "--parts", "times"]) == 1
+    assert "WRONG  off\n1 results, 1 of them wrong" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        gpu.main(["--parts", "none"])
+    assert "no part is called none" in capsys.readouterr().err
+    monkeypatch.setattr("ilang.codegen.runtime.gpu.DRIVERS", ("libnone.so",))
+    assert gpu.main(["--parts", "times"]) == 3
