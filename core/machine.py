@@ -142,6 +142,8 @@ class Device:
         shared_bytes: shared memory of a block that every device of the family has without being asked.
         sector_bytes: what global memory moves at least.
         banks, bank_bytes: of shared memory, what threads of a warp reach at a time: so many words of so many bytes.
+        loads: of a loop that is shared out, a thread has so many iterations at a time, and waits for all they load.
+        narrow_elements: arrays with fewer elements may be indexed by 32 bits, also a little past their ends.
         local_bytes: arrays of a thread's own up to this size stand in its local memory, larger ones in the workspace:
             local memory is set aside for all resident threads of the device.
     """
@@ -159,6 +161,8 @@ class Device:
     sector_bytes: int
     banks: int
     bank_bytes: int
+    loads: int
+    narrow_elements: int
     local_bytes: int
 
 
@@ -321,6 +325,8 @@ GPU = Machine(
         sector_bytes=32,
         banks=32,
         bank_bytes=4,
+        loads=4,
+        narrow_elements=1 << 29,
         local_bytes=1024,
     ),
 )

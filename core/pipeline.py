@@ -111,6 +111,12 @@ def _kernel_pass(module: str, name: str, stage: str, says: str) -> Step:
     )
 
 
+def _gpu_pass(name: str, function: str, says: str, verify: str = "verify") -> Step:
+    """The step of a module of ``core/passes/gpu``, whose stage has its name."""
+    step = _kernel_pass(f"gpu.{name}", function, name, says)
+    return replace(step, gives="core/ir/gpu.py", verify=_later("check.gpu", verify))
+
+
 def text_component(text: str, name: str = "<text>") -> Tree:
     """The syntax tree of one program text."""
     from ilang.core.notation.combinator import parse_program
@@ -536,35 +542,17 @@ GPU_PASSES = (
         "launches",
         "kernels in parts that are launched in order",
     ),
-    Step(
-        "core/passes/gpu/bind.py",
-        "kernel",
-        "core/ir/gpu.py",
-        "loops that blocks and threads share",
-        _pass("passes.gpu.bind", "kernel_to_bound"),
-        _later("check.gpu", "verify"),
-        "bind",
-        loops_text,
-    ),
-    Step(
-        "core/passes/gpu/spaces.py",
-        "kernel",
-        "core/ir/gpu.py",
-        "where private buffers are",
-        _pass("passes.gpu.spaces", "kernel_to_spaces"),
-        _later("check.gpu", "verify"),
-        "spaces",
-        loops_text,
-    ),
-    Step(
-        "core/passes/gpu/barriers.py",
-        "kernel",
-        "core/ir/gpu.py",
-        "where threads of a block wait for each other",
-        _pass("passes.gpu.barriers", "kernel_to_barriers"),
-        _later("check.gpu", "verify_ordered"),
+    _gpu_pass("bind", "kernel_to_bound", "loops that blocks and threads share"),
+    _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
+    _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
+    _gpu_pass("interiors", "kernel_to_interiors", "whole blocks without conditions"),
+    _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
+    _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
+    _gpu_pass(
         "barriers",
-        loops_text,
+        "kernel_to_barriers",
+        "where threads of a block wait for each other",
+        "verify_ordered",
     ),
 )
 """What a GPU makes of loops: launches, grids and threads."""

@@ -34,7 +34,8 @@ LINES = ("-g1", "-gdwarf-4")
 """Lines of the text for findings, in a form that every addr2line reads."""
 FAST = ("-O2",)
 CHECKED = (
-    *("-O1", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fsanitize=thread"),
+    *("-O1", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fno-tree-sra"),
+    "-fsanitize=thread",
     "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
 )
 WITHOUT_SANITIZERS = ("-nodefaultlibs", "-lstdc++", "-lm", "-lgcc_s", "-lgcc", "-lc")

@@ -109,6 +109,7 @@ class Spelling:
         self.kernel = kernel
         self.variables = variables or variables_of(kernel)
         self.vectorised, self.wrapping = self.variables.vectorised, self.variables.wrapping
+        self.held: dict[Load, str] = {}
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -234,6 +235,8 @@ class Spelling:
                 return (
                     f"({C_TYPES[scalar.dtype]}){name}" if scalar.variable in self.wrapping else name
                 )
+            case Load() if scalar in self.held:
+                return self.held[scalar]
             case Load():
                 text = self._loaded(scalar.buffer, scalar.index)
                 given = self.program.memory(scalar.buffer).role in ("input", "inout")

@@ -22,6 +22,7 @@ from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.host import Host, Launch
@@ -39,6 +40,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
+from ilang.core.ir.scalar import Apply, Load, walk
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import Device
 from ilang.core.pipeline import host_of
@@ -52,8 +54,11 @@ INCLUDES = (
 )
 
 
+VECTORS = {"f32": "float4", "f64": "double2"}
+"""What moves neighbors together."""
 AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "lane"}
 """The number of an iteration that is shared out."""
+WORD = re.compile(r"\w+")
 THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
 GRID = (
@@ -124,7 +129,7 @@ class _Kernel:
         return (
             ("thread", str(self.outer.threads))
             if self.outer.shape
-            else ("threadIdx.x", "blockDim.x")
+            else ("threadIdx.x", str(self.outer.threads))
         )
 
     def lines(self) -> Iterator[str]:
@@ -168,13 +173,15 @@ class _Kernel:
             case For():
                 yield from self._for(s, indent)
             case If():
-                words = self.spelling.conditions(s.within)
+                words = self._conditions(s)
                 yield f"{indent}if ({words if s.body else f'!({words})'}) {{"
                 yield from self._block(s.body or s.otherwise, indent + INDENT)
                 if s.body and s.otherwise:
                     yield f"{indent}}} else {{"
                     yield from self._block(s.otherwise, indent + INDENT)
                 yield f"{indent}}}"
+            case Change() | Store() if s.contracts:
+                yield indent + self._contracted(s)
             case Define() | Change() | Store() | HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
@@ -188,14 +195,78 @@ class _Kernel:
             case _:
                 assert_never(s)
 
+    def _conditions(self, s: If) -> str:
+        """The conditions of a statement; rows are aligned where the first one is, and all are so long."""
+        words = [self.spelling.conditions(s.within)] if s.within else []
+        for number in s.aligned:
+            buffer = self.program.buffers[number]
+            lanes = self.program.machine.vector_lanes(buffer.dtype)
+            if len(buffer.dims) > 1 and self.program.sizes[buffer.dims[-1]].fixed is None:
+                words.append(f"{self.spelling.size(buffer.dims[-1])} % {lanes} == 0")
+            bytes_ = self.program.machine.vector_bytes()
+            words.append(f"(size_t){self._name(number)} % {bytes_} == 0")
+        return " && ".join(dict.fromkeys(words))
+
+    def _together(self, loop: For, indent: str) -> Iterator[str]:
+        """The iterations of a loop, each with an element of the vectors loaded before and stored after them."""
+        spelling, inside, first = self.spelling, indent + INDENT, loop.each[0]
+        loads = [self._loads(store, loop.wide) for store in loop.each]
+        yield f"{indent}{{"
+        for n, load in enumerate(loads[0]):
+            kind = VECTORS[self.program.buffers[load.buffer].dtype]
+            place = self._vector(load.buffer, load.index, kind, "const ")
+            yield f"{inside}const {kind} loaded{n} = {place};"
+        kind = VECTORS[self.program.buffers[first.buffer].dtype]
+        whole = first.buffer in loop.wide
+        if whole:
+            yield f"{inside}{kind} stored;"
+        for lane, store in zip("xyzw", loop.each, strict=False):
+            spelling.held = {
+                load: f"loaded{n}.{lane}" for n, load in enumerate(loads["xyzw".index(lane)])
+            }
+            target = spelling.element(store.buffer, store.index)
+            yield f"{inside}{f'stored.{lane}' if whole else target} = {spelling.value(store.value)};"
+        spelling.held = {}
+        if whole:
+            yield f"{inside}{self._vector(first.buffer, first.index, kind)} = stored;"
+        yield f"{indent}}}"
+
+    @staticmethod
+    def _loads(store: Store, wide: Sequence[int]) -> list[Load]:
+        """The elements that an iteration takes of vectors, in the order of its text."""
+        loads = [part for part in walk(store.value) if isinstance(part, Load)]
+        return [load for load in dict.fromkeys(loads) if load.buffer in wide]
+
+    def _vector(self, number: int, index: Sequence[Affine], kind: str, const: str = "") -> str:
+        """A vector of an array, by its number: one that nvcc knows by its first element, it takes apart."""
+        lanes = self.program.machine.vector_lanes(self.program.buffers[number].dtype)
+        position = self.spelling.position(number, index)
+        return f"(({const}{kind} *){self._name(number)})[({position}) / {lanes}]"
+
+    def _contracted(self, s: Change | Store) -> str:
+        """A product and a sum that are rounded once."""
+        spelling, value = self.spelling, s.value
+        assert isinstance(value, Apply)
+        old, product = value.arguments
+        assert isinstance(product, Apply)
+        words = [spelling.expression(part) for part in (*product.arguments, old)]
+        target = spelling.expression(old)
+        return f"{target} = {'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)});"
+
     def _for(self, loop: For, indent: str) -> Iterator[str]:
-        """A loop one iteration after the other."""
+        """A loop one iteration after the other, or all of them at once where they move neighbors together."""
         spelling = self.spelling
+        if loop.wide:
+            yield from self._together(loop, indent)
+            return
         if loop.role == "u":
             yield "#pragma unroll"
         elif loop.copies is not None:
             yield f"#pragma unroll {loop.copies}"
-        if loop.chunk is None:
+        if loop.chunk is None and loop.rest is None and self._kind(loop) == "int":
+            name, end = spelling.variable(loop.variable), spelling.size(loop.size)
+            yield f"{indent}for (int {name} = 0; {name} < {end}; ++{name}) {{"
+        elif loop.chunk is None:
             yield spelling.opened(loop, indent)
         else:
             name, (start, end) = spelling.variable(loop.variable), self._ends(loop, loop.chunk)
@@ -275,20 +346,24 @@ class _Kernel:
         """Iterations of which a worker has as many as come to its turn."""
         spelling, inside = self.spelling, indent + INDENT
         sizes = [spelling.size(loop.size) for loop in loops]
+        if s.over == "threads" and self._is_known(loops) and not any(x.rest for x in s.loops):
+            yield f"#pragma unroll {self._device().loads}"
         yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
-        yield from self._variables(loops, AT[s.over], inside)
+        body = []
         for loop in s.loops:
             if loop.rest is not None:
                 name = spelling.variable(loop.variable)
-                yield f"{inside}if ({name} >= {spelling.rest(loop.rest)}) continue;"
-        yield from self._block(s.body, inside)
+                body.append(f"{inside}if ({name} >= {spelling.rest(loop.rest)}) continue;")
+        body += self._block(s.body, inside)
+        yield from self._variables(loops, AT[s.over], body, inside)
+        yield from body
         yield f"{indent}}}"
 
     def _along(self, s: Spread, indent: str) -> Iterator[str]:
         """Iterations of loops along the dimensions of a block: each thread has one at most."""
         spelling, inside = self.spelling, indent + INDENT
         loops = {loop.role: loop for loop in s.loops}
-        conditions, lines = [], []
+        conditions, lines, body = [], {}, list(self._unless_past(s, inside))
         for at, role in enumerate(THREAD_DIMENSIONS):
             count, index = self.outer.shape[at], f"threadIdx.{'xyz'[at]}"
             loop = loops.get(role)
@@ -297,10 +372,11 @@ class _Kernel:
                 conditions.append(f"{index} < {extent}")
             if loop is not None:
                 name = spelling.variable(loop.variable)
-                lines.append(f"{inside}const int64_t {name} = {index};")
+                lines[name] = f"{inside}const {self._kind(loop)} {name} = {index};"
         yield indent + (f"if ({' && '.join(conditions)}) {{" if conditions else "{")
-        yield from lines
-        yield from self._unless_past(s, inside)
+        words = {word for line in body for word in WORD.findall(line)}
+        yield from (line for name, line in lines.items() if name in words)
+        yield from body
         yield f"{indent}}}"
 
     def _unless_past(self, s: Spread, indent: str) -> Iterator[str]:
@@ -318,15 +394,33 @@ class _Kernel:
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
-    def _variables(self, loops: Sequence[For], at: str, indent: str) -> Iterator[str]:
-        """The variables of loops that are counted together, from the number of an iteration."""
+    def _variables(
+        self, loops: Sequence[For], at: str, body: Sequence[str], indent: str
+    ) -> Iterator[str]:
+        """The variables of loops that are counted together, from the number of an iteration, where a body has them."""
+        words = {word for line in body for word in WORD.findall(line)}
         at = f"({at})" if " " in at else at
         sizes = [self.spelling.size(loop.size) for loop in loops]
         for n, loop in enumerate(loops):
             inner = " * ".join(sizes[n + 1 :])
             value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
             value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
-            yield f"{indent}const int64_t {self.spelling.variable(loop.variable)} = {value};"
+            kind = self._kind(loop) if at not in AT.values() or at == AT["threads"] else "int64_t"
+            name = self.spelling.variable(loop.variable)
+            if name in words:
+                yield f"{indent}const {kind} {name} = {value};"
+
+    def _kind(self, loop: For) -> str:
+        """The type of the variable of a loop: narrow where its iterations are known, and no index is large."""
+        return (
+            "int64_t"
+            if self.program.sizes[loop.size].fixed is None or not self.kernel.narrow
+            else "int"
+        )
+
+    def _is_known(self, loops: Sequence[For]) -> bool:
+        """Whether it is known how often loops run."""
+        return all(self.program.sizes[loop.size].fixed is not None for loop in loops)
 
     def _count(self, s: Spread) -> int:
         """How many iterations a spread has; more than there are threads where that is not known."""
@@ -337,8 +431,9 @@ class _Kernel:
         """Iterations of which each thread has one at most."""
         count, inside = self._count(s), indent + INDENT
         yield indent + ("{" if count == s.threads else f"if ({self.thread} < {count}) {{")
-        yield from self._variables(s.loops, self.thread, inside)
-        yield from self._unless_past(s, inside)
+        body = list(self._unless_past(s, inside))
+        yield from self._variables(s.loops, self.thread, body, inside)
+        yield from body
         yield f"{indent}}}"
 
     def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str) -> Iterator[str]:
@@ -384,7 +479,10 @@ class _Kernel:
                 first, step = self.thread, self.threads
             case _:
                 assert_never(s.over)
-        return f"int64_t {at} = {first}; {at} < {iterations}; {at} += {step}"
+        kind = "int64_t"
+        if s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops):
+            kind = "unsigned"
+        return f"{kind} {at} = {first}; {at} < {iterations}; {at} += {step}"
 
     def _memory(self, s: Spread, indent: str) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
@@ -396,6 +494,8 @@ class _Kernel:
             if buffer.space:
                 elements = prod(self.program.sizes[size].fixed or 0 for size in buffer.dims)
                 shared = "__shared__ " if buffer.space == "shared" else ""
+                if len(buffer.dims) > 1 and shared:
+                    shared = f"__shared__ __align__({self.program.machine.vector_bytes()}) "
                 name, kind, count = self._name(number), self._type(number), max(1, elements)
                 if shared and s.over == "warps":
                     every = f"{name}_of_warps"

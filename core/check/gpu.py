@@ -7,12 +7,14 @@ from math import prod
 from ilang.core.check import kernel as kernels
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
     For,
+    If,
     Kernel,
     Program,
     Store,
@@ -24,7 +26,7 @@ from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.independence import Independence
-from ilang.core.passes.rewriting import accesses
+from ilang.core.passes.rewriting import accesses, substituted
 from ilang.core.record import replace
 
 
@@ -82,6 +84,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     few = 0 < spread.threads <= device.most_block_threads
     _demand(program, kernel, few, "a block has as many threads as it may")
     _shaped(program, kernel, spread)
+    _together(program, kernel, kernel.body, frozenset())
     others = [s for s in statements_within(spread.body) if isinstance(s, (Tile, Transpose))]
     _demand(program, kernel, not others, "what only a CPU has is not on a GPU")
     _independent(program, kernel, spread, set())
@@ -111,6 +114,38 @@ def _alike(program: Program, kernel: Kernel, body: Block) -> None:
         if not isinstance(s, Spread):
             for block in blocks_of(s):
                 _alike(program, kernel, block)
+
+
+def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[int]) -> None:
+    """Neighbors that are moved together are a vector's, along a row of an aligned buffer."""
+    for s in body:
+        if isinstance(s, For) and s.wide:
+            arrays = {number for number in s.wide if program.buffers[number].space != "shared"}
+            _demand(program, kernel, arrays <= aligned, "vectors are of aligned rows")
+            out = tuple(
+                substituted(x, {s.variable: Affine((), lane)})
+                for lane in range(program.sizes[s.size].fixed or 0)
+                for x in s.body
+            )
+            _demand(program, kernel, out == s.each, "vectors are made of all iterations")
+            for number in s.wide:
+                lanes = program.machine.vector_lanes(program.buffers[number].dtype)
+                whole = program.sizes[s.size].fixed == lanes and s.rest is None
+                _demand(program, kernel, whole, "a vector has all of its elements")
+                ends = [index[-1] for buffer, index in accesses(s.body) if buffer == number]
+                along = all(
+                    [c for c, v in part.terms if v == s.variable] == [1]
+                    and part.offset % lanes == 0
+                    and all(c % lanes == 0 for c, v in part.terms if v != s.variable)
+                    for part in ends
+                )
+                _demand(program, kernel, along, "vectors begin at multiples of their length")
+        if isinstance(s, If):
+            _together(program, kernel, s.body, aligned | set(s.aligned))
+            _together(program, kernel, s.otherwise, aligned)
+        else:
+            for block in blocks_of(s):
+                _together(program, kernel, block, aligned)
 
 
 def _combined(kernel: Kernel) -> set[int]:

@@ -42,6 +42,9 @@ from ilang.core.ir.scalar import (
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, Role
 from ilang.core.passes.rewriting import accesses
 
+ONCE = ", rounded once"
+"""Of a sum that takes a product."""
+
 
 def loops_text(program: Program) -> str:
     """The loop nests of a program, kernel after kernel."""
@@ -103,6 +106,8 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
         yield f"memory {'; '.join(words)}"
+    if kernel.narrow:
+        yield "indices of 32 bits"
 
 
 def _extent(program: Program, number: int) -> str:
@@ -133,7 +138,8 @@ class _Loops:
                     name = self.kernel.locals[s.variable]
                     yield f"{indent}{name} = reduce the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
-                    yield indent + self._update(self.kernel.locals[s.variable], s.value)
+                    text = self._update(self.kernel.locals[s.variable], s.value)
+                    yield indent + text + ONCE * s.contracts
                 case Tile():
                     yield from self._tile(s, indent)
                 case Transpose():
@@ -143,7 +149,8 @@ class _Loops:
                 case Spread():
                     yield from self._spread(s, indent)
                 case Store():
-                    yield indent + self._update(self._element(s.buffer, s.index), s.value)
+                    text = self._update(self._element(s.buffer, s.index), s.value)
+                    yield indent + text + ONCE * s.contracts
 
     def _tile(self, s: Tile, indent: str) -> Iterator[str]:
         """A register tile: how it is held, and the loops that fill it."""
@@ -159,7 +166,10 @@ class _Loops:
     def _if(self, s: If, indent: str) -> Iterator[str]:
         """What runs where conditions hold, and what else."""
         word = "if" if s.body else "unless"
-        head = f"{word} {self._conditions(s.within)}"
+        rows = [self.program.buffers[number].name for number in s.aligned]
+        words = [self._conditions(s.within)] if s.within else []
+        words += [f"rows of {' '.join(rows)} are aligned"] if rows else []
+        head = f"{word} {' and '.join(words)}"
         if s.stored is not None:
             head = f"unless {self.program.buffers[s.stored].name} is stored"
         yield indent + head
@@ -273,7 +283,9 @@ class _Loops:
             quotient = f" with the reciprocal of {self._scalar(loop.quotient.arguments[1])}"
         late = "" if loop.late is None else self._late(loop.late)
         cut = "" if loop.cut is None else self._cut(loop.cut)
-        return f"{lanes}{role}{fetch}{quotient}{late}{cut}"
+        moved = [self.program.buffers[number].name for number in loop.wide]
+        wide = f", {' '.join(moved)} together" if moved else ""
+        return f"{lanes}{role}{fetch}{quotient}{late}{cut}{wide}"
 
     def _fetch(self, fetch: Fetch) -> str:
         """What a loop moves into the caches, and before how many iterations."""

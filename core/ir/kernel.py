@@ -102,7 +102,8 @@ class For:
     The ``outline`` says what the function of a parallel loop takes, or that of it and loops inside it. A ``late`` loop
     only fills a copy that a ``Tile`` further down in the same block fills instead, where that can. A loop with a
     ``cut`` runs in parts, where conditions hold and where not, which together do what its body does; one that ``tests``
-    reads or counts under a condition in its body.
+    reads or counts under a condition in its body. Its iterations, written out as ``each``, move neighbors
+    in ``wide`` buffers.
     """
 
     variable: int
@@ -120,19 +121,23 @@ class For:
     copies: int | None = None
     cut: Cut | None = None
     tests: bool = False
+    wide: tuple[int, ...] = ()
+    each: tuple[Store, ...] = ()
 
 
 @record
 class If:
     """The body runs where every condition holds (over loop variables), else what is otherwise.
 
-    With ``stored``, it stands after the ``Tile`` of that buffer, and runs unless the tile is stored at once.
+    With ``stored``, it stands after the ``Tile`` of that buffer, and runs unless the tile is stored at once. With
+    ``aligned`` buffers, their rows begin where vectors may, too.
     """
 
     within: tuple[Within, ...]
     body: tuple[Statement, ...]
     otherwise: tuple[Statement, ...] = ()
     stored: int | None = None
+    aligned: tuple[int, ...] = ()
 
 
 @record
@@ -148,19 +153,21 @@ class Define:
 
 @record
 class Change:
-    """A scalar variable gets another value."""
+    """A scalar variable gets another value; where it ``contracts``, a product that is added is rounded with the sum."""
 
     variable: int
     value: Scalar
+    contracts: bool = False
 
 
 @record
 class Store:
-    """An element of a buffer gets a value."""
+    """An element of a buffer gets a value; where it ``contracts``, a product that is added is rounded with the sum."""
 
     buffer: int
     index: tuple[Affine, ...]
     value: Scalar
+    contracts: bool = False
 
 
 @record
@@ -263,7 +270,8 @@ class Kernel:
 
     ``names`` and ``locals`` name the loop variables and the scalar variables; ``comments`` say what it computes, in the
     user's words, one line per assignment with its schedule. ``outline`` says what its function takes, ``wishes`` which
-    blocks and threads a person asked for: what cannot be is refused.
+    blocks and threads a person asked for: what cannot be is refused. In a ``narrow`` one 32 bits are enough for
+    variables of loops whose iterations are known.
     """
 
     name: str
@@ -273,6 +281,7 @@ class Kernel:
     comments: tuple[str, ...]
     outline: Outline | None = None
     wishes: tuple[Wish, ...] = ()
+    narrow: bool = False
 
 
 @record

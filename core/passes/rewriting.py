@@ -117,7 +117,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             )
         case Store():
             at = tuple(substituted_index(index, substitution) for index in s.index)
-            return Store(s.buffer, at, substituted_scalar(s.value, substitution))
+            return replace(s, index=at, value=substituted_scalar(s.value, substitution))
         case Define() | Change():
             return replace(s, value=substituted_scalar(s.value, substitution))
         case Tile():

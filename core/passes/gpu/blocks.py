@@ -34,6 +34,7 @@ from ilang.core.ir.kernel import (
     If,
     Kernel,
     Program,
+    Rest,
     Statement,
     Store,
     map_statements,
@@ -351,8 +352,8 @@ def _counted_along(program: Program, chosen: list[For]) -> list[For]:
 def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     """Some loops of a chain for threads, the others inside them.
 
-    Where one that is moved outside of another one ends by that one's variable, a condition says so instead. A loop
-    right around an unrolled one has no copies: registers hold what one iteration needs.
+    Where one that is moved outside of another one ends by that one's variable, or an unrolled one ends, a condition is
+    there instead. A loop right around an unrolled one has no copies: registers hold what one iteration needs.
     """
     body = chain[-1].body
     given = {loop.variable for loop in chosen}
@@ -363,17 +364,25 @@ def _shared_out(chain: list[For], chosen: list[For]) -> Spread:
     for loop in chosen:
         ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
         if loop.rest is not None and ends & inside:
-            index = loop.rest.start.plus(((loop.rest.step, loop.variable),))
-            within.append(Within(index, loop.rest.size))
+            within.append(_before_end(loop, loop.rest))
             loops.append(replace(loop, body=(), rest=None))
         else:
             loops.append(replace(loop, body=()))
+    for n, loop in enumerate(kept):
+        if loop.role == "u" and loop.rest is not None and loop.rest.until is None:
+            within.append(_before_end(loop, loop.rest))
+            kept[n] = replace(loop, rest=None)
     if within:
         body = (If(tuple(within), body),)
     for loop in reversed(kept):
         around = loop.role != "u" and any(isinstance(s, For) and s.role == "u" for s in body)
         body = (replace(loop, body=body, copies=1 if around else loop.copies),)
     return Spread(tuple(loops), "threads", 1, body)
+
+
+def _before_end(loop: For, rest: Rest) -> Within:
+    """That an iteration of a loop is one of those that are left."""
+    return Within(rest.start.plus(((rest.step, loop.variable),)), rest.size)
 
 
 def chain_of(body: Block) -> list[For]:

@@ -8,7 +8,7 @@ A buffer that is touched inside one iteration that a thread has to itself is tha
 each thread alone touches, because it is always indexed by the variables of the loops that threads share: these
 dimensions are left out. Any other one is shared by the block. A thread has room for little, a block for more; what has
 none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does. Rows of shared
-memory are one element longer where they would all begin in one bank.
+memory are longer where they would all begin in one bank.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import (
     Block,
-    Buffer,
     Change,
     Define,
+    For,
     Kernel,
     Program,
     Space,
@@ -40,10 +40,11 @@ from ilang.core.record import record, replace
 
 @record
 class Place:
-    """The space of a buffer, and the dimensions that it keeps there."""
+    """The space of a buffer, the dimensions that it keeps there, and how many elements threads read at a time."""
 
     space: Space
     kept: tuple[int, ...]
+    wide: int = 1
 
 
 @record
@@ -64,26 +65,57 @@ def kernel_to_spaces(program: Program) -> Program:
         assert not isinstance(places, Full), "a kernel is bound so that its buffers have places"
         for number, place in places.items():
             dims = tuple(buffers[number].dims[d] for d in place.kept)
-            longer = _longer(program, buffers[number].dtype, dims)
-            if place.space == "shared" and longer:
-                sizes.append(Size(str(longer), longer, ()))
-                dims = (*dims[:-1], len(sizes) - 1)
+            if place.space == "shared":
+                extents = _extents(program, number, place)
+                sizes += [Size(str(extent), extent, ()) for extent in extents or ()]
+                dims = tuple(range(len(sizes) - len(extents or ()), len(sizes)))
             buffers[number] = replace(buffers[number], space=place.space, dims=dims, padded=False)
-        kernels.append(replace(kernel, body=_folded(kernel.body, places)))
+        kernels.append(replace(kernel, body=_folded(program, kernel.body, places)))
     return replace(program, buffers=tuple(buffers), sizes=tuple(sizes), kernels=tuple(kernels))
 
 
-def _longer(program: Program, dtype: str, dims: Sequence[int]) -> int:
-    """The extent that the last dimension has in memory that a block shares, where that is longer than it is; else 0.
+def _extents(program: Program, number: int, place: Place) -> list[int] | None:
+    """The extents of what a buffer keeps; None where one is known at run time only.
 
-    Threads that step along another dimension would all meet in one bank, where rows are a multiple of all banks long.
+    Rows of memory that a block shares are an element longer where threads that step along another dimension would all
+    meet in one bank. Where threads read several elements at a time, all dimensions but the first are one row, which is
+    longer by that many.
     """
-    device = program.machine.device
+    buffer, device = program.buffers[number], program.machine.device
     assert device is not None
-    words = [(program.sizes[size].fixed or 0) for size in dims]
-    around = max(1, device.banks * device.bank_bytes // BYTES[dtype])
-    steps = [prod(words[d + 1 :]) for d in range(len(words) - 1)]
-    return words[-1] + 1 if any(step and step % around == 0 for step in steps) else 0
+    known: list[int] = []
+    for d in place.kept:
+        extent = program.sizes[buffer.dims[d]].fixed
+        if extent is None:
+            return None
+        known.append(extent)
+    if place.space != "shared" or len(known) < 2:
+        return known
+    around = max(1, device.banks * device.bank_bytes // BYTES[buffer.dtype])
+    if place.wide > 1:
+        row = prod(known[1:])
+        return [known[0], row + place.wide * (row % around == 0)]
+    steps = [prod(known[d + 1 :]) for d in range(len(known) - 1)]
+    return [*known[:-1], known[-1] + any(step and step % around == 0 for step in steps)]
+
+
+def _wide(program: Program, body: Block, number: int) -> int:
+    """How many elements next to each other threads may read at a time of a buffer.
+
+    Those of an unrolled loop along its last dimension are.
+    """
+    vector = program.machine.vector_lanes(program.buffers[number].dtype)
+    indices = [index for buffer, index in accesses(body) if buffer == number]
+    if any(part.looked or part.sizes for index in indices for part in index):
+        return 1
+    for loop in statements_within(body):
+        if not isinstance(loop, For) or loop.role != "u":
+            continue
+        whole = (program.sizes[loop.size].fixed or 1) % vector == 0
+        for buffer, index in accesses(loop.body):
+            if whole and buffer == number and (1, loop.variable) in index[-1].terms:
+                return vector
+    return 1
 
 
 def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
@@ -104,7 +136,7 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
     kept: dict[Space, list[int]] = {"local": [], "shared": []}
     for number in private:
         place = _place(program, spread, number)
-        size = _bytes(program, program.buffers[number], place)
+        size = _bytes(program, number, place)
         if size is None and spread.over != "grid":
             return Full(place.space, (number,), None, most[place.space])
         if size is None or (spread.over == "grid" and most[place.space] < used[place.space] + size):
@@ -126,13 +158,13 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
     inside = [s for s in _shared_out(spread.body) if number in _buffers(s.body)]
     count = sum(buffer == number for buffer, _ in accesses(spread.body))
     if count != sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
-        return Place("shared", every)
+        return Place("shared", every, _wide(program, spread.body, number))
     owned = owned_dimensions(program, inside, number)
     if owned is not None:
         return Place("local", tuple(d for d in every if d not in owned))
-    return Place(
-        "local" if len(inside) == 1 and not _is_told_apart(inside[0], number) else "shared", every
-    )
+    if len(inside) == 1 and not _is_told_apart(inside[0], number):
+        return Place("local", every)
+    return Place("shared", every, _wide(program, spread.body, number))
 
 
 def _is_told_apart(spread: Spread, number: int) -> bool:
@@ -190,25 +222,19 @@ def _buffers(body: Block) -> set[int]:
     return {buffer for buffer, _ in accesses(body)}
 
 
-def _bytes(program: Program, buffer: Buffer, place: Place) -> int | None:
+def _bytes(program: Program, number: int, place: Place) -> int | None:
     """The bytes of what a buffer keeps; None where they are known at run time only."""
-    dims = [buffer.dims[d] for d in place.kept]
-    extents = [program.sizes[size].fixed for size in dims]
-    if None in extents:
-        return None
-    known = [extent or 0 for extent in extents]
-    if place.space == "shared" and (longer := _longer(program, buffer.dtype, dims)):
-        known[-1] = longer
-    return BYTES[buffer.dtype] * prod(known)
+    extents = _extents(program, number, place)
+    return None if extents is None else BYTES[program.buffers[number].dtype] * prod(extents)
 
 
-def _folded(body: Block, places: dict[int, Place]) -> Block:
+def _folded(program: Program, body: Block, places: dict[int, Place]) -> Block:
     """A block in which buffers are indexed by the dimensions that they keep."""
 
     def scalar(value: Scalar) -> Scalar:
         match value:
             case Load() if value.buffer in places:
-                return replace(value, index=_kept((value.buffer, value.index), places))
+                return replace(value, index=_kept(program, (value.buffer, value.index), places))
             case Convert():
                 return replace(value, argument=scalar(value.argument))
             case Apply():
@@ -221,7 +247,9 @@ def _folded(body: Block, places: dict[int, Place]) -> Block:
     def change(s: Statement) -> Statement:
         match s:
             case Store():
-                index = _kept((s.buffer, s.index), places) if s.buffer in places else s.index
+                index = s.index
+                if s.buffer in places:
+                    index = _kept(program, (s.buffer, s.index), places)
                 return replace(s, index=index, value=scalar(s.value))
             case Define() | Change():
                 return replace(s, value=scalar(s.value))
@@ -231,6 +259,15 @@ def _folded(body: Block, places: dict[int, Place]) -> Block:
     return map_statements(body, change)
 
 
-def _kept(access: Access, places: dict[int, Place]) -> tuple[Affine, ...]:
+def _kept(program: Program, access: Access, places: dict[int, Place]) -> tuple[Affine, ...]:
+    """The index of an element by the dimensions that are kept, all but the first in one where these are one row."""
     buffer, index = access
-    return tuple(index[d] for d in places[buffer].kept)
+    place = places[buffer]
+    parts = tuple(index[d] for d in place.kept)
+    if place.wide == 1 or len(parts) <= 2:
+        return parts
+    column, step = Affine(()), 1
+    for d, part in reversed([*zip(place.kept, parts, strict=True)][1:]):
+        column = column.plus(((c * step, v) for c, v in part.terms), part.offset * step)
+        step *= program.sizes[program.buffers[buffer].dims[d]].fixed or 1
+    return parts[0], replace(column, terms=tuple(reversed(column.terms)))

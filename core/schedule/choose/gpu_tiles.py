@@ -2,9 +2,9 @@
 
 Example, a matrix product and a transpose:
     in:   t1 = in0[i,k] * in1[k,j];  out = sum t1[i,j,k] over k         out = in0[j,i]
-    out:  out | i:4:16,j:4:16,k:16 | i j k k' i' j' i'' j'' 0           out | i:4:8,j:32 | i j 0 i' i'' j'
-          t1  | ... | i j k 0 1 k' i' j' i'' j''
-          i'' and j'' are for threads, i' and j' unrolled               i'' and j' are for threads, i' unrolled
+    out:  out | i:16:4,j:16:4,k:8:16 | i j k k' k'' i' j' i'' j'' 0     out | i:4:8,j:32 | i j 0 i' i'' j'
+          t1  | ... | i j k k' 0 1 k'' i' j' i'' j''
+          i' and j' are for threads, i'' and j'' unrolled               i'' and j' are for threads, i' unrolled
 
 A block copies what its threads read, along memory, before they read it in any order. Neighbors of the last axis of the
 result are neighbors among the threads, so that they store along memory too.
@@ -13,6 +13,7 @@ result are neighbors among the threads, so that they store along memory too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
@@ -20,6 +21,11 @@ from ilang.core.machine import Machine
 from ilang.core.record import record
 from ilang.core.schedule.choose.tile import RUN, Access, Factors, tiling
 from ilang.core.schedule.extents import Extents
+
+SIDE: tuple[Role, ...] = ("u", "t", "u")
+"""What the parts of a side of a contraction's tile are for: groups of elements, threads, elements of a group."""
+_SEQUENTIAL: Role = ""
+Side = tuple[int, ...]
 
 
 @record
@@ -57,23 +63,47 @@ def _contraction(
     found = tiling(node, extents, accesses, machine)
     if found is None or any(part.axis() is None for index in accesses for part in index):
         return None
-    threads, each, terms = machine.tiles.threads, machine.tiles.rows, machine.tiles.terms
     *others, last = node.reduced_axes()
+    terms, extent = machine.tiles.terms, extents.fixed(node.sizes[last])
+    sides = _sides(node, extents, (found.rows, found.lanes), machine)
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    factors[found.rows] = factors[found.lanes] = (each, threads)
-    extent = extents.fixed(node.sizes[last])
-    few = extent is not None and extent <= RUN
-    factors[last] = (terms,) if few else (RUN // terms, terms)
+    factors[found.rows], factors[found.lanes] = sides
+    factors[last] = (terms,) if extent is not None and extent <= RUN else (RUN // terms, terms)
     parts = [Loop(last, part) for part in range(len(factors[last]) + 1)]
     batch = [a for a in node.output_axes() if a not in (found.rows, found.lanes)]
     outer = (*map(Loop, (*batch, found.rows, found.lanes, *others)), *parts[:-1])
-    loops = [
-        *outer,
-        *(parts[-1], Loop(found.rows, 1), Loop(found.lanes, 1)),
-        *(Loop(found.rows, 2), Loop(found.lanes, 2)),
-    ]
-    inner: tuple[Role, ...] = ("", "u", "u", "t", "t")
-    return Tile(tuple(factors), tuple(loops), _roles(outer, inner), len(outer))
+    loops, inner = [*outer, parts[-1]], [_SEQUENTIAL]
+    for level, role in enumerate(SIDE, 1):
+        for axis, side in zip((found.rows, found.lanes), sides, strict=True):
+            part = level - (len(SIDE) - len(side))
+            loops += [Loop(axis, part)] if part > 0 else []
+            inner += [role] if part > 0 else []
+    return Tile(tuple(factors), tuple(loops), _roles(outer, tuple(inner)), len(outer))
+
+
+def _sides(
+    node: Assignment, extents: Extents, axes: tuple[int, int], machine: Machine
+) -> tuple[Side, Side]:
+    """How the sides of a block's tile are split: the largest of which there are as many as there are multiprocessors.
+
+    A thread has some elements that are neighbors, so that it reads them at a time; along the rows of the largest tile
+    it has two such groups, as far apart as threads are many.
+    """
+    threads, each = machine.tiles.threads, machine.tiles.rows
+    plain, small = (threads, each), (threads, each // 2)
+    choices: tuple[tuple[Side, Side], ...] = (((2, *plain), plain), (plain, plain), (small, small))
+    counts = [extents.fixed(node.sizes[axis]) for axis in node.output_axes()]
+    assert machine.device is not None
+    for sides in choices:
+        parts = {axis: prod(side) for axis, side in zip(axes, sides, strict=True)}
+        known = [count or 0 for count in counts]
+        blocks = prod(
+            -(-count // parts.get(axis, 1))
+            for axis, count in zip(node.output_axes(), known, strict=True)
+        )
+        if None in counts or machine.device.multiprocessors <= blocks:
+            return sides
+    return choices[-1]
 
 
 def _across(

@@ -21,8 +21,11 @@ def schedule(text: str) -> list[str]:
         (
             "ik*kj~ijk >> +ijk~ij",
             [
-                "| i:4:16,j:4:16,k:8:16 | i j k k' 0 1 k'' i' j' i'' j''",
-                "| i:4:16,j:4:16,k:8:16 | i j k k' k'' i' j' i'' j'' 0 | i:p,j:p,i':u,j':u,i'':t,j'':t",
+                "| i:2:16:4,j:16:4,k:8:16 | i j k k' 0 1 k'' i' i'' j' i''' j''",
+                (
+                    "| i:2:16:4,j:16:4,k:8:16 | i j k k' k'' i' i'' j' i''' j'' 0 "
+                    "| i:p,j:p,i':u,i'':t,j':t,i''':u,j'':u"
+                ),
             ],
         ),
         ("ij~ji", ["| j:4:8,i:32 | j i 0 j' j'' i' | j:p,i:p,j':u,j'':t,i':t"]),
@@ -55,7 +58,7 @@ def test_what_is_chosen_gives_the_same_text_when_it_is_written(text: str) -> Non
 @pytest.mark.parametrize(
     ("text", "runs"),
     [
-        ("ik*kj~ijk >> +ijk~ij", "over k' k'', in f32, i' j' i'' j'' at a time"),
+        ("ik*kj~ijk >> +ijk~ij", "over k' k'', in f32, i' i'' j' i''' j'' at a time"),
         ("+ij~i | j:64 | i j j'", "over j', in f32"),
         ("+ij~i | j:64 | i j j' | j':t", None),  # threads share a run
         ("+ij~i | j:256 | i j j'", None),  # too many terms for f32

@@ -1,0 +1,80 @@
+"""Let a product that only a sum takes be rounded with the sum: one instruction, where each by itself is one.
+
+Example:
+    in:   t = x[i] * y[i]; acc += t      out:  acc += x[i] * y[i], rounded once
+
+As in the register tiles of a CPU, this is for what a reduction adds; products and sums that a person wrote beside each
+other are rounded each by itself.
+"""
+
+from __future__ import annotations
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    Program,
+    Statement,
+    Store,
+    map_blocks,
+    statements_within,
+)
+from ilang.core.ir.scalar import Apply, Load, Local, Scalar
+from ilang.core.passes.rewriting import parts_of, unless_same, with_bodies
+from ilang.core.record import replace
+
+
+def kernel_to_contractions(program: Program) -> Program:
+    """The program with sums that take products."""
+    return with_bodies(program, lambda kernel: _contracted(kernel.body))
+
+
+def _contracted(body: Block) -> Block:
+    """A block in which products meet the sums that take them."""
+    out: list[Statement] = []
+    for n, s in enumerate(body):
+        sum_ = _sum(s) if isinstance(s, (Change, Store)) else None
+        if sum_ is None:
+            out.append(map_blocks(s, _contracted))
+            continue
+        assert isinstance(s, (Change, Store))
+        old, term = sum_.arguments
+        last = out[-1] if out else None
+        if isinstance(last, Define) and _is_only_for(last, term, sum_, body[n + 1 :]):
+            out.pop()
+            term = last.value
+        if _is_product(term, sum_.dtype):
+            whole = replace(sum_, arguments=(old, term))
+            out.append(replace(s, value=whole, contracts=True))
+        else:
+            out.append(s)
+    return unless_same(body, out)
+
+
+def _sum(s: Change | Store) -> Apply | None:
+    """The sum that a statement adds to what it changes; None where it does something else."""
+    value = s.value
+    if not isinstance(value, Apply) or value.primitive != "add" or value.dtype not in FLOATS:
+        return None
+    old = value.arguments[0]
+    if isinstance(s, Change):
+        return value if isinstance(old, Local) and old.variable == s.variable else None
+    same = isinstance(old, Load) and (old.buffer, old.index) == (s.buffer, s.index)
+    return value if same else None
+
+
+def _is_product(value: Scalar, dtype: str | None) -> bool:
+    return isinstance(value, Apply) and value.primitive == "mul" and value.dtype == dtype
+
+
+def _is_only_for(defined: Define, term: Scalar, sum_: Apply, after: Block) -> bool:
+    """Whether a variable is a product that a sum takes, and that nothing reads after it."""
+    if defined.mutable or term != Local(defined.variable, defined.dtype):
+        return False
+    read = any(
+        isinstance(part, Local) and part.variable == defined.variable
+        for s in statements_within(after)
+        for part in parts_of(s)
+    )
+    return _is_product(defined.value, sum_.dtype) and not read

@@ -1,0 +1,296 @@
+"""Free the work of blocks that are inside of all dimensions from conditions: whole blocks test nothing else.
+
+Example, where blocks have 64 elements of i, and a thread four of them:
+    in:   spread i2 over the threads                    out:  if 0 <= 64i+63 < n_i
+            for i1: if 64i+16i1+i2 < n_i                        spread i2 over the threads
+              out[64i+16i1+i2] = t[i1]                            for i1: out[64i+16i1+i2] = t[i1]
+                                                              else
+                                                                spread i2 over the threads
+                                                                  for i1: if 64i+16i1+i2 < n_i ...
+
+The condition is the same for all threads of a block, so that none of them waits for others. What gives a thread's own
+floats needs no condition at all, where it reads nothing else or copies that are filled: those past the ends are never
+stored. Copies for that are filled with 0 where their loops leave what they copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Define,
+    For,
+    If,
+    Kernel,
+    Program,
+    Rest,
+    Statement,
+    Store,
+    map_statements,
+    statements_within,
+)
+from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
+from ilang.core.passes.rewriting import parts_of, with_bodies
+from ilang.core.record import replace
+
+Extents = Mapping[int, int | None]
+"""How often the loops run that are open inside of a region that all threads of a block enter; None where unknown."""
+Free = Callable[[Within, Extents], tuple[Within, ...]]
+"""What is left of a condition."""
+
+
+def kernel_to_interiors(program: Program) -> Program:
+    """The program with conditions for blocks in place of those for elements, where all elements are inside."""
+    return with_bodies(program, lambda kernel: _freed(program, kernel))
+
+
+def _freed(program: Program, kernel: Kernel) -> Block:
+    (spread,) = kernel.body
+    assert isinstance(spread, Spread)
+    if spread.over == "grid":
+        return kernel.body
+    freeing = _Freeing(program)
+    body = freeing.filled(spread.body, spread.body)
+    return (replace(spread, body=freeing.regions(body)),)
+
+
+class _Freeing:
+    """One kernel: where all threads of a block are together, and what they test there."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.unrolled = program.machine.tiles.terms
+        self.whole: set[int] = set()
+
+    def regions(self, body: Block) -> Block:
+        """A block that all threads run, in regions that nothing but threads has loops in."""
+        if not any(isinstance(s, (For, If)) and _has_spread(s) for s in body):
+            return self._region(body)
+        out: list[Statement] = []
+        for s in body:
+            match s:
+                case For() if _has_spread(s):
+                    out.append(replace(s, body=self.regions(s.body)))
+                case If() if _has_spread(s):
+                    within, otherwise = self.regions(s.body), self.regions(s.otherwise)
+                    out.append(replace(s, body=within, otherwise=otherwise))
+                case Spread():
+                    out += self._region((s,))
+                case _:
+                    out.append(s)
+        return tuple(out)
+
+    def _region(self, body: Block) -> Block:
+        """A region, once without conditions, where one for all of them holds, and once with them."""
+        body = self._rewritten(body, {}, self._unless_own)
+        asked: dict[Within, None] = {}
+
+        def ask(condition: Within, inner: Extents) -> tuple[Within, ...]:
+            whole = self._whole(condition, inner)
+            if whole is None:
+                return (condition,)
+            asked[whole] = None
+            return ()
+
+        free = self._rewritten(body, {}, lambda s, inner: self._without(s, inner, ask))
+        return (If(tuple(asked), free, body),) if asked else body
+
+    def _rewritten(
+        self, body: Block, inner: Extents, change: Callable[[Statement, Extents], Block]
+    ) -> Block:
+        """A block whose statements are changed, the outer ones first, given the loops around them in the region."""
+        out: list[Statement] = []
+        for s in body:
+            for x in change(s, inner):
+                opened = dict(inner)
+                if isinstance(x, (For, Spread)):
+                    for loop in (x,) if isinstance(x, For) else x.loops:
+                        opened[loop.variable] = self._extent(loop)
+                    out.append(replace(x, body=self._rewritten(x.body, opened, change)))
+                elif isinstance(x, If):
+                    within = self._rewritten(x.body, inner, change)
+                    otherwise = self._rewritten(x.otherwise, inner, change)
+                    out.append(replace(x, body=within, otherwise=otherwise))
+                else:
+                    out.append(x)
+        return tuple(out)
+
+    def _extent(self, loop: For) -> int | None:
+        return None if loop.chunk is not None else self.program.sizes[loop.size].fixed
+
+    # -- copies that are filled --------------------------------------------------------------------------------------
+
+    def filled(self, body: Block, every: Block) -> Block:
+        """A block in which copies that threads share are stored whole: 0 where conditions do not hold."""
+        stores = [s for s in statements_within(every) if isinstance(s, Store)]
+        copies = {
+            store.buffer: copy
+            for s in statements_within(every)
+            if isinstance(s, Spread) and (copy := self._copy(s)) is not None
+            for store in statements_within(copy.body)
+            if isinstance(store, Store)
+        }
+        self.whole = {n for n in copies if sum(s.buffer == n for s in stores) == 1}
+
+        def change(s: Statement) -> Statement:
+            copy = self._copy(s) if isinstance(s, Spread) else None
+            one = isinstance(s, Spread) and any(
+                isinstance(x, Store) and x.buffer in self.whole for x in statements_within(s.body)
+            )
+            return copy if copy is not None and one else s
+
+        return map_statements(body, change)
+
+    def _copy(self, spread: Spread) -> Spread | None:
+        """What threads store in one buffer that they share, without loops that end early; None where it is not that."""
+        within: list[Within] = []
+        loops = [self._endless(loop, within) for loop in spread.loops]
+        body, around = spread.body, []
+        while len(body) == 1 and isinstance(body[0], (For, If)):
+            s = body[0]
+            if isinstance(s, For):
+                around.append(self._endless(s, within))
+            elif s.otherwise or s.stored is not None:
+                return None
+            else:
+                within += s.within
+            body = s.body
+        store = body[0]
+        if spread.over != "threads" or len(body) > 1 or not isinstance(store, Store):
+            return None
+        opened = {loop.variable: self._extent(loop) for loop in (*loops, *around) if not loop.rest}
+        buffer = self.program.buffers[store.buffer]
+        if buffer.space != "shared" or not self._is_inside(store.buffer, store.index, opened):
+            return None
+        if within:
+            zero = Constant(0, buffer.dtype)
+            value = Select(tuple(within), store.value, zero, buffer.dtype)
+            store = replace(store, value=value)
+        inside: Block = (store,)
+        for loop in reversed(around):
+            inside = (replace(loop, body=inside),)
+        return replace(spread, loops=tuple(loops), body=inside)
+
+    def _endless(self, loop: For, within: list[Within]) -> For:
+        """A loop that does not end early, ``within`` taking the condition; itself where it is of another kind."""
+        rest = loop.rest
+        if rest is None or rest.until is not None or self._extent(loop) is None:
+            return loop
+        within.append(Within(rest.start.plus(((rest.step, loop.variable),)), rest.size))
+        return replace(loop, rest=None)
+
+    # -- what needs no condition -------------------------------------------------------------------------------------
+
+    def _unless_own(self, s: Statement, inner: Extents) -> Block:
+        """What conditions are around where that gives nothing but floats of a thread's own, else the statement."""
+        if isinstance(s, Spread):
+            opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
+            if all(isinstance(x, Store) and self._is_own(x, (), opened) for x in s.body):
+                left: list[Within] = []
+                return (replace(s, loops=tuple(self._endless(loop, left) for loop in s.loops)),)
+        if not isinstance(s, If) or s.otherwise or s.stored is not None:
+            return (s,)
+        known = {x.variable for x in s.body if isinstance(x, Define)}
+        return s.body if all(self._is_own(x, known, inner) for x in s.body) else (s,)
+
+    def _is_own(self, s: Statement, known: Container[int], inner: Extents) -> bool:
+        """Whether a statement makes a float of a thread's own of such floats, of elements of whole copies."""
+        if isinstance(s, Store):
+            buffer = self.program.buffers[s.buffer]
+            if buffer.space != "local" or not self._is_inside(s.buffer, s.index, inner):
+                return False
+        elif not isinstance(s, Define) or s.mutable:
+            return False
+        return all(self._is_known(part, known, inner) for part in parts_of(s))
+
+    def _is_known(self, part: Scalar, known: Container[int], inner: Extents) -> bool:
+        """Whether a part of a scalar is a float that is there whatever the loops are at."""
+        if isinstance(part, Load):
+            held = self.program.buffers[part.buffer].space == "local" or part.buffer in self.whole
+            return held and self._is_inside(part.buffer, part.index, inner)
+        if isinstance(part, Local):
+            return part.variable in known
+        return not isinstance(part, Select) and part.dtype in FLOATS
+
+    def _is_inside(self, number: int, index: tuple[Affine, ...], inner: Extents) -> bool:
+        """Whether an index of floats is inside of a buffer wherever the loops are."""
+        buffer = self.program.buffers[number]
+        if buffer.dtype not in FLOATS:
+            return False
+        for part, size in zip(index, buffer.dims, strict=True):
+            most, extent = _most(part, inner), self.program.sizes[size].fixed
+            if most is None or most.terms or extent is None or extent <= most.offset:
+                return False
+        return True
+
+    # -- what a condition for all stands for -------------------------------------------------------------------------
+
+    def _without(self, s: Statement, inner: Extents, ask: Free) -> Block:
+        """A statement without conditions that hold for all elements of a whole block, as statements."""
+        match s:
+            case Spread():
+                opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
+                return (replace(s, loops=tuple(self._to_end(x, opened, ask) for x in s.loops)),)
+            case For():
+                loop = self._to_end(s, inner, ask)
+                extent = self._extent(loop)
+                whole = loop.rest is None and loop.copies == 1 and extent is not None
+                if whole and extent is not None and extent <= self.unrolled:
+                    loop = replace(loop, copies=extent)
+                return (loop,)
+            case If() if not s.otherwise and s.stored is None:
+                left = tuple(part for each in s.within for part in ask(each, inner))
+                if left:
+                    return (replace(s, within=left),)
+                return tuple(each for x in s.body for each in self._without(x, inner, ask))
+            case Store() if isinstance(s.value, Select):
+                chosen = s.value
+                left = tuple(part for each in chosen.within for part in ask(each, inner))
+                value = replace(chosen, within=left) if left else chosen.then
+                return (replace(s, value=value),)
+            case _:
+                return (s,)
+
+    def _to_end(self, loop: For, inner: Extents, ask: Free) -> For:
+        """A loop that does not end before its last iteration where a condition says so."""
+        rest, extent = loop.rest, self._extent(loop)
+        if rest is None or rest.until is not None or not extent:
+            return loop
+        last = _last(rest, extent)
+        return replace(loop, rest=None) if not ask(last, inner) else loop
+
+    def _whole(self, condition: Within, inner: Extents) -> Within | None:
+        """That a condition holds for all elements, for all threads to test; None where that is no one condition."""
+        most = _most(condition.index, inner)
+        if most is None or condition.size is None:
+            return None
+        return Within(most, condition.size)
+
+
+def _last(rest: Rest, extent: int) -> Within:
+    """That the last one of so many iterations is inside its dimension."""
+    return Within(rest.start.plus((), rest.step * (extent - 1)), rest.size)
+
+
+def _most(index: Affine, inner: Extents) -> Affine | None:
+    """The most that an index becomes that no loop lets fall below 0; None where loops do, or it is not known."""
+    if index.offset < 0 or index.sizes or index.looked or any(c < 0 for c, _ in index.terms):
+        return None
+    offset, terms = index.offset, []
+    for c, variable in index.terms:
+        extent = inner.get(variable, 0)
+        if variable not in inner:
+            terms.append((c, variable))
+        elif not extent:
+            return None
+        else:
+            offset += c * (extent - 1)
+    return replace(index, terms=tuple(terms), offset=offset)
+
+
+def _has_spread(s: For | If) -> bool:
+    return any(isinstance(inner, Spread) for inner in statements_within((s,)))

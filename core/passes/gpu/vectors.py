@@ -1,0 +1,209 @@
+"""Move neighbors between memory and threads together, 16 bytes at a time, where arrays are aligned for that.
+
+Example, of f32:
+    in:   spread i and k in 0..16 over the threads      out:  if the rows of a are aligned
+            copy[k,i] = a[i,k]                                  spread i and k in 0..4 over the threads
+                                                                  for kv in 0..4, a together
+                                                                    copy[4k+kv,i] = a[i,4k+kv]
+                                                              else ...
+
+Where an array begins, and how long its rows are, a program knows when it runs: the condition is the same for all
+threads of a block. It joins that of a block which is inside of all dimensions, where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ilang.core.dtype import FLOATS
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import (
+    Block,
+    For,
+    If,
+    Kernel,
+    Program,
+    Space,
+    Statement,
+    Store,
+    map_statements,
+    statements_within,
+)
+from ilang.core.ir.scalar import Load, Local
+from ilang.core.ir.shaped import Size
+from ilang.core.passes.rewriting import accesses, parts_of, substituted
+from ilang.core.record import replace
+
+Index = tuple[Affine, ...]
+
+
+def kernel_to_vectors(program: Program) -> Program:
+    """The program with loops that move neighbors together."""
+    sizes = list(program.sizes)
+    kernels = tuple(_Moving(program, kernel, sizes).run() for kernel in program.kernels)
+    if kernels == program.kernels:
+        return program
+    return replace(program, kernels=kernels, sizes=tuple(sizes))
+
+
+class _Moving:
+    """One kernel: its names, and the buffers that a region moves."""
+
+    def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.sizes = sizes
+        self.names = list(kernel.names)
+
+    def run(self) -> Kernel:
+        """The kernel with loops that move neighbors together."""
+        (spread,) = self.kernel.body
+        assert isinstance(spread, Spread)
+        if spread.over == "grid":
+            return self.kernel
+        body = self._regions(spread.body)
+        if body == spread.body:
+            return self.kernel
+        return replace(self.kernel, body=(replace(spread, body=body),), names=tuple(self.names))
+
+    def _regions(self, body: Block) -> Block:
+        """A block that all threads run, in regions that nothing but threads has loops in."""
+        if not any(isinstance(s, (For, If)) and _has_spread(s) for s in body):
+            return self._region(body)
+        out: list[Statement] = []
+        for s in body:
+            match s:
+                case For() if _has_spread(s):
+                    out.append(replace(s, body=self._regions(s.body)))
+                case If() if _has_spread(s) and s.body and s.otherwise and s.stored is None:
+                    within = map_statements(s.body, self._moved)
+                    out.append(replace(s, body=within, aligned=_moves(self.program, within)))
+                case Spread():
+                    out += self._region((s,))
+                case _:
+                    out.append(s)
+        return tuple(out)
+
+    def _region(self, body: Block) -> Block:
+        """A region, once with neighbors together, where arrays are aligned, and once as it is."""
+        within = map_statements(body, self._moved)
+        moved = _moves(self.program, within)
+        return (If((), within, body, aligned=moved),) if moved else body
+
+    # -- loops that move neighbors -----------------------------------------------------------------------------------
+
+    def _moved(self, s: Statement) -> Statement:
+        """A statement whose loops move neighbors together, those inside of it first."""
+        if isinstance(s, For):
+            return self._together(s)
+        if isinstance(s, Spread) and s.over == "threads" and s.loops:
+            return self._grouped(s)
+        return s
+
+    def _together(self, loop: For) -> For:
+        """An unrolled loop over as many elements as are moved together."""
+        store = loop.body[0]
+        if loop.role != "u" or loop.rest is not None or not isinstance(store, Store):
+            return loop
+        extent = self.sizes[loop.size].fixed
+        if len(loop.body) > 1 or not list(self._runs(store, loop.variable, "")):
+            return loop
+        wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
+        if any(self._lanes(number) != extent for number in wide):
+            return loop
+        each = [
+            substituted(store, {loop.variable: Affine((), lane)})
+            for lane in range(self._lanes(store.buffer))
+        ]
+        written = tuple(s for s in each if isinstance(s, Store))
+        return replace(loop, wide=tuple(sorted(wide)), each=written)
+
+    def _grouped(self, spread: Spread) -> Spread:
+        """What threads copy one by one, in groups of neighbors; whoever copies them, the block shares them."""
+        last, store = spread.loops[-1], spread.body[0]
+        if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
+            return spread
+        extent = self.sizes[last.size].fixed
+        if len(spread.body) > 1 or not isinstance(store, Store) or extent is None:
+            return spread
+        loads = list(self._runs(store, last.variable, ""))
+        if any(isinstance(part, Local) for part in parts_of(store)):
+            return spread
+        lanes = self._lanes(store.buffer)
+        plain = last.rest is None and last.chunk is None and last.role in ("", "t")
+        if not loads or not plain or extent % lanes or any(self._lanes(n) != lanes for n in loads):
+            return spread
+        name, many = self.names[last.variable], extent > lanes
+        group, variable = self._variable(name), self._variable(name)
+        first = Affine(((lanes, group),) if many else ())
+        inside = substituted(store, {last.variable: first.plus(((1, variable),))})
+        loop = For(variable, self._size(lanes), (inside,), role="u")
+        loops = spread.loops[:-1]
+        if many:
+            loops = (*loops, replace(last, variable=group, size=self._size(extent // lanes)))
+        whole = self._together(loop)
+        if not whole.wide or not loops:
+            return spread
+        return replace(spread, loops=loops, body=(whole,))
+
+    def _runs(self, store: Store, variable: int, space: Space) -> Iterator[int]:
+        """The buffers along whose rows a statement goes with a loop, beginning where a group of neighbors does.
+
+        They are those of a caller and of the workspace, or those that a block shares.
+        """
+        touched = [(store.buffer, store.index)]
+        touched += [(part.buffer, part.index) for part in parts_of(store) if isinstance(part, Load)]
+        for number in dict.fromkeys(number for number, _ in touched):
+            indices = [index for buffer, index in touched if buffer == number]
+            buffer = self.program.buffers[number]
+            plain = buffer.private == bool(space) and buffer.owner is None
+            plain = plain and buffer.space == space and buffer.dtype in FLOATS
+            if plain and all(self._is_along(number, index, variable) for index in indices):
+                yield number
+
+    def _is_along(self, number: int, index: Index, variable: int) -> bool:
+        """Whether an index goes along a row with a loop variable, from where a group of neighbors begins."""
+        lanes, dims = self._lanes(number), self.program.buffers[number].dims
+        if not index or any(part.looked or part.sizes for part in index):
+            return False
+        *others, last = index
+        if any(v == variable for part in others for _, v in part.terms):
+            return False
+        if [c for c, v in last.terms if v == variable] != [1]:
+            return False
+        length = self.sizes[dims[-1]].fixed
+        if len(dims) > 1 and length is not None and length % lanes:
+            return False
+        return not last.offset % lanes and all(
+            c % lanes == 0 for c, v in last.terms if v != variable
+        )
+
+    def _lanes(self, number: int) -> int:
+        return self.program.machine.vector_lanes(self.program.buffers[number].dtype)
+
+    def _size(self, extent: int) -> int:
+        """The size number of a constant."""
+        for number, size in enumerate(self.sizes):
+            if size.fixed == extent:
+                return number
+        self.sizes.append(Size(str(extent), extent, ()))
+        return len(self.sizes) - 1
+
+    def _variable(self, name: str) -> int:
+        """A loop variable with a name that no loop has."""
+        while name in self.names:
+            name += "v"
+        self.names.append(name)
+        return len(self.names) - 1
+
+
+def _moves(program: Program, body: Block) -> tuple[int, ...]:
+    """The arrays that the loops of a block move neighbors of; what a block shares is aligned."""
+    loops = (s for s in statements_within(body) if isinstance(s, For))
+    wide = {number for loop in loops for number in loop.wide}
+    return tuple(sorted(number for number in wide if not program.buffers[number].space))
+
+
+def _has_spread(s: For | If) -> bool:
+    return any(isinstance(inner, Spread) for inner in statements_within((s,)))
