@@ -28,7 +28,7 @@ class Axis:
 
 @record
 class Number:
-    """An axis of this size, without a name. ``place`` is where it was written, ``at`` which repetition it is."""
+    """An axis of this size, without a name: token number ``place`` of the text, and which repetition ``at`` of it."""
 
     size: int
     place: int
@@ -62,7 +62,7 @@ class Bracket:
 
 @record
 class Repetition:
-    """``a...``; ``...`` alone has the same hidden axis wherever it stands. ``place`` is where it was written."""
+    """``a...``; ``...`` alone has the same hidden axis wherever it stands. It is token number ``place`` of the text."""
 
     items: tuple[Item, ...]
     place: int

@@ -96,9 +96,10 @@ class _Joined:
 
 @record
 class _Repeated:
-    """An item with an ellipsis after it."""
+    """An item with an ellipsis after it, which is token number ``place``."""
 
     inner: _Item
+    place: int
     span: Span
 
 
@@ -215,7 +216,7 @@ class _Reader:
             message = "two ellipses follow each other"
             help_line = "what repeats a repetition stands in parentheses: `(a...)...`"
             raise NotationError("E0161", message, self.peek().span, help_line)
-        return _Repeated(inner, start.to(dots.span))
+        return _Repeated(inner, self.at - 1, start.to(dots.span))
 
     def _is_close(self) -> bool:
         """Whether no blank stands before the next token."""
@@ -230,7 +231,7 @@ class _Reader:
             digits = token.text.lstrip("0") or "0"
             if len(digits) > 20 or int(digits) >= LARGEST:
                 raise NotationError("E0160", "this size is too large", token.span)
-            return Number(int(digits), token.span.start, token.span)
+            return Number(int(digits), self.at - 1, token.span)
         return self._group(token)
 
     def _group(self, opening: _Token) -> _Item:
@@ -364,7 +365,8 @@ def _item_alternatives(item: _Item, sign: str) -> list[_Item]:
             inner = _alternatives(item.inner, sign)
             return [_Group(item.opening, each, item.span) for each in inner]
         case _Repeated():
-            return [_Repeated(each, item.span) for each in _item_alternatives(item.inner, sign)]
+            repeated = _item_alternatives(item.inner, sign)
+            return [_Repeated(each, item.place, item.span) for each in repeated]
         case _Joined():
             parts = [_item_alternatives(part, sign) for part in item.parts]
             count = _count(parts, item.span, sign)
@@ -407,4 +409,4 @@ def _item(item: _Item) -> tuple[Item, ...]:
             return (Concatenation(tuple(parts), item.span),)
         case _Repeated():
             inner = _item(item.inner)
-            return (Repetition(inner, item.span.start, item.span),) if inner else ()
+            return (Repetition(inner, item.place, item.span),) if inner else ()

@@ -10,6 +10,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 from ilang.core.diagnostic import Label, MeaningError, NotationError, counted, nearest
 from ilang.core.einx_ops import EINX_OPS, EinxOp
@@ -68,7 +69,14 @@ def complete(name: str, written: Written, parameters: Sequence[Parameter], at: S
         outputs = tuple(map(_with_units, inputs))
     inputs, outputs = _COMPLETED[op.kind](op, inputs, outputs, written.span)
     form = Form(
-        name, written.span.text(), inputs, outputs, tuple(parameters), sizes, options, written.span
+        name,
+        " ".join(written.span.text().split()),
+        inputs,
+        outputs,
+        tuple(parameters),
+        sizes,
+        options,
+        written.span,
     )
     _check_outputs(form)
     _check_options(op, form)
@@ -317,16 +325,17 @@ def _with_units(given: Expression) -> Expression:
     def unit(item: Item) -> tuple[Item, ...] | None:
         if not isinstance(item, Bracket):
             return None
-        return tuple(each for below in item.items for each in _as_unit(below))
+        return tuple(each for below in item.items for each in _as_unit(below, new))
 
+    new = count(1)  # below 0 are numbers that no token writes
     return rebuilt(given, unit)
 
 
-def _as_unit(item: Item) -> tuple[Item, ...]:
+def _as_unit(item: Item, new: Iterator[int]) -> tuple[Item, ...]:
     if isinstance(item, Repetition):
-        inner = tuple(each for below in item.items for each in _as_unit(below))
+        inner = tuple(each for below in item.items for each in _as_unit(below, new))
         return (replace(item, items=inner),)
-    return (Number(1, item.span.start, item.span),)
+    return (Number(1, -next(new), item.span),)
 
 
 def _with_marks(given: Expression, *outputs: Expression) -> Expression:
