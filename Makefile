@@ -57,7 +57,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 fuzz: $(READY)
-	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N)
+	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs $(N) --bodies $(N)
 
 matrix: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/matrix.py

@@ -116,6 +116,7 @@ class Session:
         binds, defines = BINDS.match(code), DEFINES.match(code)
         if binds is not None:
             names = [name.strip() for name in binds.group(1).split(",")]
+            _refuse_repeated(names)
             return self._bind(names, binds.group(2).strip(), line)
         if defines is not None:
             return self.define({defines.group(1): line})
@@ -145,7 +146,8 @@ class Session:
         results = self.apply(subject, arguments or [])
         if len(results) != len(names):
             outputs, bound = counted(len(results), "output"), counted(len(names), "name")
-            raise CommandError("E0815", f"{outputs} cannot be bound to {bound}")
+            help_line = "name every output, in order, as in `y, z = f x`; `_` stands for one that is not wanted"
+            raise CommandError("E0815", f"{outputs} cannot be bound to {bound}", help=help_line)
         replies = [
             self._keep(name, array)
             for name, (_, array) in zip(names, results, strict=True)
@@ -392,6 +394,14 @@ def open_bracket(code: str) -> int:
             return -1
         last = c if c not in BLANKS else last
     return waiting[-1] if waiting else -1
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    """Refuse to bind two outputs to one name."""
+    for name in names:
+        if name != DISCARD and names.count(name) > 1:
+            message = f"`{name}` names an output already"
+            raise ModuleError("E0423", message, help="a value has a name of its own")
 
 
 def _refuse_open(line: str) -> None:

@@ -6,7 +6,7 @@ import re
 
 from ilang.core.diagnostic import CommandError
 
-EXTENT = r"[0-9]{1,18}"
+EXTENT = r"[0-9]{1,19}"
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

@@ -335,7 +335,7 @@ def _write(out: Path, files: Mapping[str, str]) -> None:
         raise ToolError(
             "E0912",
             f"the project cannot be written to {out}: {reason}",
-            help="name a folder with -o that can be written, on a disk that has room",
+            help="name a folder that can be written, on a disk that has room",
         ) from None
 
 
@@ -351,7 +351,7 @@ def _write_whole(out: Path, files: Mapping[str, str], settle: Callable[[], None]
         raise ToolError(
             "E0911",
             f"{out} exists and is no folder",
-            help="name another folder with -o, or move it away",
+            help="name another folder, or move it away",
         )
     with _parents(out), _new_folder(out.parent, settle) as folder:
         _fill(folder, files)
@@ -370,7 +370,7 @@ def _refuse_foreign(folder: Path, names: Sequence[str], out: Path) -> None:
             raise ToolError(
                 "E0913",
                 f"{out / name} {wrong}, and would be replaced",
-                help="name another folder with -o, or move it away",
+                help="name another folder, or move it away",
             )
 
 

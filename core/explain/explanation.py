@@ -365,7 +365,7 @@ class _Explaining:
         self, value: int, node: Assignment, index: tuple[Affine, ...]
     ) -> ProjectionRow:
         axes = [axis.name for axis in node.axes]
-        return projection_row(self._name(value), index, axes, self._size)
+        return projection_row(self._name(value), index, axes, self._size, self._name)
 
     def _size(self, number: int) -> str:
         return size_text(self.shaped.sizes[number])

@@ -22,22 +22,31 @@ class ProjectionRow:
 
 
 def projection_row(
-    tensor: str, index: Sequence[Affine], axes: Sequence[str], size: Callable[[int], str] = str
+    tensor: str,
+    index: Sequence[Affine],
+    axes: Sequence[str],
+    size: Callable[[int], str] = str,
+    source: Callable[[int], str] = str,
 ) -> ProjectionRow:
-    """The row of an index over named axes; ``size`` names the sizes in it."""
+    """The row of an index over named axes; ``size`` names the sizes in it, ``source`` what is looked up."""
     cells = []
     for axis in range(len(axes)):
         dims = [str(d) for d, part in enumerate(index) if any(a == axis for _, a in part.terms)]
         cells.append(",".join(dims) or "·")
     whole = all(part.is_whole() for part in index)
-    return ProjectionRow(tensor, "" if whole else subscript(index, axes, size), tuple(cells))
+    return ProjectionRow(
+        tensor, "" if whole else subscript(index, axes, size, source), tuple(cells)
+    )
 
 
 def subscript(
-    index: Sequence[Affine], axes: Sequence[str], size: Callable[[int], str] = str
+    index: Sequence[Affine],
+    axes: Sequence[str],
+    size: Callable[[int], str] = str,
+    source: Callable[[int], str] = str,
 ) -> str:
     """An index in brackets, ``[n,2y+u]``; empty for a scalar."""
-    words = ",".join(affine_text(part, axes.__getitem__, size) for part in index)
+    words = ",".join(affine_text(part, axes.__getitem__, size, source) for part in index)
     return f"[{words}]" if index else ""
 
 

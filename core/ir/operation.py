@@ -6,8 +6,8 @@ assignments.
 Invariants:
     - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
       ``Transpose`` and ``Slice``, one per shape for ``Einsum``.
-    - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar is one operand
-      alone: each part has its own.
+    - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
+      operand: each part has those that it reads.
 """
 
 from __future__ import annotations

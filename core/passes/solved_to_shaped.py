@@ -268,7 +268,8 @@ class _Shaping(Assignments):
                     "E0605",
                     f"axis {axis} is looked up at integers, and what gives them is {dtype}",
                     read.span,
-                    "convert it with the component i64, or write the type in a definition: `ids: i64[b]`",
+                    "convert it with the component i64, write the type in a definition, `ids: i64[b]`, "
+                    "or in an array, `i64:[1, 0]`",
                 )
             if constant is None:
                 found.append(self.number[read.value])

@@ -15,7 +15,7 @@ from ilang.core.check.graph import verify
 from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import Assignment, Axis, Graph, Input, Lookup, Read
 from ilang.core.ir.scalar import Operand
-from ilang.core.pipeline import fit, infer, lower
+from ilang.core.pipeline import explain, fit, graph_of, infer, lower, text_component
 from ilang.core.source import Source, Span
 
 Array = npt.NDArray[Any]
@@ -305,3 +305,13 @@ def test_a_copy_of_a_base_is_written_in_order(acc: str | None) -> None:
     got = both(graph, (TABLE, ids, values))
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_the_table_of_accesses_names_what_indices_are_looked_up_in() -> None:
+    graph = graph_of(text_component("b@vd~bd"), "program")
+    (projection,) = explain(graph, None).projections
+    assert [(row.tensor, row.index) for row in projection.rows] == [
+        ("in0", ""),
+        ("in1", "[in0[b],d]"),
+        ("out", ""),
+    ]

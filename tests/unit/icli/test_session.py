@@ -97,6 +97,7 @@ def test_results_are_bound(session: Session) -> None:
     assert text(session.feed("y = +ij~i w")) == "y  3  f32"
     assert text(session.feed("+i~. y")) == "out  .  f32\n21.\n"
     assert text(session.feed("-.~. _")) == "out  .  f32\n-21.\n"
+    assert code(session.feed("z, z = (+ij~i & >ij~i) w")) == "E0423"
     assert code(session.feed("z = (+ij~i & >ij~i) w")) == "E0815"
 
 
