@@ -89,14 +89,21 @@ class Building:
         scalar = scalar if dtype == tensor.dtype else Convert(scalar, dtype)
         return self.pointwise((value,), scalar, tensor.dims, name, text, span)
 
-    def accumulated(self, node: Assignment, dtype: str, dims: Sequence[int], name: str) -> int:
+    def accumulated(
+        self,
+        node: Assignment,
+        dtype: str,
+        dims: Sequence[int],
+        name: str,
+        factor: int | None = None,
+    ) -> int:
         """A sum: ``node`` says over which axes, of which scalar, and where it is stored.
 
         Where every element is met once it is the assignment itself; else it accumulates into zeros, in the type that
         sums accumulate in, and is rounded at the end.
         """
         held = accumulator("+", dtype)
-        node = gathered(node, dims)
+        node = self._turned(gathered(node, dims, factor))
         if self._is_whole(node, dims):
             reduced = bool(node.reduced_axes())
             if node.guards and not reduced:
@@ -114,6 +121,45 @@ class Building:
         total = self.add(onto, name, held, dims)
         return total if held == dtype else self.copied(total, dtype, name, node.text, node.span)
 
+    def _turned(self, node: Assignment) -> Assignment:
+        """The assignment in which no dimension is read backwards: a copy has it the other way round.
+
+        Neither lanes nor packing read backwards, and what is read so here, the weights of a window, is small.
+        """
+        kept = set(node.output_axes())
+        reads = [self._forwards(read, kept, node.span) for read in node.reads]
+        return replace(node, reads=tuple(reads))
+
+    def _forwards(self, read: Read, kept: set[int], span: Span) -> Read:
+        """A read of a tensor, or of a copy of it that is turned round where it was read backwards.
+
+        The copy has the dimensions last that axes of the result walk, ``kept``: they are those of lanes.
+        """
+        tensor = self.tensors[read.value]
+        dims = range(len(tensor.dims))
+        back = [
+            _is_backwards(part, size) for part, size in zip(read.index, tensor.dims, strict=True)
+        ]
+        if not any(back):
+            return read
+        order = sorted(dims, key=lambda dim: bool(read.index[dim].axes() & kept))
+        sizes = [tensor.dims[dim] for dim in order]
+        axes, walked, target = self.whole(sizes, span)
+        source = [target[order.index(dim)] for dim in dims]
+        index = tuple(
+            _backwards(part, size) if turned else part
+            for part, size, turned in zip(source, tensor.dims, back, strict=True)
+        )
+        reads, scalar = (Read(read.value, index),), Operand(0, tensor.dtype)
+        text = f"{tensor.name} turned round"
+        made = Assignment(axes, walked, target, reads, scalar, None, tensor.dtype, None, text, span)
+        copy = self.add(made, tensor.name, tensor.dtype, sizes)
+        faced = tuple(
+            axis_index(read.index[dim].terms[0][1]) if back[dim] else read.index[dim]
+            for dim in order
+        )
+        return Read(copy, faced, read.guards)
+
     def _is_whole(self, node: Assignment, dims: Sequence[int]) -> bool:
         """Whether the target walks every dimension whole, each by an axis of its own."""
         axes = [index.axis() for index in node.target]
@@ -123,6 +169,16 @@ class Building:
             or (axis is not None and node.sizes[axis] == size)
             for index, axis, size in zip(node.target, axes, dims, strict=True)
         )
+
+
+def _backwards(part: Affine, size: int) -> Affine:
+    """The index that walks a dimension from its end, where one walks it; that of an only element stays."""
+    return Affine(((-1, part.terms[0][1]),), -1, True, ((1, size),)) if part.terms else part
+
+
+def _is_backwards(part: Affine, size: int) -> bool:
+    """Whether an index walks a dimension from its end to its beginning."""
+    return len(part.terms) == 1 and part == _backwards(part, size)
 
 
 def renumbered(node: Node, number: Mapping[int, int]) -> Node:

@@ -46,7 +46,12 @@ def _source(read: Read, nodes: list[Node]) -> Read:
 
 
 def _is_copy(node: Assignment) -> bool:
-    """Whether every element is one of another value, and nothing is looked up to find it."""
+    """Whether every element is one of another value, and nothing is looked up to find it.
+
+    What turns a dimension round is kept: its readers would read backwards.
+    """
     alone = node.acc is None and node.base is None and not node.guards
     plain = isinstance(node.scalar, Operand) and len(node.reads) == 1
-    return alone and plain and not node.lookups() and node.schedule is None
+    if not alone or not plain or node.lookups() or node.schedule is not None:
+        return False
+    return all(0 < c for part in node.reads[0].index for c, _ in part.terms)

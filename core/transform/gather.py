@@ -1,8 +1,8 @@
 """Scatters into windows become gathers: each element of the target looks for what it gets.
 
 Example, of the gradient of ``+(i+k)~i``, a sum over a window:
-    in:   d[i + k] += g[i]                 for i k
-    out:  d[p] = sum g[p - k] over k       where 0 <= p - k < extent of i
+    in:   d[i + k] += g[i]                     for i k
+    out:  d[p] = sum g[p + k - (K - 1)] over k     where that is in the extent of i; K is the extent of k
 
 A gather writes each element once, in any order, so it runs in parallel, in tiles, and in registers.
 """
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.scalar import Position, walk
+from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import replace
 from ilang.core.transform.indices import walking
 
@@ -21,19 +22,20 @@ MOST = 2
 """Axes in an index of the target, at most, of which one is solved for."""
 
 
-def gathered(node: Assignment, dims: Sequence[int]) -> Assignment:
+def gathered(node: Assignment, dims: Sequence[int], factor: int | None = None) -> Assignment:
     """The same sum over axes of the target where its indices can be solved for axes, each for one of its own.
 
     Args:
         node: an accumulation whose target has affine indices.
         dims: the sizes of the dimensions of the target.
+        factor: a read that is a factor of the scalar: where it is 0 there is nothing to add.
     """
     for dim, index in enumerate(node.target):
         if index.is_whole() or not index.terms or index.looked:
             continue
         axis = _solvable(node, dim)
         if axis is not None:
-            node = _solved(node, dim, axis, dims[dim])
+            node = _solved(node, dim, axis, dims[dim], factor)
     return node
 
 
@@ -51,22 +53,42 @@ def _solvable(node: Assignment, dim: int) -> int | None:
     return free[0] if free else None
 
 
-def _solved(node: Assignment, dim: int, axis: int, size: int) -> Assignment:
+def _solved(node: Assignment, dim: int, axis: int, size: int, factor: int | None) -> Assignment:
     """The assignment with an axis over the dimension in place of ``axis``, and a guard that keeps that in its range.
 
-    The new axis p has the old one's number: the old one is p - rest.
+    The new axis p has the old one's number: the old one is p - rest. Other axes of the index are turned round, so that
+    the old one is p + rest, as it is of a window that reaches over the ends.
     """
+    turned = {
+        each: Affine(((-1, each),), -1, True, ((1, node.sizes[each]),))
+        for _, each in node.target[dim].terms
+        if each != axis
+    }
+    node = walking(node, turned)
     index = node.target[dim]
     rest = tuple((-c, each) for c, each in index.terms if each != axis)
     sizes = tuple((-c, each) for c, each in index.sizes)
     value = Affine(((1, axis), *rest), -index.offset, True, sizes)
     moved = walking(node, {axis: value})
-    target = tuple(axis_index(axis) if n == dim else part for n, part in enumerate(moved.target))
+    guard = Within(value, node.sizes[axis])
     named = Axis(f"{node.axes[axis].name}p", None, node.axes[axis].span)
-    return replace(
+    moved = replace(
         moved,
         axes=tuple(named if n == axis else each for n, each in enumerate(node.axes)),
         sizes=tuple(size if n == axis else each for n, each in enumerate(node.sizes)),
-        target=target,
-        guards=(Within(value, node.sizes[axis]), *moved.guards),
+        target=tuple(axis_index(axis) if n == dim else each for n, each in enumerate(moved.target)),
     )
+    walked = [n for n, read in enumerate(node.reads) if _walks(read, axis)]
+    alone = walked == [factor] and not any(axis in held.index.axes() for held in node.guards)
+    if not alone or any(isinstance(part, Position) for part in walk(node.scalar)):
+        return replace(moved, guards=(guard, *moved.guards))
+    reads = list(moved.reads)
+    (number,) = walked
+    reads[number] = replace(reads[number], guards=(guard, *reads[number].guards))
+    return replace(moved, reads=tuple(reads))
+
+
+def _walks(read: Read, axis: int) -> bool:
+    """Whether a read depends on an axis."""
+    parts = (*read.index, *(held.index for held in read.guards))
+    return any(axis in part.axes() for part in parts)

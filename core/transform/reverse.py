@@ -232,7 +232,8 @@ class _Reverse:
             guards=tuple(dict.fromkeys((*node.guards, *read.guards))),
             text=f"d{tensor.name} of {node.text}",
         )
-        return self.new.accumulated(moved, tensor.dtype, tensor.dims, f"d{tensor.name}")
+        cotangent = place.get(len(node.reads))
+        return self.new.accumulated(moved, tensor.dtype, tensor.dims, f"d{tensor.name}", cotangent)
 
     def _to_base(self, node: Assignment, total: int) -> None:
         """What an assignment leaves of its base flows back to it."""
