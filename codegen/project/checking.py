@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import ToolError
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import DataError, ToolError
 from ilang.core.explain.page import signature
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.machine import MACHINES
 from ilang.core.pipeline import lower
 from ilang.core.record import record
+
+if TYPE_CHECKING:
+    from ilang.codegen.project.emulation import CudaCheck
 
 MOST_RUN = 1_000
 """Expressions of a program whose written schedule is tried out, compiled with sanitizers."""
@@ -23,25 +29,36 @@ class ScheduleCheck:
 
 @record
 class Check:
-    """A program that holds: what it takes and gives, and how its schedules were checked; None where it has none."""
+    """A program that holds: what it takes and gives, how its schedules and its CUDA were checked; None: not at all."""
 
     takes: str
     schedule: ScheduleCheck | None
+    cuda: CudaCheck | None = None
 
     def __str__(self) -> str:
         """The line that ``i check`` prints."""
-        return self.takes + ("" if self.schedule is None else f"   {self.schedule.says}")
+        checks = (each for each in (self.schedule, self.cuda) if each is not None)
+        return "   ".join((self.takes, *(each.says for each in checks)))
 
 
-def check(shaped: Shaped) -> Check:
-    """Check everything about an inferred program.
+def check(shaped: Shaped, target: str = "c") -> Check:
+    """Check everything about an inferred program; for the target "cuda" its kernels too, on the emulator.
 
     Raises:
-        ScheduleError: E0320 to E0329. InternalError, DataError, ToolError: those of ``compare``.
+        DataError: E0712 (another target), and those of ``compare``. ScheduleError: E0320 to E0336.
+        InternalError, ToolError: those of ``compare`` and of ``check_cuda``.
     """
+    if target not in MACHINES:
+        help_line = f"programs are checked for {' and '.join(map(repr, MACHINES))}"
+        raise DataError("E0712", f"there is no check for target {target!r}", help=help_line)
     if has_schedules(shaped):
-        lower(shaped)
-    return Check(signature(shaped), check_schedules(shaped))
+        lower(shaped, MACHINES[target])
+    schedule = check_schedules(shaped)
+    if target == "c":
+        return Check(signature(shaped), schedule)
+    from ilang.codegen.project.emulation import check_cuda
+
+    return Check(signature(shaped), schedule, check_cuda(shaped))
 
 
 def has_schedules(shaped: Shaped) -> bool:

@@ -329,15 +329,18 @@ class Component:
         given = bool(shapes)
         return pipeline.explain_shaped(self.graph(), self.shaped(shapes), verbose, given=given)
 
-    def check(self) -> Check:
+    def check(self, target: str = "c") -> Check:
         """What ``i check`` tells, as data; ``str`` gives its line.
+
+        Args:
+            target: "cuda" checks the CUDA, too, on the emulator.
 
         Raises:
             Error: whatever is wrong with shapes, types and schedules.
         """
         from ilang.codegen.project.checking import check
 
-        return check(self.shaped(()))
+        return check(self.shaped(()), target)
 
     def build(
         self,

@@ -92,13 +92,14 @@ class Routine:
     def __call__(
         self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
     ) -> Any:
-        """Run on NumPy arrays.
+        """Run on NumPy arrays, or on arrays of a GPU.
 
         Args:
             arrays: for the leaves without values, in the order of ``takes``.
             out: an array for the result, or a tuple of arrays; nothing is then allocated for results.
             threads: how many cores to use at most; never changes a result.
-            target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference.
+            target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" and "cuda-emulated" run
+                on a GPU or emulate one, and take arrays that are there where they are, as components do.
             named: arrays for leaves by name, also for those that have values.
 
         Returns:
@@ -166,21 +167,37 @@ class Routine:
         """The same, every argument looked at."""
         check_target(target)
         check_threads(threads)
-        arrays = [
-            _array(each, array if array is not None else each.values)
+        values = [
+            array if array is not None else each.values
             for each, array in zip(self._inputs, given, strict=True)
         ]
-        specialization = self._specialization([SUPPORTED[array.dtype] for array in arrays])
-        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
+        if target in DEVICES:
+            return self._offloaded(values, out, target)
+        arrays = [_array(*pair) for pair in zip(self._inputs, values, strict=True)]
+        specialization, extents = self._fitting(arrays)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)
-        if target in DEVICES:
-            from ilang.codegen.runtime.offload import device_of
-
-            return specialization.on(device_of(target)).call(arrays, {}, extents, out)
         plan = specialization.plan(extents)
         self._remember(given, arrays, plan)
         return plan.call(arrays, arrays, out, threads)
+
+    def _offloaded(self, values: Sequence[Any], out: Any, target: str) -> Any:
+        """The same on a device; arrays that are there are taken where they are."""
+        from ilang.codegen.runtime.offload import device_of, separated
+
+        device = device_of(target)
+        checked, on_device = separated([each.name for each in self._inputs], values, device)
+        arrays = [
+            _stored(each, array) if n in on_device else _array(each, array)
+            for n, (each, array) in enumerate(zip(self._inputs, checked, strict=True))
+        ]
+        specialization, extents = self._fitting(arrays)
+        return specialization.on(device).call(arrays, on_device, extents, out)
+
+    def _fitting(self, arrays: Sequence[Array]) -> tuple[Specialization, tuple[int, ...]]:
+        """The program for arrays, and its extents."""
+        specialization = self._specialization([SUPPORTED[array.dtype] for array in arrays])
+        return specialization, tuple(size.fixed or 0 for size in specialization.shaped.sizes)
 
     def _specialization(self, dtypes: Sequence[str]) -> Specialization:
         """The program for these element types of the leaves."""
@@ -234,15 +251,18 @@ class Routine:
         """What ``i explain`` tells of a component, as data; ``str`` gives its page."""
         return pipeline.explain_shaped(self._inferred.graph, self._typed(), given=True)
 
-    def check(self) -> Check:
+    def check(self, target: str = "c") -> Check:
         """What ``i check`` tells of a component, as data; ``str`` gives its line.
+
+        Args:
+            target: "cuda" checks the CUDA, too, on the emulator.
 
         Raises:
             Error: whatever is wrong with types and schedules.
         """
         from ilang.codegen.project.checking import check
 
-        return check(self._typed())
+        return check(self._typed(), target)
 
     def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
         """Write a C project as ``i build`` does; the files, in the order in which to read them.
@@ -308,14 +328,20 @@ def _array(each: Input, values: Any) -> Array:
     if array.shape != each.dims:
         if array.ndim == 0:
             return np.full(each.dims, array)
-        if array.size != math.prod(each.dims):
-            raise DataError(
-                "E0743",
-                f"{each.name} has shape {each.dims}, and the array given for it {array.shape}",
-                help="axes are stored batch first, then output, then input",
-            )
-        array = array.reshape(each.dims)
+        array = _stored(each, array).reshape(each.dims)
     return contiguous(array)
+
+
+def _stored(each: Input, values: Any) -> Array:
+    """An array that has every element of a leaf, in memory order. Raises DataError (E0743): another number of them."""
+    array = supported_array(each.name, values)
+    if array.size != math.prod(each.dims):
+        raise DataError(
+            "E0743",
+            f"{each.name} has shape {each.dims}, and the array given for it {array.shape}",
+            help="axes are stored batch first, then output, then input",
+        )
+    return array
 
 
 def _lasts(values: Any, array: Array) -> bool:

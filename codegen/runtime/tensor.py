@@ -297,9 +297,9 @@ class Program:
         """What ``i explain`` tells, as data, of what computes the solved tensors; ``str`` gives a page."""
         return self._solved().explain()
 
-    def check(self) -> Check:
+    def check(self, target: str = "c") -> Check:
         """What ``i check`` tells, as data, of what computes the solved tensors; ``str`` gives a line."""
-        return self._solved().check()
+        return self._solved().check(target)
 
     def build(self, folder: str | os.PathLike[str], name: str | None = None) -> list[Path]:
         """Write a C project of what computes the solved tensors, as ``i build`` does; its files, in order."""

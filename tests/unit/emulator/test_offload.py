@@ -351,6 +351,37 @@ def test_what_the_driver_says(driver: Callable[[int, int], None]) -> None:
     assert gpu.capability() == 80
 
 
+def test_tensor_programs_take_arrays_of_the_device() -> None:
+    """By place and by name, mixed with those of the host; any shape with as many elements, and no single number."""
+    x = tensor.data(None, (4,), (), (2,), "x")
+    y = tensor.relu(tensor.param("w") @ x + tensor.param("b", output=(3,), value=1.0))
+    f, given, weights = tensor.solve(y), rand(4, 2), rand(3, 2)
+    wanted = f(x=given, w=weights)
+    device = emulated()
+    moved = device.array(given)
+    for mixed in ({"w": weights}, {"w": device.array(weights.reshape(6))}):
+        result = f(x=moved, **mixed, **ON)
+        assert isinstance(result, DeviceArray)
+        assert np.array_equal(result.get(), wanted)
+    out = device.empty(wanted.shape, np.float32)
+    assert f(x=moved, w=weights, out=out, **ON) is out
+    assert np.array_equal(out.get(), wanted)
+    for wrong in (rand(), rand(5)):
+        with pytest.raises(Error, match="x has shape"):
+            f(x=device.array(wrong), w=weights, **ON)
+
+
+def test_components_check_their_cuda() -> None:
+    told = i("ik*kj~ijk >> +ijk~ij").check("cuda")
+    assert told.cuda is not None
+    assert told.cuda.runs == 7
+    assert str(told).endswith("CUDA right at 7 sets of extents in 3 orders of threads, emulated")
+    assert "   schedule legal" in str(i("+ij~i | i:4 | i j i'").check("cuda"))
+    with pytest.raises(Error, match="no check for target 'numpy'") as refusal:
+        i("-i~i").check("numpy")
+    assert refusal.value.code == "E0712"
+
+
 def test_no_nvcc(driver: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch) -> None:
     driver(0, 1)
     monkeypatch.setenv("PATH", "")
