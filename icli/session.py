@@ -316,7 +316,7 @@ class Session:
         if word.startswith(":"):
             words = [f":{name}" for name in COMMANDS]
         else:
-            words = [*sorted({*self.names(), *values(before)}), *TYPES, "einsum"]
+            words = [*sorted({*self.names(), *values(before)}), *TYPES, "einsum", "einx."]
         return [known for known in (*words, "rand:") if known.startswith(word)]
 
     def glimpse(self, text: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ilang.codegen.runtime import einx as engine
+from ilang.core.diagnostic import nearest
 from ilang.core.einx_ops import EINX_OPS
 
 
@@ -70,7 +71,9 @@ def _function(op: str) -> Callable[..., Any]:
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name not in EINX_OPS:
-        raise AttributeError(f"einx has no operation {name!r}")
+        close = nearest(name, [*EINX_OPS])
+        hint = f"; did you mean {close}?" if close else ""
+        raise AttributeError(f"einx has no operation {name!r}{hint}")
     made = globals()[name] = _function(name)
     return made
 

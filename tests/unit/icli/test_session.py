@@ -435,4 +435,4 @@ def test_names_that_are_being_typed_are_completed(named: Session) -> None:
     assert named.completions("th", before) == ["third"]
     assert named.completions("fi", before) == ["first"]
     assert named.completions("m", before) == []
-    assert named.completions("ei", before) == ["einsum"]
+    assert named.completions("ei", before) == ["einsum", "einx."]
