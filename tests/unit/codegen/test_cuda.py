@@ -101,3 +101,29 @@ def test_headers_are_plain_c() -> None:
     graph = graph_of(text_component("bt@vd~btd"), "embed")
     embedding = lower(infer(graph, ["i64", "f32"]), GPU)
     assert "waits for it" in cuda_header.emit_header([embedding], "model")
+
+
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_product_stays_in_registers_and_reads_vectors(tmp_path: Path, architecture: str) -> None:
+    """512 products of a thread for each 16 terms; what it reads of shared memory, 16 bytes at a time."""
+    (tmp_path / "all.cu").write_text(cuda.emit(program("ik*kj~ijk >> +ijk~ij")), "ascii")
+    options = [f"-arch={architecture}", "--fmad=false", "-Xptxas", "-v"]
+    command = ["nvcc", *options, "-cubin", "-o", str(tmp_path / "all.cubin")]
+    done = subprocess.run(
+        [*command, str(tmp_path / "all.cu")], capture_output=True, text=True, check=True
+    )
+    assert set(re.findall(r"(\d+) bytes spill", done.stderr)) == {"0"}
+    assert "\n    0 bytes stack frame" in done.stderr
+    subprocess.run(
+        ["nvcc", *options[:2], "-ptx", "-o", str(tmp_path / "all.ptx"), str(tmp_path / "all.cu")],
+        capture_output=True,
+        check=True,
+    )
+    text = (tmp_path / "all.ptx").read_text("ascii")
+    assert text.count("fma.rn.f32") == (16 + 1) * 8 * 4  # whole blocks, and a loop for others
+    assert text.count("ld.shared.v4.f32") == (16 + 1) * 3
+    assert "ld.shared.f32" not in text
+    assert "ld.global.nc.v4.f32" in text
+    assert text.count("st.global.v4.f32") == 8
+    assert "local" not in text
