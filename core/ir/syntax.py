@@ -15,13 +15,16 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ilang.core.ir.einx import Form
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.record import record
 from ilang.core.source import Source, Span
+
+if TYPE_CHECKING:
+    from ilang.core.ir.functions import Function, Routine
 
 
 @record
@@ -502,10 +505,12 @@ class Definition:
 
 @record
 class Module:
-    """The definitions of a file, in the order written."""
+    """The definitions of a file, each kind in the order written: components, tensor functions and routines."""
 
     source: Source
     definitions: tuple[Definition, ...]
+    functions: tuple[Function, ...] = ()
+    routines: tuple[Routine, ...] = ()
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:

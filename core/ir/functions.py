@@ -1,0 +1,475 @@
+"""Tensor functions (``op``) and routines (``cd``) as they are written, every node with its span.
+
+Produced by ``notation/functions.py`` and ``notation/routines.py``, printed back by ``notation/printing.py``,
+consumed by ``build/functions.py`` and ``build/routines.py``. The contract is TENSORS.md sections 2 and 3.
+
+Invariants:
+    - ``parse(print(definition)) == definition``; spans take no part in equality.
+    - Nothing is resolved here: a name is a name, whatever it stands for, and a call of ``exp`` is a call.
+    - Expressions nest at most ``DEEPEST`` levels, chains of operators of one level aside, which lean left: walk those
+      with a loop.
+    - Dots that change nothing are kept: ``a +. b`` is a ``Binary`` with ``+.``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ilang.core.ir.spec import Spec
+from ilang.core.ir.syntax import Schedule, Tree
+from ilang.core.record import record
+from ilang.core.source import Span
+
+DEEPEST = 200
+"""Brackets and prefixes nest no deeper."""
+
+
+@record
+class Mark:
+    """A place of its own inside a node: that of an operator, or of a name."""
+
+    span: Span
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@record
+class AxisNote:
+    """One axis of an annotation: a letter that stands for a size, or a size; and its label, or None."""
+
+    size: str | int
+    label: str | None
+    span: Span
+
+
+@record
+class RowNote:
+    """The axes of a row of an annotation; ``variable`` names the row variable between them, or None."""
+
+    leading: tuple[AxisNote, ...]
+    variable: str | None
+    trailing: tuple[AxisNote, ...]
+
+
+@record
+class ShapeNote:
+    """``b|i->o, p``: batch, input and output rows; an omitted row has no axes."""
+
+    rows: tuple[RowNote, RowNote, RowNote]
+    span: Span
+
+
+# -- expressions -----------------------------------------------------------------------------------------------------
+
+Part = Literal["value", "grad", "merge", "grad.merge"]
+"""What of a tensor is meant: its value, its gradient, or the sum of one of them over the other ranks."""
+
+Prefix = Literal["-", "not", "?/", "!.", "!.."]
+Infix = Literal[
+    "*", "*.", "/", "/.", "**.", "+", "+.", "-", "-.", "-?/", "<", "<=", ">", ">=", "=", "<>", "&&", "||",
+]  # fmt: skip
+
+
+@record
+class Reference:
+    """``x``: a tensor, a configuration value, or an instance of a definition."""
+
+    name: str
+    span: Span
+
+
+@record
+class Access:
+    """``x.grad``: a part of a tensor; only in routines, and in ``~~( )``."""
+
+    tensor: Reference | Declared
+    part: Part
+    span: Span
+
+
+@record
+class Number:
+    """A number as written; ``whole`` where it has neither point nor exponent. ``true`` and ``false`` are 1 and 0."""
+
+    text: str
+    value: float | int
+    whole: bool
+    span: Span
+
+
+@record
+class Unit:
+    """``'q' 2.0``: a number whose one output axis has a label and does not stretch."""
+
+    label: str
+    number: float
+    span: Span
+
+
+@record
+class Nested:
+    """``[ (1, 2); (3, 4) ]``: numbers as they stand; per level, outermost first, its row (0 1 2) and its extent."""
+
+    numbers: tuple[float, ...]
+    levels: tuple[tuple[int, int], ...]
+    span: Span
+
+
+@record
+class Listed:
+    """``[64, 32]``: a list of numbers, a configuration value."""
+
+    items: tuple[Term, ...]
+    span: Span
+
+
+@record
+class Declared:
+    """A string that declares a tensor where it stands, and binds its name.
+
+    ``extents``: those of its output axes (``"b" 16``, ``"b" (2, hid)``), or None. ``initial``: the number or the
+    literal that it starts from, or None. One of the two at most is there.
+    """
+
+    name: str
+    extents: tuple[Term, ...] | None
+    initial: Number | Nested | None
+    span: Span
+
+
+@record
+class Text:
+    """A string that is an argument: the specification of ``einmax``, a letter for ``dim``, the path of ``file``."""
+
+    text: str
+    span: Span
+
+
+@record
+class Unary:
+    """``-x``, ``not x``, ``?/ x``; ``!. n`` and ``!.. n`` are n."""
+
+    operator: Prefix
+    operand: Term
+    span: Span
+
+
+@record
+class Binary:
+    """``a *. b``; ``span`` is that of the whole, ``sign`` that of the operator."""
+
+    operator: Infix
+    left: Term
+    right: Term
+    sign: Mark
+    span: Span
+
+
+@record
+class EinsumOne:
+    """``a ++ "spec"``."""
+
+    operand: Term
+    spec: Spec
+    span: Span
+
+
+@record
+class EinsumTwo:
+    """``a *+ "spec" b``."""
+
+    left: Term
+    spec: Spec
+    right: Term
+    span: Span
+
+
+@record
+class Sliced:
+    """``x @| n``: one position of the first batch axis."""
+
+    operand: Term
+    position: Term
+    span: Span
+
+
+@record
+class Setting:
+    """A configuration value of a call, by position where ``name`` is None; ``label = "L1"`` has a ``Text``."""
+
+    name: str | None
+    value: Term
+    span: Span
+
+
+@record
+class Called:
+    """``layer(x; 64)``, ``exp(x)``, ``einsum("ij => ji")(x)``: ``settings`` is None where no `;` is written.
+
+    ``component`` is a name, or a parenthesised program, a quotation or a type name as in every definition.
+    """
+
+    component: Reference | Tree
+    arguments: tuple[Term, ...]
+    settings: tuple[Setting, ...] | None
+    span: Span
+
+
+@record
+class Repeated:
+    """``repeat(x; h in hids) { ... }``: ``over`` is a list or a number; ``carried`` starts as ``start``.
+
+    ``start`` is a reference to ``carried`` where the text names a tensor alone.
+    """
+
+    carried: str
+    start: Term
+    variable: str
+    over: Term
+    body: Body
+    span: Span
+
+
+@record
+class Scheduled:
+    """``(a * b) ~schedule:"| splits | order"``: an expression in parentheses and the schedule of its last operation."""
+
+    term: Term
+    schedule: Schedule
+    span: Span
+
+
+Term = (
+    Reference
+    | Access
+    | Number
+    | Unit
+    | Nested
+    | Listed
+    | Declared
+    | Text
+    | Unary
+    | Binary
+    | EinsumOne
+    | EinsumTwo
+    | Sliced
+    | Called
+    | Repeated
+    | Scheduled
+)
+
+
+@record
+class Bound:
+    """``name = EXPR``; ``name`` is None for ``_``, which computes nothing and only constrains shapes."""
+
+    name: str | None
+    term: Term
+    place: Mark
+    span: Span
+
+
+@record
+class Body:
+    """The bindings of a block, none without braces, and the expression that it ends in."""
+
+    bindings: tuple[Bound, ...]
+    result: Term
+    span: Span
+
+
+# -- heads -----------------------------------------------------------------------------------------------------------
+
+
+@record
+class TensorParameter:
+    """``x: i64[b|t]``: a tensor of a head; its type and its shape are None where they are not written."""
+
+    name: str
+    dtype: str | None
+    shape: ShapeNote | None
+    span: Span
+
+
+@record
+class Configured:
+    """``hid = 64``: a configuration value of a head, with its default or None."""
+
+    name: str
+    default: Term | None
+    span: Span
+
+
+@record
+class Head:
+    """``NAME(tensors; configuration)``; ``configuration`` is None where no `;` is written."""
+
+    name: str
+    tensors: tuple[TensorParameter, ...]
+    configuration: tuple[Configured, ...] | None
+    span: Span
+
+
+@record
+class Primitive:
+    """``prim ~logic:"." { ... } grad { ... }``: an operation with its own gradient; ``backward`` None without one.
+
+    Slots are references named ``v v1 v2 v3 g g1 g2 g3``, whichever of their spellings the text has.
+    """
+
+    logic: Logic
+    forward: tuple[Statement, ...]
+    backward: tuple[Statement, ...] | None
+    span: Span
+
+
+@record
+class Function:
+    """``op NAME(...) = EXPR``, ``op NAME(...) { ... }`` or ``op NAME(...) = prim ...``."""
+
+    head: Head
+    body: Body | Primitive
+    span: Span
+
+
+# -- statements ------------------------------------------------------------------------------------------------------
+
+Accumulator = Literal["+", "-", "*", "/", "**", "?/", "@^", "@-", "&&", "||"]
+Operator = Literal["+", "-", "*", "/", "**", "-?/"]
+"""What stands between the two operands of one assignment."""
+
+
+@record
+class Logic:
+    """``~logic:"."``, ``"@"``, ``"T"`` or a specification: ``kind`` is ``spec`` with ``spec`` there."""
+
+    kind: Literal[".", "@", "T", "spec"]
+    spec: Spec | None
+    span: Span
+
+
+@record
+class Single:
+    """The right side that is one assignment: ``r1 OP r2``, ``OP r`` or ``r``, or a primitive of up to three operands.
+
+    ``operator``: ``+ - * / ** -?/`` between two operands, a prefix before one, the name of a primitive, or None.
+    Operands are names, parts of tensors, numbers, calls, or expressions in parentheses.
+    """
+
+    operator: str | None
+    operands: tuple[Term, ...]
+    span: Span
+
+
+@record
+class Assigned:
+    """``LHS ASGN RHS [~logic] [~schedule]``.
+
+    ``accumulator`` None is `=:`; ``fresh`` says that `:` stands between `=` and an accumulator, which starts from its
+    neutral element. ``right`` is a ``Single``, or a longer expression, whose forward code stands before.
+    ``logic`` is None where none is written.
+    """
+
+    target: Reference | Access | Declared
+    accumulator: Accumulator | None
+    fresh: bool
+    right: Single | Term
+    logic: Logic | None
+    schedule: Schedule | None
+    sign: Mark
+    span: Span
+
+
+@record
+class Forward:
+    """``forward(t)``."""
+
+    tensor: Reference
+    span: Span
+
+
+@record
+class ZeroGradients:
+    """``zero_grads(t)``."""
+
+    tensor: Reference
+    span: Span
+
+
+@record
+class Backprop:
+    """``backprop(t)``."""
+
+    tensor: Reference
+    span: Span
+
+
+@record
+class ForEach:
+    """``for p in params(t) { ... }``."""
+
+    variable: str
+    tensor: Reference
+    statements: tuple[Statement, ...]
+    span: Span
+
+
+@record
+class Condition:
+    """``if CONDITION { ... } else { ... }``; ``otherwise`` is empty without an else."""
+
+    test: Term
+    statements: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+    span: Span
+
+
+@record
+class Routined:
+    """``NAME(tensors; settings)`` as a statement: the call of another routine."""
+
+    name: Reference
+    arguments: tuple[Term, ...]
+    settings: tuple[Setting, ...] | None
+    span: Span
+
+
+@record
+class Returned:
+    """``return a, b``."""
+
+    terms: tuple[Term, ...]
+    span: Span
+
+
+@record
+class Commented:
+    """``~~("text" tensor "text"; statements)``: a comment that reaches explain and C, and what it is about."""
+
+    says: tuple[Text | Reference | Access, ...]
+    statements: tuple[Statement, ...]
+    span: Span
+
+
+Statement = (
+    Assigned
+    | Bound
+    | Forward
+    | ZeroGradients
+    | Backprop
+    | ForEach
+    | Condition
+    | Routined
+    | Returned
+    | Commented
+)
+
+
+@record
+class Routine:
+    """``cd NAME(tensors; configuration) { statements }``."""
+
+    head: Head
+    statements: tuple[Statement, ...]
+    span: Span
