@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from ilang.core.ir.schedule import Loop, Nest, Role, Root, Space
-from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
+from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
@@ -61,17 +61,18 @@ def choose_for_gpu(
     nests = choice.run()
     if choice.imposed:
         return Choice(nests, None)
-    whole = whole_values(shaped, nests) & live_values(shaped)
+    whole = whole_values(shaped, nests) & choice.live
     nests = tuple(
-        _with_blocks(node, nest) if value in whole and nest is not None else nest
+        _with_blocks(node, nest)
+        if value in whole and isinstance(node, Assignment) and nest is not None
+        else nest
         for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
     )
     return Choice(nests, tuple((Root(value, value, 0),) for value in sorted(whole)))
 
 
-def _with_blocks(node: Node, nest: Nest) -> Nest:
+def _with_blocks(node: Assignment, nest: Nest) -> Nest:
     """A chosen nest that says which loops blocks share: those over axes of the result, outside of any for threads."""
-    assert isinstance(node, Assignment)
     axes, roles = node.disjoint_axes(), list[Role]()
     inner = next((n for n in range(len(nest.order)) if nest.role(n) == "t"), len(nest.order))
     for position, loop in enumerate(nest.order):
@@ -99,6 +100,7 @@ class _Nests:
         self.provenance = provenance
         self.readers = readers
         self.tiles = list(tiles)
+        self.live = live_values(shaped)
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
         self.around: dict[int, Tile] = {}
@@ -117,7 +119,7 @@ class _Nests:
         """Choose the nest of a value; or take the written one, where that is another."""
         written, tile = self.written[value], self._tile(value)
         nest = self._placed(node, self._chosen(value, node, tile), tile)
-        if written is not None and not _is_same(written, nest):
+        if written is not None and not self._is_chosen(value, node, written, nest):
             self._release(value)
             tile, nest = None, _by_position(node, written, self.shared.get(value, set()))
             nest = nest if nest.written else self._placed(node, nest, tile)
@@ -130,6 +132,13 @@ class _Nests:
             self._give(value, nest, read, site)
             if tile is not None and read.value in self.given:
                 self.around.setdefault(read.value, tile)
+
+    def _is_chosen(self, value: int, node: Assignment, written: Nest, nest: Nest) -> bool:
+        """Whether a written nest is the chosen one, whether or not it says which loops blocks share."""
+        if _is_same(written, nest):
+            return True
+        stored = value in self.live and value not in self.given
+        return stored and _is_same(written, _with_blocks(node, nest))
 
     def _release(self, value: int) -> None:
         """Compute a value whose written nest is not what its reader gives it where that was written to, or whole."""
