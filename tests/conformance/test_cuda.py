@@ -94,7 +94,7 @@ def test_index_cases(mode: str) -> None:
         arrays = tuple(np.array(each, order="C") for each in inputs)
         component = eval(text, {"__builtins__": {}, "i": i, "I": I})
         dtypes = [next(name for name, kind in TYPES.items() if kind == a.dtype) for a in arrays]
-        shaped = infer(component._wired(), dtypes, [a.ndim for a in arrays])
+        shaped = infer(component.graph(), dtypes, [a.ndim for a in arrays])
         extents = fit(shaped, [a.shape for a in arrays])
         outputs = expected if isinstance(expected, tuple) else (expected,)
         free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
