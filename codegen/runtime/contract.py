@@ -135,6 +135,11 @@ def _remember(
         _READY[(spec, optimize, *map(LIKE, given))] = component
 
 
+def component_of(spec: str, operands: Sequence[Any], optimize: object) -> Component:
+    """The component that a call with these arrays runs. Raises as ``contract`` does."""
+    return _of(spec, operands, _path(optimize))
+
+
 def _of(spec: str, operands: Sequence[Any], order: Path | bool) -> Component:
     """The component of a specification for arrays."""
     return _component(spec, tuple(tuple(operand.shape) for operand in operands), order)

@@ -36,7 +36,11 @@ COMPONENTS = {
 
 
 class Twins:
-    """One program, as it is written in two ways."""
+    """One program, as it is written in two ways.
+
+    ``steps`` are its components, each with the values that it takes and gives; ``bound`` says which value, or which
+    number, another name has; ``results`` are the outputs.
+    """
 
     def __init__(self, random: Random, inputs: int) -> None:
         """Start with so many matrices."""
@@ -48,6 +52,9 @@ class Twins:
         self.unread = list(self.names)
         self.lines: list[str] = []
         self.temporaries = 0
+        self.steps: list[tuple[str, list[str], list[str]]] = []
+        self.bound: dict[str, str] = {}
+        self.results: list[str] = []
 
     def statement(self) -> None:
         """Bind names to what an application gives, or leave some of it out."""
@@ -57,6 +64,7 @@ class Twins:
             keeps = self.random.random() < 0.8
             names.append(f"v{len(self.names)}" if keeps else "_")
             if keeps:
+                self.bound[names[-1]] = value
                 self.bus[self.bus.index(value)] = names[-1]
                 self.names.append(names[-1])
                 self.unread.append(names[-1])
@@ -75,6 +83,7 @@ class Twins:
             takes = takes[len(values) :]
         self.route(wires)
         outputs = [self.temporary() for _ in range(gives)]
+        self.steps.append((component, wires, outputs))
         self.wiring.append(" | ".join([component, *"I" * (len(self.bus) - len(wires))]))
         self.bus = outputs + self.bus[len(wires) :]
         return f"{component}({', '.join(texts)})", outputs
@@ -85,6 +94,7 @@ class Twins:
             text = self.random.choice(("2", "-0.5", "half"))
             self.wiring.append(" | ".join([*"I" * len(self.bus), text]))
             self.bus.append(self.temporary())
+            self.bound[self.bus[-1]] = text
             return text, self.bus[-1:]
         if depth and self.random.random() < 0.3:
             return self.application(depth - 1, len(takes) - len(takes.lstrip("a")))
@@ -120,15 +130,21 @@ class Twins:
             text, values = self.application(1)
             texts.append(text)
             wires += values
+        self.results = list(wires)
         self.route(wires)
         lines = "".join(f"  {line}\n" for line in (*self.lines, ", ".join(texts)))
         wired = " >> ".join(f"({part})" for part in self.wiring)
         return f"{self.head} = {{\n{lines}}}\n", f"{self.head} = {wired}\n", len(wires)
 
 
-def twins(random: Random) -> tuple[str, str, int]:
-    """A random definition `f` over names, its wiring, and how many outputs the first has; see ``DEFINITIONS``."""
+def drawn(random: Random) -> tuple[Twins, tuple[str, str, int]]:
+    """A random definition `f` over names, and what ``twins`` tells of it."""
     program = Twins(random, random.randint(1, 3))
     for _ in range(random.randint(0, 5)):
         program.statement()
-    return program.finish()
+    return program, program.finish()
+
+
+def twins(random: Random) -> tuple[str, str, int]:
+    """A random definition `f` over names, its wiring, and how many outputs the first has; see ``DEFINITIONS``."""
+    return drawn(random)[1]

@@ -35,12 +35,14 @@ class Writer:
     """One operation under construction: its axes, their sizes, and random numbers."""
 
     def __init__(self, seed: int) -> None:
-        """Up to four axes of few elements, sometimes none."""
+        """Up to four axes of few elements, sometimes none; now and then one that fills vectors."""
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.names = self.random.sample("abcdefgh", self.random.randint(1, 4))
         few = [1, 2, 3, 0] if self.random.random() < 0.1 else [1, 2, 3]
         self.size = {name: self.random.choice(few) for name in self.names}
+        if self.random.random() < 0.15:
+            self.size[self.names[0]] = self.random.choice([17, 35])
 
     def some(self, names: Sequence[str], least: int = 0) -> list[str]:
         """Some of the names, in any order."""

@@ -7,6 +7,9 @@ replays. The same seed gives the same programs.
 ``--specs 1000`` checks as many chains of einsum specifications and expressions (``specs.py``) in the same modes, and
 ``--mixed 1000`` as many graphs that operations between tensors are in as well (``mixed.py``); ``--bodies 1000``
 compares definitions over names with their wiring (``bodies.py``). A failure is printed with its seed.
+
+``--notations 10000`` draws from all of these and from what is called beside them (``notations.py``: einx, elementwise
+kernels, NumPy's einsum, named values), compiled as C and, every fifth batch, as CUDA for the emulator.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
@@ -29,6 +34,7 @@ from tests.property import (  # noqa: E402 - found through the line above
     emulated,
     mixed_checking,
     native,
+    notation_checking,
     spec_checking,
     trial,
 )
@@ -43,7 +49,12 @@ LOOPS_EVERY = 4
 KEPT = 10
 """Failures that are made small and kept; more of them are mostly the same."""
 
+NOTATION_MODES = ("sanitized", "cuda-checked", "fast", "sanitized", "threads")
+"""The same for programs of all notations."""
+
 Job = tuple[int, int, str, bool]
+Told = tuple[int, str, str]
+"""A failure: the seed, the step, words."""
 
 
 def jobs(seed: int, count: int, batch: int, modes: tuple[str, ...] = MODES) -> Iterator[Job]:
@@ -106,6 +117,17 @@ def fuzz_mixed(seed: int, count: int, options: argparse.Namespace, modes: tuple[
     return not total.failures
 
 
+def work_notation(notation: str, job: Job) -> notation_checking.Tally:
+    """Check one batch of a notation that is called."""
+    start, size, mode, _ = job
+    return notation_checking.check(notation, range(start, start + size), mode)
+
+
+def told_of(failure: Failure) -> Told:
+    """A failure of an index expression as the others are told."""
+    return failure.trial.seed, failure.step, f"{failure.trial.written.text}\n{failure.message}"
+
+
 def keep(failure: Failure, folder: Path) -> Path:
     """Make a failure small and keep it."""
 
@@ -142,12 +164,58 @@ def fuzz_bodies(seed: int, count: int, options: argparse.Namespace) -> bool:
     return not failures
 
 
+DRAWN: dict[str, Callable[[Job], Any]] = {
+    "index": work,
+    "einsum, extended": work_specs,
+    "mixed": work_mixed,
+    **{name: partial(work_notation, name) for name in notation_checking.NOTATIONS},
+}
+"""By what programs are drawn from: what checks a batch of them. Each is as often drawn from."""
+
+
+def work_any(job: tuple[str, Job]) -> tuple[str, str, int, int, list[Told]]:
+    """Check one batch of a notation: what it is, its mode, programs, runs, and what failed."""
+    notation, batch = job
+    tally = DRAWN[notation](batch)
+    told = [
+        failure if isinstance(failure, tuple) else told_of(failure) for failure in tally.failures
+    ]
+    return notation, batch[2], batch[1], tally.runs, told
+
+
+def fuzz_notations(
+    seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]
+) -> bool:
+    """Check so many programs of all notations; whether none failed."""
+    share, more = divmod(count, len(DRAWN))
+    todo = [
+        (notation, batch)
+        for n, notation in enumerate(DRAWN)
+        for batch in jobs(seed, share + (n < more), options.batch, modes)
+    ]
+    programs, runs, failures = Counter[tuple[str, bool]](), 0, list[tuple[str, str, Told]]()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for notation, mode, drawn, calls, told in pool.imap_unordered(work_any, todo):
+            programs[notation, mode in emulated.MODES] += drawn
+            runs += calls
+            failures += [(notation, mode, each) for each in told]
+    for notation in DRAWN:
+        by_c, by_cuda = (programs[notation, emulated] for emulated in (False, True))
+        print(f"{notation:<18}{by_c + by_cuda}, of which {by_cuda} as CUDA")
+    print(f"all notations     {programs.total()}, {runs} calls")
+    print(f"failures          {len(failures)}")
+    for notation, mode, (number, step, message) in failures[:KEPT]:
+        print(f"\n{notation}, {mode}, seed {number}: {step}: {message}")
+    return not failures
+
+
 def main() -> int:
     """Run from the command line; the exit status is 1 if anything failed."""
     parser = argparse.ArgumentParser(description="Check random programs against the oracle.")
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
     parser.add_argument("--mixed", type=int, default=0, help="graphs with tensor operations")
+    parser.add_argument("--notations", type=int, default=0, help="programs of every notation")
     parser.add_argument("--bodies", type=int, default=0, help="definitions over names")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
@@ -165,6 +233,9 @@ def main() -> int:
     fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
     fine &= not options.mixed or fuzz_mixed(seed, options.mixed, options, modes)
     fine &= not options.bodies or fuzz_bodies(seed, options.bodies, options)
+    if options.notations:
+        chosen = NOTATION_MODES if options.mode is None else modes
+        fine &= fuzz_notations(seed, options.notations, options, chosen)
     if not options.programs:
         return 0 if fine else 1
     total, batches, started = Tally(), Counter[str](), time.monotonic()

@@ -14,10 +14,11 @@ from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import same
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
-from tests.property import native, specs
+from tests.property import emulated, native, specs
 from tests.property.spec_schedules import scheduled
 from tests.property.specs import Array, Program, Spec
 
@@ -56,7 +57,7 @@ class _Lowered:
 
 
 def check(seeds: Sequence[int], mode: str) -> Tally:
-    """Check the programs of some seeds in one C program."""
+    """Check the programs of some seeds in one C program, or in one of CUDA."""
     tally = Tally()
     lowered: list[_Lowered] = []
     for seed in seeds:
@@ -66,7 +67,8 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
             if seed % 2:
                 program, given, refused = scheduled(program, random.Random(seed))
                 tally.schedules, tally.refused = tally.schedules + given, tally.refused + refused
-            one = _lowered(seed, program, f"p{len(lowered)}")
+            machine = GPU if mode in emulated.MODES else CPU
+            one = _lowered(seed, program, f"p{len(lowered)}", machine)
             _by_oracle(one, tally)
             lowered.append(one)
         except AssertionError as error:
@@ -81,7 +83,7 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
     return tally
 
 
-def _lowered(seed: int, program: Program, name: str) -> _Lowered:
+def _lowered(seed: int, program: Program, name: str, machine: Machine) -> _Lowered:
     tree = pipeline.text_component(program.text)
     assert same(pipeline.text_component(print_tree(tree)), tree), f"printed: {print_tree(tree)}"
     runs = (seed % len(program.runs),) if seed % 4 == 0 else tuple(range(len(program.runs)))
@@ -91,7 +93,8 @@ def _lowered(seed: int, program: Program, name: str) -> _Lowered:
     shaped = pipeline.infer(
         pipeline.graph_of(tree, name), [program.dtype] * len(arrays), ranks, shapes
     )
-    return _Lowered(seed, program, replace(shaped, name=name), pipeline.lower(shaped), runs)
+    shaped = replace(shaped, name=name)
+    return _Lowered(seed, program, shaped, pipeline.lower(shaped, machine), runs)
 
 
 def _by_oracle(one: _Lowered, tally: Tally) -> None:
@@ -170,7 +173,8 @@ def _by_c(lowered: Sequence[_Lowered], mode: str, tally: Tally) -> None:
     if not calls:
         return
     try:
-        answers = native.run([one.kernels for one in lowered], calls, mode)
+        run_batch = emulated.run if mode in emulated.MODES else native.run
+        answers = run_batch([one.kernels for one in lowered], calls, mode)
     except native.CompileError as error:
         tally.failures.append((lowered[0].seed, "compiler", str(error)))
         return

@@ -1,0 +1,152 @@
+"""Random programs of the notations that are called: einx, elementwise kernels, NumPy's einsum, named values, mixed.
+
+Each is a component, the arrays it is called with, and the results, which something else computed: loops over named
+axes, NumPy. What one notation gives is often handed on to an index expression, by wires or by names.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ilang
+from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.contract import component_of
+from ilang.codegen.runtime.library import library
+from ilang.core.record import record, replace
+from tests.property import bodies, einx_programs, kernels, subscripts
+from tests.property.body_checking import module_of
+from tests.property.body_values import values_of
+
+Array = NDArray[Any]
+LETTERS = "ijklmnpq"
+MOST = 4_000
+"""Elements of an array of a kernel."""
+
+
+@record
+class Drawn:
+    """A program, what it is called with, and its results, each with how far it may be off beside rounding."""
+
+    notation: str
+    component: Component
+    text: str
+    arrays: tuple[Array, ...]
+    results: tuple[Array, ...]
+    errors: tuple[Array, ...] = ()
+
+
+def einx(seed: int) -> Drawn:
+    """An operation in einx notation."""
+    case = einx_programs.program(seed)
+    component = getattr(ilang.einx, case.op)(case.text, **case.sizes)
+    return Drawn("einx", component, _text(component), case.arrays, case.results)
+
+
+def kernel(seed: int) -> Drawn:
+    """An elementwise kernel, whose text says the ranks of its inputs."""
+    chance = random.Random(seed)
+    trial = kernels.random_trial(chance)
+    while any(np.prod(shape) > MOST for shape in trial.shapes):
+        trial = kernels.random_trial(chance)
+    arrays = [np.ascontiguousarray(array) for array in kernels.arrays_of(trial, seed)]
+    arrays = [array.reshape(shape) for array, shape in zip(arrays, trial.shapes, strict=True)]
+    ranks = [array.ndim for array in arrays]
+    component = ilang.elementwise(trial.order, trial.written(), len(arrays)).ranked(*ranks)
+    text = _text(component)
+    for n, rank in reversed(list(enumerate(ranks))):
+        text = text.replace(f"x{n}", f"x{n}[{','.join(LETTERS[:rank])}]" if rank else f"x{n}[]", 1)
+    return Drawn(
+        "elementwise", component, text, tuple(arrays), tuple(kernels.meaning(trial, arrays))
+    )
+
+
+def einsum(seed: int) -> Drawn:
+    """A specification as NumPy writes it, with the order of contraction that a call gives it."""
+    trial = subscripts.random_trial(random.Random(seed))
+    component = component_of(trial.text, trial.arrays, trial.optimize)
+    plain = "..." not in trial.text and len(trial.arrays) < 3
+    repeats = any(1 in array.shape for array in trial.arrays)
+    text = f'einsum("{trial.text}")' if plain and not repeats else ""
+    return Drawn("einsum", component, text, trial.arrays, (trial.result,))
+
+
+def named(seed: int) -> Drawn:
+    """A definition over names."""
+    chance = random.Random(seed)
+    program, (text, _, _) = bodies.drawn(chance)
+    numbers = np.random.default_rng(seed)
+    shape = chance.choice(((2, 3), (3, 1), (4, 4), (0, 2)))
+    names = [name for name in program.names if name.startswith("x")]
+    arrays = {name: numbers.integers(-3, 4, shape).astype(np.float32) for name in names}
+    found = values_of(program, {name: array.astype(float) for name, array in arrays.items()})
+    results = tuple(each.value for each in found)
+    errors = tuple(each.error for each in found)
+    component = library(module_of(text))["f"]
+    return Drawn("named", component, "", tuple(arrays.values()), results, errors)
+
+
+def _text(component: Component) -> str:
+    """A component as it is written."""
+    return repr(component).removeprefix("<Component ").rpartition(": ")[0]
+
+
+NOTATIONS: dict[str, Callable[[int], Drawn]] = {
+    "einx": einx,
+    "elementwise": kernel,
+    "einsum": einsum,
+    "named": named,
+}
+"""The notations, each with what draws a program of a seed."""
+
+
+def handed_on(drawn: Drawn, chance: random.Random) -> Drawn:
+    """The same with each result handed to an index expression: by wires, or by names."""
+    if not drawn.text or any(result.dtype != float for result in drawn.results):
+        return drawn
+    tails, results = [], []
+    for result in drawn.results:
+        tail, value = _tail(result, chance)
+        tails.append(tail)
+        results.append(value)
+    if chance.random() < 0.5:
+        text = f"({drawn.text}) >> ({' | '.join(f'({tail})' for tail in tails)})"
+    else:
+        text = _by_names(drawn, tails)
+    component = ilang.i(text)
+    return replace(drawn, component=component, text=text, results=tuple(results))
+
+
+def _tail(result: Array, chance: random.Random) -> tuple[str, Array]:
+    """An index expression of a value, and what it gives."""
+    letters = LETTERS[: result.ndim]
+    order = chance.sample(range(result.ndim), result.ndim)
+    target = "".join(letters[n] for n in order)
+    match chance.randrange(3):
+        case 0:
+            return f"{letters or '.'}~{target or '.'}", result.transpose(order)
+        case 1:
+            return f"-{letters or '.'}~{target or '.'}", -result.transpose(order)
+        case _:
+            kept = chance.randint(0, result.ndim)
+            value = result.transpose(order).sum(tuple(range(kept, result.ndim)))
+            sign = "+" if kept < result.ndim else ""
+            return f"{sign}{letters or '.'}~{target[:kept] or '.'}", np.asarray(value)
+
+
+def _by_names(drawn: Drawn, tails: Sequence[str]) -> str:
+    """A definition that binds the results, and hands each on."""
+    inputs = ", ".join(f"in{n}" for n in range(len(drawn.arrays)))
+    values = [f"out{n}" for n in range(len(tails))]
+    ends = ", ".join(f"({tail})({value})" for tail, value in zip(tails, values, strict=True))
+    return f"f({inputs}) = {{ {', '.join(values)} = ({drawn.text})({inputs}); {ends} }}"
+
+
+def generate(notation: str, seed: int) -> Drawn:
+    """A program of a notation; every second one is handed on where it can be."""
+    drawn = NOTATIONS[notation](seed)
+    return handed_on(drawn, random.Random(seed)) if seed % 2 else drawn
