@@ -124,6 +124,9 @@ MATMUL = (
     ((0, 5), (5, 3)),
     ((7, 0), (0, 7)),
 )
+SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+NORM = "(I & (+ij~i >> (I | 0.5) >> i*.~i)) >> ij-i~ij >> (I & ((I & I) >> ij*ij~ij >> +ij~i)) >> ij/i~ij"
+ROWS = (((5, 700),), ((300, 3),), ((4, 0),), ((0, 4),))
 SCHEDULED = {
     "threads": (
         "ik*kj~ijk | i:16,j:16,k:8 | i j k 0 1 i' j' k' >> +ijk~ij | i:16,j:16,k:8 | i j k i' j' k' 0",
@@ -136,7 +139,14 @@ SCHEDULED = {
         ),
         MATMUL,
     ),
-    "sums": ("+ij~i", (((5, 700),), ((300, 3),), ((4, 0),), ((0, 4),))),
+    "sums": ("+ij~i", ROWS),
+    "softmax": (SOFTMAX, ROWS),
+    "norm": (NORM, ROWS[:2]),
+    "turned_rows": (SOFTMAX.replace("^ij~ij", "^ij~ij || j i"), ROWS),
+    "split_rows": (SOFTMAX.replace("+ij~i", "+ij~i | i:2,j:8 | j i i' 0 j'"), ROWS),
+    "bare_rows": (SOFTMAX.replace("ij/i~ij", "ij/i~ij | i:4 |"), ROWS),
+    "some_rows": (SOFTMAX.replace(">ij~i", ">ij~i || j i"), ROWS),
+    "shift_of_rows": (SOFTMAX.replace("ij-i~ij", "ij-i~ij || 1 j i"), ROWS),
     "total": ("+ij~.", (((50, 700),), ((1, 1),), ((0, 4),))),
     "product": ("ik*kj~ijk >> +ijk~ij", MATMUL),
     "turned": ("ij~ji", (((50, 70),), ((0, 3),))),
@@ -229,6 +239,8 @@ def test_sums_of_f32_stay_within_their_bound(text: str) -> None:
         ("ij+ij~ij", ((64, 128), (64, 128)), 1.0),
         ("+ij~i", ((16, 512),), 1.0),
         (">ij~.", ((64, 512),), 1.0),
+        (SOFTMAX, ((16, 512),), 1.0),
+        (NORM, ((16, 512),), 1.0),
     ],
 )
 def test_memory_is_read_and_written_in_whole_sectors(

@@ -4,11 +4,11 @@ Example:
     in:   t1 = in0[i,k] * in1[k,j], inlined;  out = sum t1[i,j,k] over k
     out:  t1 || i j k      out || i j k 0
 
-A pointwise value that is read once an iteration is computed there, as on any machine; every other value is stored
-whole, by a kernel of its own. Loops over what is stored are outermost, in the order of its dimensions: threads that
-are neighbors then write neighbors. A nest that a person wrote, and that names no loops for blocks or threads, has them
-by position: a loop with one prime is for the threads of a block, one with two is unrolled. What is chosen says by role
-which loops blocks share (p) and which threads (t).
+A pointwise value that is read once an iteration is computed there, as on any machine, and what goes row by row inside
+the rows of its readers; every other value is stored whole, by a kernel of its own. Loops over what is stored are
+outermost, in the order of its dimensions: threads that are neighbors then write neighbors. A nest that a person wrote,
+and that names no loops for blocks or threads, has them by position: a loop with one prime is for the threads of a
+block, one with two is unrolled. What is chosen says by role which loops blocks share (p) and which threads (t).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
+from ilang.core.schedule.choose.gpu_rows import Rows, gpu_rows
 from ilang.core.schedule.choose.gpu_tiles import Tile, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
@@ -57,7 +58,8 @@ def choose_for_gpu(
         else None
         for node, each in zip(shaped.nodes, accesses, strict=True)
     ]
-    choice = _Nests(shaped, written, provenance, readers, tiles)
+    rows = gpu_rows(shaped, readers, tiles, extents, machine)
+    choice = _Nests(shaped, written, provenance, readers, rows)
     nests = choice.run()
     if choice.imposed:
         return Choice(nests, None)
@@ -93,13 +95,15 @@ class _Nests:
         written: Sequence[Nest | None],
         provenance: Provenance,
         readers: Inlining,
-        tiles: Sequence[Tile | None],
+        rows: Rows,
     ) -> None:
         self.shaped = shaped
         self.written = written
         self.provenance = provenance
         self.readers = readers
-        self.tiles = list(tiles)
+        self.tiles = rows.tiles
+        self.rows = rows.members
+        self.inside = {v: each for v, each in rows.members.items() if v != each.root}
         self.live = live_values(shaped)
         self.nests: list[Nest | None] = [None] * len(shaped.nodes)
         self.given: dict[int, tuple[Factors, tuple[Loop, ...]]] = {}
@@ -118,15 +122,19 @@ class _Nests:
     def _nest(self, value: int, node: Assignment) -> None:
         """Choose the nest of a value; or take the written one, where that is another."""
         written, tile = self.written[value], self._tile(value)
-        nest = self._placed(node, self._chosen(value, node, tile), tile)
+        nest = self._chosen(value, node, tile)
+        if value in self.rows and not self._is_row(value, nest):
+            self._leave(value)
+        nest = self._placed(node, nest, tile)
         if written is not None and not self._is_chosen(value, node, written, nest):
             self._release(value)
+            self._leave(value)
             tile, nest = None, _by_position(node, written, self.shared.get(value, set()))
             nest = nest if nest.written else self._placed(node, nest, tile)
         self.nests[value] = nest
         for number, read in enumerate(node.reads):
             site = nest.staged(number) if nest.written else nest.sites[number]
-            if site is None or not (nest.written or self._is_inlined(read.value)):
+            if site is None or not (nest.written or self._is_staged(read.value)):
                 continue
             self._share(value, nest, read, site)
             self._give(value, nest, read, site)
@@ -140,31 +148,47 @@ class _Nests:
         stored = value in self.live and value not in self.given
         return stored and _is_same(written, _with_blocks(node, nest))
 
+    def _is_row(self, value: int, nest: Nest) -> bool:
+        """Whether a value of a kernel that goes row by row has the loops that it is to have."""
+        is_placed = (value in self.given) is (value in self.inside)
+        own = tuple(map(Loop, self.rows[value].order))
+        return is_placed and nest.order == own and not any(nest.factors)
+
+    def _leave(self, value: int) -> None:
+        """Let nothing that is still to come be in the kernel of a value, whose loops are others than were thought."""
+        kernel = self.rows.get(value)
+        members = [v for v, each in self.inside.items() if kernel and each.root == kernel.root]
+        for other in sorted((v for v in members if v < value), reverse=True):
+            del self.inside[other]
+            if not self.readers.inlined[other]:
+                self.given.pop(other, None)
+                self._place_again(other)
+
     def _release(self, value: int) -> None:
         """Compute a value whose written nest is not what its reader gives it where that was written to, or whole."""
         self.imposed.add(value)
+        self._place_again(value)
+
+    def _place_again(self, value: int) -> None:
+        """Let what reads a value, as far as that is placed, have it where that was written to, or whole."""
         self.around.pop(value, None)
         for reader, _ in self.readers.all_reads[value]:
-            node, nest, written = (
-                self.shaped.nodes[reader],
-                self.nests[reader],
-                self.written[reader],
-            )
+            node, nest = self.shaped.nodes[reader], self.nests[reader]
+            written = self.written[reader]
             assert isinstance(node, Assignment)
-            assert nest is not None
-            if written is not None and written.written:
-                self.imposed.add(
-                    reader
-                )  # its own loops are what would be chosen, what it stages is not
+            if nest is not None and written is not None and written.written:
+                # Its loops are what would be chosen, what it stages is not.
+                self.imposed.add(reader)
                 self.nests[reader] = _by_position(node, written, self.shared.get(reader, set()))
-            elif self.readers.inlined[value]:
+            elif nest is not None and (self.readers.inlined[value] or value in self.rows):
                 self.shared.pop(value, None)
                 self.nests[reader] = self._placed(node, nest, self._tile(reader))
 
-    def _is_inlined(self, value: int) -> bool:
-        """Whether a value is computed in the innermost loop of what reads it, unless that was written otherwise."""
+    def _is_staged(self, value: int) -> bool:
+        """Whether a value is computed inside of what reads it, unless that was written otherwise."""
         is_made = isinstance(self.shaped.nodes[value], Assignment)
-        return is_made and self.readers.inlined[value] and value not in self.imposed
+        is_inside = self.readers.inlined[value] or value in self.inside
+        return is_made and is_inside and value not in self.imposed
 
     def _placed(self, node: Assignment, nest: Nest, tile: Tile | None) -> Nest:
         """A nest with the places of what it reads."""
@@ -187,15 +211,17 @@ class _Nests:
         """The loops of a nest that nobody wrote."""
         none = (None,) * len(node.reads)
         if value in self.given:
-            return Nest(*self.given[value], none)
+            tile = self.tiles[value] if value in self.inside else None
+            return Nest(*self.given[value], none, roles=tile.roles if tile is not None else ())
         if tile is not None:
             return Nest(tile.factors, tile.order, none, roles=tile.roles)
         return Nest(((),) * len(node.axes), tuple(map(Loop, _order(node))), none)
 
     def _site(self, read: Read, nest: Nest, node: Assignment, tile: Tile | None) -> int | None:
-        """Inside all loops, for what is inlined; around a block, for what it copies."""
-        if self._is_inlined(read.value):
-            return len(nest.order)
+        """Inside all loops, for what is inlined; inside those over rows; around a block, for what it copies."""
+        if self._is_staged(read.value):
+            row = self.inside.get(read.value)
+            return len(nest.order) if row is None or row.is_whole else len(row.rows)
         if tile is not None and not read.guards and is_copied(read.index, node, tile):
             return tile.depth
         return None
@@ -205,7 +231,7 @@ class _Nests:
         spaces: list[Space] = []
         for read, site in zip(node.reads, sites, strict=True):
             made = self.shaped.nodes[read.value]
-            whole = isinstance(made, Assignment) and not self._is_inlined(read.value)
+            whole = isinstance(made, Assignment) and not self._is_staged(read.value)
             spaces.append("c" if whole and site is not None else "")
         return tuple(spaces) if any(spaces) else ()
 

@@ -38,7 +38,7 @@ def shared(kernel: Kernel) -> str:
         ("ij~ji", ["j i"]),
         ("+i~.", ["b", ""]),  # chunks of a sum, each a block's, then one thread that adds them
         ("ij~j || i j", ["j", "j", "j"]),  # threads keep their columns, row after row
-        ("(I & +ij~i) >> ij/i~ij", ["i", "i j"]),
+        ("(I & +ij~i) >> ij/i~ij", ["i"]),  # a row is a block's
         ("2.5", [""]),
         ("+ij~i || j i", ["i", "i", "i"]),
         ("+ij~i || i j | i:q", [""]),  # one after the other, as it is written

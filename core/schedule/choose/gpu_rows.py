@@ -1,0 +1,228 @@
+"""Which values a GPU computes row by row, in one kernel: reductions along memory, and what is made of them.
+
+Example, a softmax, none of whose values is stored but the last:
+    in:   t1 = max x[i,j] over j;  t2 = x[i,j] - t1[i];  t3 = exp(t2);  t4 = sum t3 over j;  out = t3[i,j] / t4[i]
+    out:  out || i 1 j 0 | i:p,j:t   a block for each row, t1 and t4 inside i, shared by its threads,
+          t3 and t2 where they are read: computed once for t4, and again for out
+
+What is computed again reads its operands again, a row that is in a cache then: cheaper than a row of its own in memory.
+A value is in the kernel where all that reads it is, by plain axes, and where the rows are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from ilang.core.ir.schedule import Loop, Role
+from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.machine import Machine
+from ilang.core.record import record
+from ilang.core.schedule.choose.gpu_tiles import Tile
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.extents import Extents
+from ilang.core.schedule.fuse import mapping
+from ilang.core.schedule.readers import live_values
+
+MOST_COPIES = 4
+"""How often the elements of a value are computed in a kernel at most: as many passes over a row."""
+
+Axes = tuple[int, ...]
+
+
+@record
+class Member:
+    """A value of the kernel that stores ``root``.
+
+    Fields:
+        rows, order: its axes that walk the rows, and all of them as its loops are.
+        copies: how often its elements are computed.
+        is_whole: whether all loops of its readers are around it, not only those over rows.
+    """
+
+    root: int
+    rows: Axes
+    order: Axes
+    copies: int
+    is_whole: bool
+
+
+@record
+class Rows:
+    """The ``members`` of all kernels, by value, and the ``tiles`` of the program, with a row for each kernel."""
+
+    members: Mapping[int, Member]
+    tiles: tuple[Tile | None, ...]
+
+
+def gpu_rows(
+    shaped: Shaped,
+    readers: Inlining,
+    tiles: Sequence[Tile | None],
+    extents: Extents,
+    machine: Machine,
+) -> Rows:
+    """The values of a program that go row by row.
+
+    Args:
+        shaped: the program.
+        readers: who reads each value.
+        tiles: how each value goes block by block, were it stored.
+        extents: of the program.
+        machine: what the blocks belong to.
+    """
+    finder = _Finder(shaped, readers, tiles, extents, machine)
+    members: dict[int, Member] = {}
+    found = list(tiles)
+    for value in sorted(live_values(shaped), reverse=True):
+        if value not in members and not readers.inlined[value]:
+            kernel = finder.kernel(value)
+            members |= kernel
+            found[value] = finder.row(value, len(kernel[value].rows)) if kernel else tiles[value]
+    return Rows(members, tuple(found))
+
+
+class _Finder:
+    """A program, and what is asked of it."""
+
+    def __init__(
+        self,
+        shaped: Shaped,
+        readers: Inlining,
+        tiles: Sequence[Tile | None],
+        extents: Extents,
+        machine: Machine,
+    ) -> None:
+        self.shaped = shaped
+        self.readers = readers
+        self.tiles = tiles
+        self.extents = extents
+        self.machine = machine
+        self.gathering: set[int] = set()
+        for value, node in enumerate(shaped.nodes):
+            if isinstance(node, Assignment) and (
+                any(index.looked for read in node.reads for index in read.index)
+                or any(r.value in self.gathering and readers.inlined[r.value] for r in node.reads)
+            ):
+                self.gathering.add(value)
+
+    def kernel(self, root: int) -> dict[int, Member]:
+        """The values of the kernel that stores a value, itself among them; none where no reduction would be in it."""
+        node = self._plain(root)
+        if node is None or (self.tiles[root] is not None and not self._is_row(root)):
+            return {}
+        outputs = tuple(node.output_axes())
+        count = len(outputs) if self._is_row(root) else self._rows_below(root, outputs)
+        rows = outputs[:count]
+        if not rows or not self._are_enough(node, rows):
+            return {}
+        members = {root: Member(root, rows, (*outputs, *node.reduced_axes()), 1, False)}
+        todo = {read.value for read in node.reads}
+        while todo:
+            value = max(todo)
+            todo.remove(value)
+            member = self._member(value, members)
+            if member is not None:
+                members[value] = member
+                made = self.shaped.nodes[value]
+                assert isinstance(made, Assignment)
+                todo |= {read.value for read in made.reads}
+        is_gained = any(self._is_row(value) for value in members if value != root)
+        return members if is_gained else {}
+
+    def row(self, value: int, rows: int) -> Tile:
+        """The loops of a value that is stored row by row: blocks have the first so many, threads share all others."""
+        tile, node = self.tiles[value], self._plain(value)
+        if tile is not None:
+            return tile
+        assert node is not None
+        order = tuple(map(Loop, node.output_axes()))
+        threads: list[Role] = ["t" for _ in order[rows:]]
+        roles: list[Role] = ["" for _ in order[:rows]]
+        return Tile(((),) * len(node.axes), order, (*roles, *threads), len(order))
+
+    def _plain(self, value: int) -> Assignment | None:
+        """An assignment that stores each element once, at axes of its own, and looks up none; None if it is another."""
+        node = self.shaped.nodes[value]
+        if not isinstance(node, Assignment) or node.base is not None or node.guards:
+            return None
+        outputs = node.output_axes()
+        is_plain = len(set(outputs)) == len(node.target) and value not in self.gathering
+        return node if is_plain else None
+
+    def _is_row(self, value: int) -> bool:
+        """Whether a value is a reduction along memory, which the threads of a block share."""
+        node, tile = self.shaped.nodes[value], self.tiles[value]
+        is_sum = isinstance(node, Assignment) and node.acc is not None
+        return is_sum and tile is not None and tile.depth == len(tile.order)
+
+    def _rows_below(self, root: int, outputs: Axes) -> int:
+        """How many of the first axes of a value walk the rows of the last reduction that it is made of; 0 if none."""
+        reached: dict[int, dict[int, int]] = {root: {axis: axis for axis in outputs}}
+        for value in range(root, -1, -1):
+            node = self._plain(value) if value in reached else None
+            if node is None:
+                continue
+            names = reached[value]
+            if self._is_row(value):
+                walked = {names[axis] for axis in node.output_axes() if axis in names}
+                if walked and walked == set(outputs[: len(walked)]):
+                    return len(walked)
+            elif value == root or self.tiles[value] is None:
+                for read in node.reads:
+                    made = self._plain(read.value)
+                    if made is not None:
+                        inner = mapping(made, read)
+                        reached[read.value] = {
+                            own: names[at] for own, at in inner.items() if at in names
+                        }
+        return 0
+
+    def _are_enough(self, node: Assignment, rows: Axes) -> bool:
+        """Whether there are rows for all multiprocessors, as far as that is known, or none is long."""
+        assert self.machine.device is not None
+        known = [self.extents.fixed(node.sizes[axis]) for axis in rows]
+        if None in known:
+            return not all(self.extents.is_small(node.sizes[axis]) for axis in rows)
+        others = [self.extents.fixed(node.sizes[a]) for a in range(len(node.axes)) if a not in rows]
+        is_short = None not in others and prod(n or 0 for n in others) <= (
+            self.machine.threads.block_work
+        )
+        return is_short or self.machine.device.multiprocessors <= prod(n or 0 for n in known)
+
+    def _member(self, value: int, members: Mapping[int, Member]) -> Member | None:
+        """A value as one of a kernel, all of whose readers are; None where it is stored, or given."""
+        made, reads = self._plain(value), self.readers.all_reads[value]
+        if made is None or value in self.readers.kept or any(n not in members for n, _ in reads):
+            return None
+        if not self._is_row(value) and (made.acc is not None or self.tiles[value] is not None):
+            return None
+        found = {self._read_by(made, members[reader], read) for reader, read in reads}
+        if len(found) != 1:
+            return None
+        (place,) = found
+        if place is None:
+            return None
+        rows, order = place
+        root, copies = members[reads[0][0]].root, sum(members[reader].copies for reader, _ in reads)
+        if len(order) == len(rows) or self._is_row(value):
+            return Member(root, rows, order, 1, False)
+        return Member(root, rows, order, copies, True) if copies <= MOST_COPIES else None
+
+    def _read_by(self, made: Assignment, reader: Member, read: Read) -> tuple[Axes, Axes] | None:
+        """The axes of a value that walk the rows, and the order of all, as one of its readers has them.
+
+        None where the reader does not walk it as it walks itself, or walks its rows by rows.
+        """
+        pairs = mapping(made, read)
+        back = {ours: own for own, ours in pairs.items()}
+        if read.guards or len(back) < len(made.target):
+            return None
+        if not set(reader.rows) <= back.keys():
+            return None
+        rows = tuple(back[axis] for axis in reader.rows)
+        if back.keys() == set(reader.rows):
+            return rows, (*rows, *made.reduced_axes())
+        if made.acc is None and back.keys() == set(reader.order):
+            return rows, tuple(back[axis] for axis in reader.order)
+        return None

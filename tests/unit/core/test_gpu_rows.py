@@ -1,0 +1,77 @@
+"""What goes row by row on a GPU: one kernel, a block for each row, or several where rows are not all there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core import pipeline
+from ilang.core.ir.schedule import Scheduled
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import GPU
+from ilang.core.notation.module import parse_module
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from ilang.core.source import Source
+
+SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
+NORM = "(I & (+ij~i >> (I | 0.5) >> i*.~i)) >> ij-i~ij >> (I & ((I & I) >> ij*ij~ij >> +ij~i)) >> ij/i~ij"
+
+
+def shaped_of(text: str) -> Shaped:
+    """A component, or a definition, inferred."""
+    if text.startswith("f("):
+        graph = pipeline.module_graph(parse_module(Source("f.i", text)), "f")
+    else:
+        graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    return pipeline.infer(graph)
+
+
+def scheduled(text: str) -> Scheduled:
+    """The schedule of a component or a definition."""
+    return shaped_to_schedule(shaped_of(text), GPU)
+
+
+@pytest.mark.parametrize(
+    ("text", "kernels"),
+    [
+        (SOFTMAX, 1),
+        (NORM, 1),
+        ("(I & +ij~i) >> ij/i~ij", 1),
+        ("+ij~i >> -i~i", 1),  # a number for each row
+        ("(I & +ijk~i) >> ijk/i~ijk", 1),  # rows of two dimensions
+        (f"{SOFTMAX} >> (I & >ij~i) >> ij-i~ij", 1),  # four passes over each row
+        ("ik*kj~ijk >> +ijk~ij >> (I & >ij~i) >> ij-i~ij", 2),  # a contraction is before its rows
+        ("(I & +ij~j) >> ij-j~ij", 2),  # columns
+        ("(I & +ij~i) >> ij/i~ji", 2),  # stored in columns
+        ("(I & +ij~i) >> ij/j~ij", 2),  # a row that is read along another one
+        ("(I & +ij~.) >> ij/.~ij", 2),  # no rows
+        ("(I & +ij~i) >> (ij/i~ij & ~(I | I))", 3),  # each result has its own
+        (">ij~i & ((I & >ij~i) >> ij-i~ij)", 2),
+        ("(I & +nchw~c) >> nchw-c~nchw", 2),  # what is reduced does not follow the rows
+        ("f(x[2,100000]) = (I & >ij~i) >> ij-i~ij", 2),  # two rows are too few
+        ("f(x[2,1000]) = (I & >ij~i) >> ij-i~ij", 1),  # but short
+        ("f(x[300,100000]) = (I & >ij~i) >> ij-i~ij", 1),
+        ("f(x[m,4]) = (I & >ij~i) >> ij-i~ij", 2),  # nothing for threads to share
+    ],
+)
+def test_kernels(text: str, kernels: int) -> None:
+    assert len(scheduled(text).groups) == kernels
+
+
+def test_a_softmax_is_a_block_for_each_row() -> None:
+    told = pipeline.explain(
+        pipeline.graph_of(pipeline.text_component(SOFTMAX), "f"), machine=GPU
+    ).schedule
+    assert [f"{row.text} {row.schedule}" for row in told] == [
+        ">ij~i || i j | j:t",
+        "ij-i~ij || i 1 j",
+        "^ij~ij || i j 0",
+        "+ij~i || i j 0 | j:t",
+        "ij/i~ij || i 1 j 0 | i:p,j:t",
+    ]
+
+
+def test_what_would_be_computed_too_often_is_stored() -> None:
+    """Each of these passes over its row for the maximum, and again for the result: that of five before is stored."""
+    centered = "(I & >ij~i) >> ij-i~ij"
+    counts = [len(scheduled(" >> ".join([centered] * n)).groups) for n in range(3, 7)]
+    assert counts == [1, 1, 2, 2]
