@@ -95,7 +95,7 @@ def _from_input(data: bytes) -> Tree | Module:
 def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | None:
     """The definitions that were asked for: the named ones, or all that are exported; None for an expression.
 
-    Raises: CommandError E0808, E0809.
+    Raises: CommandError E0808, E0809. ModuleError E0441.
     """
     if not isinstance(program, Module):
         if names:
@@ -103,8 +103,10 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
                 "E0809", f"--def {names[0]} names a definition, and this is an expression"
             )
         return None
-    from ilang.core.notation.module import exports
+    from ilang.core.notation.module import exports, no_component
 
+    if not program.definitions:
+        raise no_component(program)
     if not names:
         return list(exports(program))
     known = {definition.name: definition for definition in program.definitions}

@@ -20,7 +20,7 @@ from ilang.core.ir.syntax import Schedule, Tree
 from ilang.core.record import record
 from ilang.core.source import Span
 
-DEEPEST = 200
+DEEPEST = 100
 """Brackets and prefixes nest no deeper."""
 
 

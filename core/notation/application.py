@@ -24,7 +24,13 @@ from ilang.core.ir.syntax import (
     Target,
     Tree,
 )
-from ilang.core.notation.combinator import DEEPEST, read_number, read_program, read_quoted
+from ilang.core.notation.combinator import (
+    DEEPEST,
+    no_component_word,
+    read_number,
+    read_program,
+    read_quoted,
+)
 from ilang.core.notation.lookahead import begins_application, matches_form, past_bracket
 from ilang.core.notation.reader import (
     BLANKS,
@@ -222,7 +228,7 @@ def _component(reader: Reader, scope: Scope) -> Tree:
     if word == "I":
         return Identity(span)
     if word in LATER:
-        raise NotationError("E0115", f"`{word}` is not in this version", span)
+        raise no_component_word(word, span)
     raise scope.component(word, span)
 
 

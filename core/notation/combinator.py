@@ -216,7 +216,7 @@ class _Program:
             return self.named(word, reader.take(stop))
         operated = follows == "~" or (bool(reader.operator(after)) and not wired)
         if word in LATER and not operated:
-            raise NotationError("E0115", f"`{word}` is not in this version", reader.here())
+            raise no_component_word(word, reader.here())
         alone = follows in ("", "(", ")") or bool(reader.combinator(after))
         if follows == "=" and not operated and is_head(reader.text[:after]):
             reader.pos = after
@@ -337,6 +337,14 @@ class _Program:
                 raise NotationError("E0110", "this parenthesis is never closed", opened)
             raise reader.unexpected("E0112", f"`)` after {what}")
         reader.take(reader.pos + 1)
+
+
+def no_component_word(word: str, span: Span) -> NotationError:
+    """The error for ``op`` or ``cd`` where a component belongs."""
+    what = "a tensor function" if word == "op" else "a routine"
+    message = f"`{word}` defines {what}, and a component belongs here"
+    help_line = f"definitions of {what.removeprefix('a ')}s are lines of a file: `{word} f(x)`"
+    return NotationError("E0115", message, span, help_line)
 
 
 def _closing_quote(reader: Reader, start: int) -> int:

@@ -30,13 +30,13 @@ class Literal:
     levels: tuple[tuple[int, int], ...]
 
 
-def parse_literal(source: Source) -> Literal:
-    """A literal.
+def parse_literal(source: Source, span: Span | None = None) -> Literal:
+    """A literal; ``span`` is the part of the source that it is (default: all).
 
     Raises:
         NotationError: E0148 (no literal), E0149 (ragged: items of one bracket differ in shape).
     """
-    reader = _Reader(source)
+    reader = _Reader(source, span or Span(source, 0, len(source.text)))
     found = reader.read()
     if reader.at < len(reader.tokens):
         raise reader.unexpected("the end")
@@ -56,13 +56,14 @@ class _Frame:
 class _Reader:
     """Tokens of a literal, read with a stack of open brackets."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, whole: Span) -> None:
         self.source = source
+        self.last = Span(source, whole.end, whole.end)
         self.tokens: list[tuple[str, str, Span]] = []
         self.at = 0
-        position = 0
-        while position < len(source.text):
-            found = TOKEN.match(source.text, position)
+        position = whole.start
+        while position < whole.end:
+            found = TOKEN.match(source.text, position, whole.end)
             if found is None:
                 here = Span(source, position, position + 1)
                 message = f"`{here.text()}` is no part of a tensor literal"
@@ -74,8 +75,7 @@ class _Reader:
 
     def unexpected(self, wanted: str) -> NotationError:
         """The error for whatever stands here."""
-        end = Span(self.source, len(self.source.text), len(self.source.text))
-        _, text, span = self.tokens[self.at] if self.at < len(self.tokens) else ("", "", end)
+        _, text, span = self.tokens[self.at] if self.at < len(self.tokens) else ("", "", self.last)
         message = f"expected {wanted} in the literal, found {f'`{text}`' if text else 'the end'}"
         return NotationError("E0148", message, span, "for example: [1; 2], (1, 2), [|1; 2|]")
 

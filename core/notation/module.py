@@ -8,8 +8,9 @@ written over the names of its inputs (``application.py``).
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, Label, ModuleError, NotationError, gathered, nearest
+from ilang.core.diagnostic import Error, Label, ModuleError, gathered, nearest
 from ilang.core.ir.syntax import (
     Definition,
     Kernel,
@@ -27,7 +28,6 @@ from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,
     DIGITS,
-    LATER,
     TYPES,
     WORD,
     WORD_START,
@@ -37,11 +37,21 @@ from ilang.core.notation.reader import (
 from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Source, Span
 
+if TYPE_CHECKING:
+    from ilang.core.ir.functions import Function, Routine
+    from ilang.core.ir.functions import Head as FunctionHead
+
 LARGEST_EXTENT = 2**63 - 1
 Head = tuple[str, Span, tuple[Parameter, ...] | None]
 """Name of a definition, where it stands, and its inputs, if they are named."""
+Begun = tuple[Reader, str, "FunctionHead"]
+"""A tensor function or a routine whose body follows: its first word, and its head."""
 NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULTILINE | re.ASCII)
 """A line on which a definition with named inputs begins; no index expression has one."""
+BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
+"""How the definition of a tensor function or a routine begins."""
+UNFINISHED = re.compile(r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"]*")$')
+"""What a line of such a definition ends with where it goes on: an operator, or a comma."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -140,7 +150,8 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
         help_line = "a definition is `name = program`: `total = +ij~i`"
         raise ModuleError("E0405", message, Span(source, 0, 0), help_line)
     refused: list[Error] = []
-    heads, names = _heads(readers, refused)
+    heads, begun, names = _heads(readers, refused)
+    functions, routines = _functions(begun, names, refused) if begun else ((), ())
     definitions: list[Definition] = []
     others: list[Definition] = []
     for reader, (name, span, parameters) in heads:
@@ -158,12 +169,50 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
             whole = Definition(name, parameters, body, reader.span(span.start))
             (others if wrong else definitions).append(whole)
         refused += wrong
+    refused += _wired([*definitions, *others], {head.name: kind for _, kind, head in begun})
     refused += _misused(definitions, others, names)
     if refused:
         raise gathered(sorted(refused, key=place))
     for tokens in trace or ():  # the heads of all statements of a block are read first
         tokens.sort()
-    return Module(source, tuple(definitions))
+    return Module(source, tuple(definitions), functions, routines)
+
+
+def _functions(
+    begun: list[Begun], names: dict[str, Span], refused: list[Error]
+) -> tuple[tuple[Function, ...], tuple[Routine, ...]]:
+    """The tensor functions and the routines; what is wrong with them goes to ``refused``."""
+    from ilang.core.ir.functions import Function
+    from ilang.core.notation.functions import read_definition
+    from ilang.core.notation.tokens import Context
+
+    functions: list[Function] = []
+    routines: list[Routine] = []
+    for reader, kind, head in begun:
+        try:
+            definition = read_definition(reader, kind, head, Context(names))
+        except Error as error:
+            keep(refused, error)
+            continue
+        if isinstance(definition, Function):
+            functions.append(definition)
+        else:
+            routines.append(definition)
+    return tuple(functions), tuple(routines)
+
+
+def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
+    """The errors for components that use tensor functions or routines."""
+    refused: list[Error] = []
+    for node in (use for each in definitions if kinds for use in _uses(each)):
+        if node.name in kinds:
+            what = "tensor function" if kinds[node.name] == "op" else "routine"
+            message = f"`{node.name}` is a {what}, and a component is wired of components"
+            help_line = f"write what uses it as a tensor function too: `op f(x) = {node.name}(x)`"
+            if kinds[node.name] == "cd":
+                help_line = "routines are called by routines: `cd step(x) { ... }`"
+            refused.append(ModuleError("E0440", message, node.span, help_line))
+    return refused
 
 
 def _misused(
@@ -188,17 +237,27 @@ def _misused(
 
 def _heads(
     readers: list[Reader], refused: list[Error]
-) -> tuple[list[tuple[Reader, Head]], dict[str, Span]]:
-    """What stands before each program, and where names are defined; lines without a name go to ``refused``.
+) -> tuple[list[tuple[Reader, Head]], list[Begun], dict[str, Span]]:
+    """What stands before each program, and each tensor function or routine, and where names are defined.
+
+    Lines without a name go to ``refused``.
 
     What a refused line most likely defines counts as a name, so that its users are not refused as well.
     """
     heads: list[tuple[Reader, Head]] = []
+    begun: list[Begun] = []
     names: dict[str, Span] = {}
     for reader in readers:
         start = reader.pos
+        function = BEGINS_FUNCTION.match(reader.text, start, reader.end)
+        start = start if function is None else function.end() - 1
         try:
-            name, span, _ = head = _head(reader)
+            if function is None:
+                name, span, _ = head = _head(reader)
+                heads.append((reader, head))
+            else:
+                begun.append(_begun(reader))
+                name, span = begun[-1][2].name, reader.span(start, reader.past(WORD, start))
         except Error as error:
             refused.append(error)
             stop = reader.past(WORD, start)
@@ -209,8 +268,13 @@ def _heads(
             refused.append(ModuleError("E0402", f"`{name}` is defined twice", span, None, labels))
         else:
             names[name] = span
-        heads.append((reader, head))
-    return heads, names
+    return heads, begun, names
+
+
+def _begun(reader: Reader) -> Begun:
+    from ilang.core.notation.functions import read_head
+
+    return (reader, *read_head(reader))
 
 
 def _body(
@@ -241,6 +305,7 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
     """Start and end of each definition, blanks around it left out; ``text`` has no comments."""
     found: list[tuple[int, int]] = []
     depth, continues, start = 0, False, 0
+    is_function = False
     for line in text.split("\n"):
         code = line.strip(BLANKS)
         if code:
@@ -250,8 +315,10 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
                 found[-1] = (found[-1][0], end)
             else:
                 found.append((begin, end))
+                is_function = BEGINS_FUNCTION.match(code) is not None
             depth = _brackets(code, depth)
             continues = code.endswith(COMBINATORS)
+            continues = continues or (is_function and UNFINISHED.search(code) is not None)
         start += len(line) + 1
     return found
 
@@ -282,8 +349,6 @@ def _head(reader: Reader) -> Head:
     span = reader.take(reader.past(WORD, reader.pos))
     name = span.text()
     follows = reader.skip()
-    if name in LATER and follows and follows in WORD_START:
-        raise NotationError("E0115", f"`{name}` is not in this version", span)
     if follows not in ("(", "=") or reader.at("=="):
         reader.pos = span.start
         raise _no_definition(reader)
@@ -462,8 +527,10 @@ def only_export(module: Module) -> Definition:
     """The one definition that nothing else uses: what a text of definitions is.
 
     Raises:
-        ModuleError: E0430.
+        ModuleError: E0430, E0441.
     """
+    if not module.definitions:
+        raise no_component(module)
     first, *others = exports(module)
     if not others:
         return first
@@ -472,6 +539,15 @@ def only_export(module: Module) -> Definition:
     labels = (Label(first.span, "one"), Label(others[0].span, "another"))
     help_line = "use all but one of them in others, or write them in a file and `load` it"
     raise ModuleError("E0430", message, others[0].span, help_line, labels)
+
+
+def no_component(module: Module) -> ModuleError:
+    """The error for a file of tensor functions and routines where a component is wanted."""
+    written = [each.head for each in module.functions] + [each.head for each in module.routines]
+    first = min(written, key=lambda head: head.span.start)
+    message = f"{module.source.name} holds tensor functions and routines alone, and no component"
+    help_line = "a component is `name = program`: `total = +ij~i`"
+    return ModuleError("E0441", message, first.span, help_line)
 
 
 def exports(module: Module) -> tuple[Definition, ...]:

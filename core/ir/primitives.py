@@ -1,0 +1,27 @@
+"""The names of primitives of tensor functions, and how many arguments each takes (TENSORS.md section 2).
+
+A definition of the file hides the primitive of its name.
+"""
+
+from __future__ import annotations
+
+ELEMENTWISE = {
+    **dict.fromkeys(("exp", "log", "exp2", "log2", "sin", "cos", "tanh", "sqrt", "recip"), 1),
+    **dict.fromkeys(("recip_sqrt", "relu", "sat01", "neg", "abs", "sigmoid"), 1),
+    **dict.fromkeys(("max", "min"), 2),
+    **dict.fromkeys(("where", "fma"), 3),
+}
+"""Functions of elements, which stand for operators in assignments too, and how many operands each has."""
+
+OTHERS: dict[str, int | None] = {
+    **dict.fromkeys(("transpose", "stop_gradient", "track", "square", "fill", "file"), 1),
+    **dict.fromkeys(("interleave", "einmax", "dim"), 2),
+    "range": 0,
+    "values": None,
+}
+"""What is no function of elements, and how many arguments it has; None stands for any number."""
+
+PRIMITIVES: dict[str, int | None] = {**ELEMENTWISE, **OTHERS}
+
+TEXTS = {"einmax": 0, "dim": 1, "file": 0}
+"""Which argument is a text: a specification, the letter of an axis, a path."""

@@ -1,0 +1,154 @@
+"""The reader of shapes in heads, ``[b|i->o, p]``, and of shape strings, ``64|784``.
+
+    shape = [ row "|" ] [ row "->" ] row               batch, input, output
+    row   = { axis } [ variable { axis } ]             variable: "..." or ".." name ".."
+    axis  = [ "'" label "'" ] ( name | number )
+
+With a comma somewhere names have several characters, else each letter is an axis; a run of digits is one size.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.ir.functions import AxisNote, RowNote, ShapeNote
+from ilang.core.source import Source, Span
+
+LEXEME = re.compile(
+    r"(?P<variable>\.\.(?:\.|[A-Za-z_][A-Za-z0-9_]*\.\.))|(?P<label>'[^'\n]*')|(?P<number>[0-9]+)"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>->|[|,])"
+)
+LARGEST = 2**63 - 1
+HELP = "a shape is `batch|input->output`, axes divided by commas: `x[b|i->o, 10]`"
+ROWS = ("batch", "input", "output")
+
+
+def read_shape(source: Source, span: Span | None = None) -> ShapeNote:
+    """The shape that a part of a source is; without ``span``, all of it.
+
+    Raises:
+        NotationError: E0195.
+    """
+    whole = span or Span(source, 0, len(source.text))
+    return _Shape(source, whole).read()
+
+
+class _Shape:
+    """Lexemes of a shape, taken from the left."""
+
+    def __init__(self, source: Source, whole: Span) -> None:
+        self.source = source
+        self.whole = whole
+        self.at = 0
+        self.lexemes: list[tuple[str, str, Span]] = []
+        named = "," in whole.text()
+        position = whole.start
+        while position < whole.end:
+            if source.text[position].isspace():
+                position += 1
+                continue
+            found = LEXEME.match(source.text, position, whole.end)
+            if found is None or found.lastgroup is None:
+                here = Span(source, position, position + 1)
+                message = f"`{here.text()}` is no part of a shape"
+                raise NotationError("E0195", message, here, HELP)
+            self._add(found.lastgroup, found.group(), position, named)
+            position = found.end()
+
+    def _add(self, kind: str, text: str, start: int, named: bool) -> None:
+        if kind != "word" or named:
+            span = Span(self.source, start, start + len(text))
+            self.lexemes.append((kind, text, span))
+            return
+        for part in re.finditer(r"[0-9]+|.", text):
+            span = Span(self.source, start + part.start(), start + part.end())
+            kind = "number" if part.group().isdigit() else "word"
+            self.lexemes.append((kind, part.group(), span))
+
+    def peek(self) -> tuple[str, str, Span]:
+        end = Span(self.source, self.whole.end, self.whole.end)
+        return self.lexemes[self.at] if self.at < len(self.lexemes) else ("end", "", end)
+
+    def read(self) -> ShapeNote:
+        """Up to three rows."""
+        rows: dict[str, RowNote] = {}
+        row = self.row()
+        while self.peek()[1] in ("|", "->"):
+            _, text, span = self.peek()
+            kind = "batch" if text == "|" else "input"
+            if kind in rows or (kind == "batch" and "input" in rows):
+                message = f"`{text}` stands a second time, or too late, in one shape"
+                raise NotationError("E0195", message, span, HELP)
+            self.at += 1
+            rows[kind] = row
+            row = self.row()
+        if self.at < len(self.lexemes):
+            raise self.unexpected("the end of the shape")
+        rows["output"] = row
+        batch, inner, output = (_placed(rows.get(kind), kind) for kind in ROWS)
+        return ShapeNote((batch, inner, output), self.whole)
+
+    def row(self) -> RowNote:
+        """Axes, and perhaps a row variable between them."""
+        axes: list[AxisNote] = []
+        variable: str | None = None
+        leading = 0
+        comma = False
+        while True:
+            kind, text, span = self.peek()
+            if kind == "variable":
+                if variable is not None:
+                    message = "two row variables stand in one row"
+                    help_line = "one row has one place where axes are inserted"
+                    raise NotationError("E0195", message, span, help_line)
+                variable, leading = text.strip("."), len(axes)
+                self.at += 1
+            elif kind in ("word", "number", "label"):
+                axes.append(self.axis())
+            elif comma or text != ",":
+                if comma:
+                    raise self.unexpected("an axis")
+                break
+            comma = False
+            if self.peek()[1] == ",":
+                self.at += 1
+                comma = True
+        if variable is None:
+            return RowNote((), None, tuple(axes))
+        return RowNote(tuple(axes[:leading]), variable, tuple(axes[leading:]))
+
+    def axis(self) -> AxisNote:
+        """``b``, ``64``, ``'rgb' 3``."""
+        kind, text, start = self.peek()
+        label: str | None = None
+        if kind == "label":
+            label = text[1:-1]
+            self.at += 1
+            if not label.strip():
+                raise NotationError("E0195", "this label is empty", start, HELP)
+        kind, text, span = self.peek()
+        if kind not in ("word", "number"):
+            raise self.unexpected("a letter or a size after the label")
+        self.at += 1
+        if kind == "word":
+            return AxisNote(text, label, start.to(span))
+        digits = text.lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) > LARGEST:
+            message = f"the size {digits[:20]} is more than {LARGEST}"
+            raise NotationError("E0195", message, span)
+        return AxisNote(int(digits), label, start.to(span))
+
+    def unexpected(self, wanted: str) -> NotationError:
+        """The error for whatever stands here."""
+        _, text, span = self.peek()
+        shown = f"`{text}`" if text else "the end of the shape"
+        return NotationError("E0195", f"expected {wanted} before {shown}", span, HELP)
+
+
+def _placed(row: RowNote | None, kind: str) -> RowNote:
+    """The row of a shape; the variable of ``...`` is called after it, with dots before."""
+    if row is None:
+        return RowNote((), None, ())
+    variable = f"...{kind}" if row.variable == "" else row.variable
+    return RowNote(row.leading, variable, row.trailing)

@@ -1,0 +1,127 @@
+"""Blocks of tensor functions and routines, cut into statements, so that a mistake in one hides none of another.
+
+In:  ``{ m = x ++ "...|... => 0"; x -. m *. 0.5 }``
+Out: ``Body((Bound("m", ...),), ...)``
+
+A statement ends with its line, unless a bracket is open or the line ends in an operator or a comma; ``;`` divides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ilang.core.diagnostic import Error, NotationError, gathered
+from ilang.core.ir.functions import Body, Bound, Mark, Term
+from ilang.core.notation.lookahead import past_bracket
+from ilang.core.notation.reader import BLANKS, DISCARD, Reader
+from ilang.core.notation.tokens import UNFINISHED, Context, lexeme, take, unexpected
+
+BINDS = re.compile(r"[A-Za-z_]\w*\s*=(?!=)", re.ASCII)
+"""How a statement begins that binds a name."""
+BLOCK_HELP = "a block is `{ name = expression; expression }`: what it ends in is its value"
+Result = TypeVar("Result")
+
+
+def read_block(reader: Reader, context: Context) -> Body:
+    """The block at the cursor: bindings, and the expression that it ends in.
+
+    Raises:
+        NotationError: E0110, E0132, those of expressions, all of them together.
+    """
+    from ilang.core.notation.terms import read_whole_term
+
+    start = reader.pos
+    parts = statements(reader)
+    if not parts or binds(parts[-1]):
+        span = reader.span(reader.pos - 1)
+        raise NotationError("E0132", "the block ends in no expression", span, BLOCK_HELP)
+    *above, last = parts
+    refused: list[Error] = []
+    bindings = collected(above, lambda part: read_binding(part, context), refused)
+    results = collected([last], lambda part: read_whole_term(part, context), refused)
+    if refused:
+        raise gathered(refused)
+    return Body(tuple(bindings), results[0], reader.span(start))
+
+
+def collected(
+    parts: Sequence[Reader], read: Callable[[Reader], Result], refused: list[Error]
+) -> list[Result]:
+    """What is read of each part; what is refused goes to ``refused``."""
+    results: list[Result] = []
+    for part in parts:
+        try:
+            results.append(read(part))
+        except Error as error:
+            others, error.others = error.others, ()
+            refused += (error, *others)
+    return results
+
+
+def statements(reader: Reader) -> list[Reader]:
+    """The statements of the block at the cursor, a reader each; the cursor then stands after it."""
+    start = reader.pos
+    close = past_bracket(reader, start) - 1
+    if close < 0:
+        raise NotationError("E0110", "this brace is never closed", reader.span(start, start + 1))
+    reader.take(start + 1, left=True, right=True)
+    parts = divided(reader, close, by_lines=True)
+    reader.take(close + 1, left=True)
+    return parts
+
+
+def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
+    """What stands from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken."""
+    found: list[tuple[int, int]] = []
+    begin, depth, quote = reader.pos, 0, ""
+    for at in range(reader.pos, close + 1):
+        c = reader.text[at]
+        if quote:
+            quote = "" if c == quote else quote
+            continue
+        quote = c if c == '"' and at < close else ""
+        ends = at == close or (not depth and (c == ";" or (c == "\n" and by_lines)))
+        depth += (c in "([{") - (c in ")]}")
+        code = reader.text[begin:at].strip(BLANKS) if ends else ""
+        if not ends or (c == "\n" and UNFINISHED.search(code)):
+            continue
+        if code:
+            first = reader.past(BLANKS, begin)
+            found.append((first, first + len(code)))
+        if c == ";" and at < close:
+            reader.pos = at
+            reader.take(at + 1, right=True)
+        begin = at + 1
+    reader.pos = close
+    return [
+        Reader(reader.source, first, end, reader.text, reader.trace, "statement")
+        for first, end in found
+    ]
+
+
+def binds(part: Reader) -> bool:
+    """Whether a statement binds a name."""
+    return BINDS.match(part.text, part.pos, part.end) is not None
+
+
+def read_binding(part: Reader, context: Context) -> Bound:
+    """``name = EXPR``, which fills a reader."""
+    from ilang.core.notation.terms import read_whole_term
+
+    start = part.pos
+    if not binds(part):
+        message = "a statement above the last one binds a name, and this one does not"
+        raise NotationError("E0132", message, part.span(start, part.end), BLOCK_HELP)
+    place = take(part, lexeme(part))
+    take(part, lexeme(part), left=True, right=True)
+    term: Term = read_whole_term(part, context)
+    name = None if place.text() == DISCARD else place.text()
+    return Bound(name, term, Mark(place), part.span(start))
+
+
+def refuse_brace(reader: Reader, wanted: str, help_line: str) -> None:
+    """Refuse what is no brace, where a block begins."""
+    if lexeme(reader).text != "{":
+        raise unexpected(reader, "E0197", wanted, help_line)

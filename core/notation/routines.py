@@ -1,0 +1,365 @@
+"""The reader of statements: bodies of routines, and of operations with a gradient of their own.
+
+In:  ``"c" =:+ a * b ~logic:"@"; return c``
+Out: ``(Assigned(Declared("c"), "+", True, Single("*", (a, b)), Logic("@")), Returned((c,)))``
+
+    statement = target assign right [ ~logic ] [ ~schedule ] | name "=" EXPR | word(...) ...
+    assign    = "=" [ ":" ] [ accumulator ], not "=" alone
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, cast
+
+from ilang.core.diagnostic import Error, NotationError, gathered
+from ilang.core.ir.functions import (
+    Access,
+    Accumulator,
+    Assigned,
+    Backprop,
+    Commented,
+    Condition,
+    Declared,
+    ForEach,
+    Forward,
+    Logic,
+    Mark,
+    Reference,
+    Returned,
+    Routined,
+    Statement,
+    Term,
+    Text,
+    ZeroGradients,
+)
+from ilang.core.ir.syntax import Schedule
+from ilang.core.notation.blocks import (
+    collected,
+    divided,
+    read_binding,
+    refuse_brace,
+    statements,
+)
+from ilang.core.notation.lookahead import past_bracket
+from ilang.core.notation.reader import BLANKS, Reader
+from ilang.core.notation.singles import read_right
+from ilang.core.notation.terms import (
+    at_label,
+    read_label,
+    read_schedule,
+    read_settings,
+    read_tensor,
+    read_term,
+)
+from ilang.core.notation.tokens import (
+    WORDS,
+    Context,
+    closing,
+    expect,
+    finished,
+    lexeme,
+    lexeme_at,
+    sign,
+    take,
+    unexpected,
+    word,
+)
+from ilang.core.source import Span
+
+ASSIGN = re.compile(r"=(?:(:)(\*\*|@\^|@-|&&|\|\||\?/|[-+*/])?|(\*\*|@\^|@-|&&|\|\||\?/|[-+*/]))")
+"""An operator of assignment; `=` alone binds."""
+TAIL = re.compile(r'~\s*(?:logic|schedule)\s*:\s*"[^"\n]*"\s*$')
+STATEMENT_HELP = (
+    "a statement is an assignment, `c =: a + b`, a binding, `y = f(x)`, a call, `sgd(p; 0.1)`, or one of "
+    "`forward(t)`, `backprop(t)`, `for`, `if`, `return`"
+)
+TENSOR_STATEMENTS = {"forward": Forward, "backprop": Backprop, "zero_grads": ZeroGradients}
+
+
+def read_statements(reader: Reader, context: Context) -> tuple[Statement, ...]:
+    """The statements of the block at the cursor.
+
+    Raises:
+        NotationError: E0110, E0197, E0199, those of expressions, all of them together.
+    """
+    context.enter(reader.span(reader.pos, reader.pos + 1))
+    parts = statements(reader)
+    refused: list[Error] = []
+    found = collected(parts, lambda part: _statement(part, context), refused)
+    if refused:
+        raise gathered(refused)
+    context.leave()
+    return tuple(found)
+
+
+def _statement(part: Reader, context: Context) -> Statement:
+    """The statement that fills a reader."""
+    found = lexeme(part)
+    start = part.pos
+    follows = lexeme_at(part, found.end)
+    if found.text == "~~":
+        return _commented(part, context)
+    statement: Statement | None = None
+    if found.kind == "word" and follows.text == "(":
+        statement = _begins_with_call(part, context, found.text)
+    elif found.text == "for":
+        statement = _for(part, context)
+    elif found.text == "return":
+        return _returned(part, context)
+    if found.text == "if":
+        statement = _condition(part, context)
+    if statement is not None:
+        finished(part, "E0197", STATEMENT_HELP)
+        return statement
+    if found.text == "else":
+        message = "`else` stands without its `if`"
+        help_line = "it begins on the line of the brace before it: `} else { ... }`"
+        raise NotationError("E0197", message, part.span(start, found.end), help_line)
+    if (
+        found.kind == "word"
+        and follows.text == "="
+        and not ASSIGN.match(part.text, part.past(BLANKS, found.end), part.end)
+    ):
+        return read_binding(part, context)
+    return _assigned(part, context)
+
+
+def _begins_with_call(part: Reader, context: Context, name: str) -> Statement | None:
+    """``forward(t)`` and its like, or the call of a routine; None where the call is a target."""
+    at = part.past(BLANKS, lexeme(part).end)
+    stop = past_bracket(part, at)
+    if name in TENSOR_STATEMENTS and (name in WORDS or name not in context.definitions):
+        return _of_tensor(part, name)
+    if name in WORDS or (stop > 0 and lexeme_at(part, stop).kind != "end"):
+        return None
+    start = part.pos
+    reference = Reference(name, take(part, lexeme(part)))
+    bracket = take(part, lexeme(part))
+    arguments: list[Term] = []
+    while sign(part) not in (")", ";") or arguments:
+        arguments.append(read_term(part, context))
+        if sign(part) != ",":
+            break
+        take(part, lexeme(part), right=True)
+    settings = read_settings(part, context) if sign(part) == ";" else None
+    closing(part, ")", bracket, "E0191", "`,`, `;` or `)`" if settings is None else "`,` or `)`")
+    return Routined(reference, tuple(arguments), settings, part.span(start))
+
+
+def _of_tensor(part: Reader, name: str) -> Statement:
+    """``forward(t)``, ``backprop(t)``, ``zero_grads(t)``."""
+    start = part.pos
+    take(part, lexeme(part))
+    tensor = _tensor_in_parentheses(part, name)
+    match name:
+        case "forward":
+            return Forward(tensor, part.span(start))
+        case "backprop":
+            return Backprop(tensor, part.span(start))
+        case _:
+            return ZeroGradients(tensor, part.span(start))
+
+
+def _tensor_in_parentheses(part: Reader, name: str) -> Reference:
+    """``(t)``."""
+    help_line = f"give the tensor a name: `loss = ...`, then `{name}(loss)`"
+    bracket = expect(part, "(", f"`(` after `{name}`", "E0197")
+    if not word(part):
+        raise unexpected(part, "E0197", "the name of a tensor", help_line)
+    span = take(part, lexeme(part))
+    if sign(part) != ")" and lexeme(part).kind != "end":
+        raise unexpected(part, "E0197", "`)`", help_line)
+    closing(part, ")", bracket, "E0197", "`)`")
+    return Reference(span.text(), span)
+
+
+def _for(part: Reader, context: Context) -> ForEach:
+    """``for p in params(t) { ... }``."""
+    help_line = "it is written `for p in params(loss) { sgd(p; 0.1) }`"
+    start = part.pos
+    take(part, lexeme(part), right=True)
+    if not word(part):
+        raise unexpected(part, "E0197", "a name for each parameter", help_line)
+    variable = take(part, lexeme(part)).text()
+    for each in ("in", "params"):
+        if lexeme(part).text != each:
+            raise unexpected(part, "E0197", f"`{each}`", help_line)
+        take(part, lexeme(part), left=True, right=each == "in")
+    tensor = _tensor_in_parentheses(part, "params")
+    refuse_brace(part, "`{` and the statements", help_line)
+    return ForEach(variable, tensor, read_statements(part, context), part.span(start))
+
+
+def _condition(part: Reader, context: Context) -> Condition:
+    """``if CONDITION { ... } else { ... }``."""
+    help_line = "it is written `if momentum > 0 { ... } else { ... }`"
+    start = part.pos
+    context.enter(take(part, lexeme(part), right=True))
+    test = read_term(part, context)
+    refuse_brace(part, "`{` and the statements", help_line)
+    then = read_statements(part, context)
+    otherwise: tuple[Statement, ...] = ()
+    if lexeme(part).text == "else":
+        take(part, lexeme(part), left=True)
+        if lexeme(part).text == "if":
+            part.skip()
+            begins = len(part.trace or ())
+            otherwise = (_condition(part, context),)
+            _space_before(part, begins)
+        else:
+            refuse_brace(part, "`{` and the statements", help_line)
+            otherwise = read_statements(part, context)
+    context.leave()
+    return Condition(test, then, otherwise, part.span(start))
+
+
+def _space_before(part: Reader, number: int) -> None:
+    """Have a space before a token that was taken without one."""
+    if part.trace is not None:
+        start, end, _, right = part.trace[number]
+        part.trace[number] = (start, end, True, right)
+
+
+def _returned(part: Reader, context: Context) -> Returned:
+    """``return a, b``."""
+    start = part.pos
+    take(part, lexeme(part), right=True)
+    terms: list[Term] = [_output(part, context)]
+    while sign(part) == ",":
+        take(part, lexeme(part), right=True)
+        terms.append(_output(part, context))
+    finished(part, "E0197", "give it a name above: `y = ...`, then `return y`")
+    return Returned(tuple(terms), part.span(start))
+
+
+def _output(part: Reader, context: Context) -> Term:
+    if not word(part):
+        raise unexpected(part, "E0197", "the name of a tensor", "it is written `return a, b`")
+    return read_tensor(part, context)
+
+
+def _commented(part: Reader, context: Context) -> Commented:
+    """``~~("text" tensor "text"; statements)``."""
+    start = part.pos
+    take(part, lexeme(part))
+    help_line = 'a comment is `~~("sum of" a "and b"; c =: a + b)`'
+    if sign(part) != "(":
+        raise unexpected(part, "E0197", "`(` after `~~`", help_line)
+    close = past_bracket(part, part.pos) - 1
+    bracket = take(part, lexeme(part))
+    if close < 0:
+        raise NotationError("E0110", "this parenthesis is never closed", bracket)
+    context.enter(bracket)
+    says: list[Text | Reference | Access] = []
+    while sign(part) not in (";", ")"):
+        found = lexeme(part)
+        if found.kind == "string":
+            span = take(part, found, left=bool(says))
+            says.append(Text(found.text[1:-1], span))
+        elif found.kind == "word":
+            begins = len(part.trace or ())
+            tensor = read_tensor(part, context)
+            if says:
+                _space_before(part, begins)
+            says.append(cast("Reference | Access", tensor))
+        else:
+            raise unexpected(part, "E0197", "a string, a tensor, or `;`", help_line)
+    found_statements: tuple[Statement, ...] = ()
+    if sign(part) == ";":
+        take(part, lexeme(part), right=True)
+        refused: list[Error] = []
+        parts = divided(part, close, by_lines=False)
+        found_statements = tuple(collected(parts, lambda each: _statement(each, context), refused))
+        if refused:
+            raise gathered(refused)
+    closing(part, ")", bracket, "E0197", "`)`")
+    context.leave()
+    finished(part, "E0197", help_line)
+    return Commented(tuple(says), found_statements, part.span(start))
+
+
+# -- assignments -----------------------------------------------------------------------------------------------------
+
+
+def _assigned(part: Reader, context: Context) -> Assigned:
+    """``LHS ASSIGN RHS [~logic] [~schedule]``, which fills a reader."""
+    start = part.pos
+    target = _target(part, context)
+    part.skip()
+    found = ASSIGN.match(part.text, part.pos, part.end)
+    if found is None:
+        raise _no_assignment(part, target)
+    place = part.take(found.end(), left=True, right=True)
+    fresh = found.group(1) is not None and found.group(2) is not None
+    accumulator = cast("Accumulator | None", found.group(2) or found.group(3))
+    end = _before_tail(part)
+    inner = Reader(part.source, part.pos, end, part.text, part.trace, "statement")
+    right = read_right(inner, context)
+    part.pos = end
+    logic, schedule = read_tail(part)
+    finished(part, "E0197", STATEMENT_HELP)
+    span = part.span(start)
+    return Assigned(target, accumulator, fresh, right, logic, schedule, Mark(place), span)
+
+
+def _no_assignment(part: Reader, target: Term) -> NotationError:
+    """The error for a target without an operator of assignment."""
+    if isinstance(target, Declared) and sign(part) == "=":
+        help_line = f'`"{target.name}" =: ...` assigns; a name is bound without quotes: `{target.name} = ...`'
+        return unexpected(part, "E0197", "an operator of assignment", help_line)
+    if lexeme(part).kind == "end":
+        message = "this statement does nothing"
+        return NotationError("E0197", message, target.span, STATEMENT_HELP)
+    return unexpected(part, "E0197", "an operator of assignment, such as `=:` or `=+`,", None)
+
+
+def _target(part: Reader, context: Context) -> Reference | Access | Declared:
+    """What is assigned: a name, ``x.grad``, or a string."""
+    found = lexeme(part)
+    if found.kind not in ("word", "string") or (found.kind == "word" and found.text in WORDS):
+        raise unexpected(part, "E0197", "a statement", STATEMENT_HELP)
+    return read_tensor(part, context)
+
+
+def _before_tail(part: Reader) -> int:
+    """Where the logic and the schedule at the end of a statement begin."""
+    end = part.end
+    while True:
+        found = TAIL.search(part.text, part.pos, end)
+        if found is None or part.text.count('"', part.pos, found.start()) % 2:
+            return end
+        end = found.start()
+
+
+def read_tail(part: Reader) -> tuple[Logic | None, Schedule | None]:
+    """``[~logic] [~schedule]`` at the cursor."""
+    logic = read_logic(part) if at_label(part, "logic") else None
+    schedule = read_schedule(part) if at_label(part, "schedule") else None
+    if at_label(part, "logic"):
+        message = "`~logic` stands a second time" if logic else "`~logic` stands before `~schedule`"
+        part.skip()
+        raise NotationError("E0197", message, part.span(part.pos, part.end), "write it once, first")
+    return logic, schedule
+
+
+def read_logic(part: Reader) -> Logic:
+    """``~logic:"@"`` at the cursor."""
+    from ilang.core.notation.einsum import parse_spec
+
+    part.skip()
+    start = part.pos
+    read_label(part, "logic")
+    found = lexeme(part)
+    help_line = '`~logic:"."` goes element by element, `"@"` contracts, `"T"` transposes; or a specification'
+    if found.kind != "string":
+        raise unexpected(part, "E0197", "a logic in quotes", help_line)
+    span: Span = take(part, found)
+    text = found.text[1:-1].strip()
+    whole = part.span(start)
+    if not text:
+        raise NotationError("E0197", "this logic is empty", span, help_line)
+    if text in (".", "@", "T"):
+        return Logic(cast("Literal['.', '@', 'T']", text), None, whole)
+    spec = parse_spec(part.source, part.span(span.start + 1, span.end - 1))
+    return Logic("spec", spec, whole)

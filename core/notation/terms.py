@@ -1,0 +1,599 @@
+"""The reader of expressions of tensor functions: ``?/("w" * x + "b" hid)``.
+
+In:  ``-x **. 2 + f(x; 64) @| 0``
+Out: ``Binary("+", Unary("-", Binary("**.", x, 2)), Sliced(Called(f), 0))``
+
+Operators are read by how tightly they bind (``tokens.BINDING``): one loop for what leans left, and one call deeper for
+each bracket and prefix.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.ir.functions import (
+    Access,
+    Binary,
+    Called,
+    Declared,
+    EinsumOne,
+    EinsumTwo,
+    Infix,
+    Listed,
+    Mark,
+    Nested,
+    Number,
+    Part,
+    Prefix,
+    Reference,
+    Repeated,
+    Scheduled,
+    Setting,
+    Sliced,
+    Term,
+    Text,
+    Unary,
+    Unit,
+)
+from ilang.core.ir.primitives import TEXTS
+from ilang.core.ir.spec import Spec
+from ilang.core.ir.syntax import Conversion, Identity, Schedule, Tree
+from ilang.core.notation.lookahead import past_bracket
+from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Reader
+from ilang.core.notation.tokens import (
+    BINDING,
+    CALL,
+    COMPARISON,
+    CONSTANTS,
+    PARTS,
+    POWER,
+    WORDS,
+    Context,
+    Lexeme,
+    closing,
+    expect,
+    finished,
+    lexeme,
+    lexeme_at,
+    refuse_joined,
+    sign,
+    take,
+    take_number,
+    unexpected,
+    word,
+)
+from ilang.core.source import Span
+
+NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
+"""What a literal is made of."""
+TERM_HELP = "an expression is like `?/(w * x + b)`, and every operator has its operands"
+STRING_HELP = (
+    'what follows a parameter is an extent, `"b" 16` or `"b" (2, 3)`, or where it starts: `"b" 0.5`'
+)
+
+
+def read_whole_term(reader: Reader, context: Context) -> Term:
+    """The expression that fills a reader.
+
+    Raises:
+        NotationError: E0102, E0110, E0112, E0114, E0116, E0191 to E0194, E0196, those of components.
+    """
+    term = read_term(reader, context)
+    finished(reader, "E0191", TERM_HELP)
+    return term
+
+
+def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
+    """An expression of operators that bind at least so tightly."""
+    start = reader.pos = reader.past(BLANKS, reader.pos)
+    left = _prefixed(reader, context)
+    compared = powered = False
+    while True:
+        found = lexeme(reader)
+        level = BINDING.get(found.text, -1) if found.kind == "sign" else -1
+        if level < least or level < 0:
+            return left
+        if (level == COMPARISON and compared) or (level == POWER and powered):
+            raise _chained(reader, found, left)
+        compared, powered = level == COMPARISON, level == POWER
+        place = take(reader, found, left=True, right=True)
+        refuse_joined(reader, found.text, place)
+        if found.text in ("++", "*+"):
+            left = _einsum(reader, context, left, found.text, start)
+        elif found.text == "@|":
+            left = Sliced(left, _primary(reader, context), reader.span(start))
+        else:
+            right = (
+                _exponent(reader, context)
+                if level == POWER
+                else read_term(reader, context, level + 1)
+            )
+            operator = cast("Infix", found.text)
+            refuse_number(operator, left, right, place)
+            left = Binary(operator, left, right, Mark(place), reader.span(start))
+
+
+def _chained(reader: Reader, found: Lexeme, left: Term) -> NotationError:
+    """The error for a second comparison, or a second power."""
+    span = reader.span(reader.pos, found.end)
+    if found.text == "**.":
+        help_line = "group with parentheses: `(x **. 2) **. 3`"
+        return NotationError("E0194", "powers do not chain", span, help_line)
+    shown = left.right.span.text() if isinstance(left, Binary) else "b"
+    shown = " ".join(shown.split())
+    shown = shown if len(shown) < 40 else "b"
+    help_line = f"compare twice: `… && {shown} {found.text} …`; or group with parentheses"
+    return NotationError("E0194", "comparisons do not chain", span, help_line)
+
+
+def refuse_number(operator: str, left: Term, right: Term, place: Span) -> None:
+    """Refuse a number beside a contraction.
+
+    Raises:
+        NotationError: E0192.
+    """
+    if operator not in ("*", "/"):
+        return
+    for each in (left, right):
+        if isinstance(each, Number | Unary) and _is_number(each):
+            does = "contracts axes" if operator == "*" else "divides along axes"
+            message = f"`{operator}` {does}, and {each.span.text()} is a number"
+            texts = [side.span.text() for side in (left, right)]
+            help_line = f"write `{operator}.`"
+            if sum(map(len, texts)) < 60 and "\n" not in "".join(texts):
+                help_line += f": `{texts[0]} {operator}. {texts[1]}`"
+            raise NotationError("E0192", message, place, help_line)
+
+
+def _is_number(term: Term) -> bool:
+    while isinstance(term, Unary) and term.operator in ("-", "!.", "!.."):
+        term = term.operand
+    return isinstance(term, Number)
+
+
+def _prefixed(reader: Reader, context: Context) -> Term:
+    """An operand with the prefixes before it."""
+    found = lexeme(reader)
+    is_prefix = found.text in ("-", "?/", "!.", "!..") and found.kind == "sign"
+    if not is_prefix and found.text != "not":
+        return _primary(reader, context)
+    start = reader.pos
+    operator = cast("Prefix", found.text)
+    follows = lexeme_at(reader, found.end)
+    apart = operator == "not" or (operator.startswith("!") and follows.kind == "number")
+    apart = apart or (operator == "-" and follows.text == "?/")
+    span = take(reader, found, right=apart)
+    refuse_joined(reader, found.text, span)
+    context.enter(span)
+    operand = read_term(reader, context, POWER if operator == "-" else CALL)
+    context.leave()
+    return Unary(operator, operand, reader.span(start))
+
+
+def _exponent(reader: Reader, context: Context) -> Term:
+    """What stands right of ``**.``: a number, perhaps with a sign, or configuration."""
+    found = lexeme(reader)
+    if found.text != "-":
+        return _primary(reader, context)
+    start = reader.pos
+    take(reader, found)
+    return Unary("-", _primary(reader, context), reader.span(start))
+
+
+def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int) -> Term:
+    """What follows ``++`` or ``*+``."""
+    spec = read_spec(reader, f'`{text}` is followed by a specification: `x {text} "..."`')
+    if text == "++":
+        return EinsumOne(left, spec, reader.span(start))
+    right = read_term(reader, context, BINDING["*+"] + 1)
+    return EinsumTwo(left, spec, right, reader.span(start))
+
+
+def read_spec(reader: Reader, help_line: str) -> Spec:
+    """A specification in quotes."""
+    from ilang.core.notation.einsum import parse_spec
+
+    found = lexeme(reader)
+    if found.kind != "string":
+        raise unexpected(reader, "E0191", "a specification in quotes", help_line)
+    span = take(reader, found, left=True, right=True)
+    return parse_spec(reader.source, reader.span(span.start + 1, span.end - 1))
+
+
+def read_schedule(reader: Reader) -> Schedule:
+    """``~schedule:"| splits | order"`` at the cursor."""
+    from ilang.core.notation.schedule import parse_schedule
+
+    help_line = '`~schedule:"| i:8 | i i\' j"`'
+    read_label(reader, "schedule")
+    found = lexeme(reader)
+    if found.kind != "string":
+        raise unexpected(reader, "E0191", "a schedule in quotes", help_line)
+    span = take(reader, found)
+    inner = Reader(reader.source, span.start + 1, span.end - 1, reader.text, None, "schedule")
+    if inner.skip() != "|":
+        raise unexpected(inner, "E0120", "`|`", "a schedule is `| splits | order | roles`")
+    schedule = parse_schedule(inner, True)
+    if inner.skip():
+        raise unexpected(inner, "E0120", "the end of the schedule")
+    return schedule
+
+
+def at_label(reader: Reader, name: str) -> bool:
+    """Whether ``~name`` stands at the cursor."""
+    found = lexeme(reader)
+    follows = lexeme_at(reader, found.end)
+    return found.text == "~" and found.kind == "sign" and follows.text == name
+
+
+def read_label(reader: Reader, name: str) -> Span:
+    """``~name:``; gives the place of the first character."""
+    span = expect(reader, "~", f"`~{name}`", "E0191", left=True)
+    expect(reader, name, f"`{name}`", "E0191")
+    expect(reader, ":", f"`:` after `~{name}`", "E0191")
+    return span
+
+
+# -- operands --------------------------------------------------------------------------------------------------------
+
+
+def _primary(reader: Reader, context: Context) -> Term:
+    """A name, a number, a string, a literal, a call, or an expression in parentheses."""
+    found = lexeme(reader)
+    match found.kind:
+        case "number":
+            return take_number(reader)
+        case "string":
+            return _part(reader, context, _declared(reader, context))
+        case "label":
+            return _unit(reader)
+        case "word":
+            return _word(reader, context, found)
+        case _:
+            return _bracketed(reader, context, found)
+
+
+def _bracketed(reader: Reader, context: Context, found: Lexeme) -> Term:
+    """What begins with a bracket."""
+    if found.text == "(":
+        return _parenthesis(reader, context)
+    if found.text in ("[", "[|"):
+        return _literal(reader, reader.pos)
+    if found.text == "**":
+        raise unexpected(reader, "E0191", "an operand", "the pointwise power is `**.`")
+    if found.text == ".":
+        help_line = "a number begins with a digit: `0.5`"
+        raise unexpected(reader, "E0191", "an operand", help_line)
+    raise unexpected(reader, "E0191", "an operand", TERM_HELP)
+
+
+def _unit(reader: Reader) -> Unit:
+    """``'q' 2.0``."""
+    found = lexeme(reader)
+    start = reader.pos
+    span = take(reader, found, right=True)
+    label = found.text[1:-1]
+    if not label.strip():
+        raise NotationError("E0191", "this label is empty", span, "for example `'q' 2.0`")
+    negative = sign(reader) == "-"
+    if negative:
+        take(reader, lexeme(reader))
+    if lexeme(reader).kind != "number":
+        raise unexpected(reader, "E0191", f"a number after the label '{label}'")
+    value = float(take_number(reader).value)
+    return Unit(label, -value if negative else value, reader.span(start))
+
+
+def _word(reader: Reader, context: Context, found: Lexeme) -> Term:
+    """What begins with a word."""
+    start = reader.pos
+    text = found.text
+    follows = lexeme_at(reader, found.end).text
+    if text in CONSTANTS:
+        return Number(text, CONSTANTS[text], True, take(reader, found))
+    if text == "repeat":
+        return _repeat(reader, context)
+    if text in QUOTED and follows in ("(", "."):
+        from ilang.core.notation.combinator import read_quoted
+
+        return _call(reader, context, read_quoted(reader, context.definitions), start)
+    if text in TYPES or text == "I":
+        span = take(reader, found)
+        tree: Tree = Identity(span) if text == "I" else Conversion(text, span)
+        return _call(reader, context, tree, start)
+    if text in WORDS or text == "not":
+        message = f"`{text}` is a word of the language, and an operand belongs here"
+        span = reader.span(start, found.end)
+        raise NotationError("E0191", message, span, TERM_HELP)
+    name = Reference(context.slots.get(text, text), take(reader, found))
+    return _call(reader, context, name, start) if follows == "(" else _part(reader, context, name)
+
+
+def read_tensor(reader: Reader, context: Context) -> Reference | Access | Declared:
+    """A name, or a string that declares one, and perhaps a part of it; a word or a string stands at the cursor."""
+    found = lexeme(reader)
+    span = take(reader, found)
+    if found.kind == "string":
+        return _part(reader, context, Declared(found.text[1:-1], None, None, span))
+    return _part(reader, context, Reference(context.slots.get(found.text, found.text), span))
+
+
+def read_operand(reader: Reader, context: Context, signed: bool = False) -> Term | None:
+    """An operand of an assignment: a name, a part, a number, a call, or an expression in parentheses; else None.
+
+    ``signed``: a number may have a minus.
+    """
+    found = lexeme(reader)
+    follows = lexeme_at(reader, found.end)
+    if found.text in ("!.", "!..") or (signed and found.text == "-" and follows.kind == "number"):
+        return _prefixed(reader, context)
+    if found.text == "repeat" or (found.kind not in ("word", "number") and found.text != "("):
+        return None
+    return _primary(reader, context)
+
+
+def _part(
+    reader: Reader, context: Context, tensor: Reference | Declared
+) -> Reference | Access | Declared:
+    """A tensor, or a part of it: ``x.grad``."""
+    if not reader.at(".") or lexeme(reader).text != ".":
+        return tensor
+    dot = take(reader, lexeme(reader))
+    parts = [_part_name(reader, dot)]
+    while reader.at("."):
+        dot = take(reader, lexeme(reader))
+        parts.append(_part_name(reader, dot))
+    span = reader.span(tensor.span.start)
+    if not context.code:
+        message = f"`{span.text()}` is a part of a tensor, and those belong in routines"
+        raise NotationError("E0198", message, span, "write the tensor itself")
+    text = ".".join(parts).removeprefix("value.")
+    if text not in ("value", "grad", "merge", "grad.merge"):
+        message = f"a tensor has no part `.{'.'.join(parts)}`"
+        help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
+        raise NotationError("E0198", message, span, help_line)
+    return Access(tensor, cast("Part", text), span)
+
+
+def _part_name(reader: Reader, dot: Span) -> str:
+    found = lexeme(reader)
+    if found.text not in PARTS:
+        span = dot.to(reader.span(reader.pos, found.end))
+        message = f"a tensor has no part `{span.text()}`"
+        help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
+        raise NotationError("E0198", message, span, help_line)
+    return take(reader, found).text()
+
+
+def _parenthesis(reader: Reader, context: Context) -> Term:
+    """A program before its arguments, numbers along an input axis, or an expression."""
+    start = reader.pos
+    stop = past_bracket(reader, start)
+    if stop > 0 and lexeme_at(reader, stop).text == "(":
+        return _call(reader, context, _program(reader, context, stop), start)
+    if stop > 0 and _is_literal(reader.text[start:stop]):
+        return _literal(reader, start)
+    bracket = take(reader, lexeme(reader))
+    context.enter(bracket)
+    term = read_term(reader, context)
+    context.leave()
+    if sign(reader) == ",":
+        message = "an expression in parentheses is one value"
+        help_line = (
+            "numbers in parentheses have an input axis: `(1, 2)`; `[ 1; 2 ]` has an output axis"
+        )
+        raise NotationError("E0191", message, reader.here(), help_line)
+    closing(reader, ")", bracket, "E0191")
+    if at_label(reader, "schedule"):
+        return Scheduled(term, read_schedule(reader), reader.span(start))
+    return term
+
+
+def _is_literal(text: str) -> bool:
+    """Whether a parenthesis is a literal: numbers, and a comma at its own level."""
+    if not NUMBERS.fullmatch(text):
+        return False
+    depth = 0
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 1:
+            return True
+    return False
+
+
+def _program(reader: Reader, context: Context, stop: int) -> Tree:
+    """The program in a parenthesis that ends at ``stop``."""
+    from ilang.core.notation.combinator import read_program
+
+    reader.take(reader.pos + 1)
+    inner = Reader(reader.source, reader.pos, stop - 1, reader.text, reader.trace, "parenthesis")
+    tree = read_program(inner, context.definitions)
+    reader.pos = stop - 1
+    reader.take(stop)
+    return tree
+
+
+def _literal(reader: Reader, start: int) -> Nested:
+    """``[ (1, 2); (3, 4) ]`` at the cursor."""
+    from ilang.core.notation.literal import parse_literal
+
+    stop = past_bracket(reader, start)
+    if stop < 0:
+        message = "this bracket is never closed"
+        raise NotationError("E0110", message, reader.span(start, start + 1))
+    found = parse_literal(reader.source, reader.span(start, stop))
+    trace_literal(reader, stop)
+    return Nested(found.numbers, found.levels, reader.span(start, stop))
+
+
+def trace_literal(reader: Reader, stop: int) -> None:
+    """Take the lexemes of a literal, spaced as literals are."""
+    while lexeme(reader).end <= stop and reader.pos < stop:
+        found = lexeme(reader)
+        opens, closes = found.text in ("[", "[|"), found.text in ("]", "|]")
+        take(reader, found, left=closes, right=opens or found.text in (",", ";"))
+
+
+def _declared(reader: Reader, context: Context) -> Declared:
+    """A string, and what follows it."""
+    start = reader.pos
+    span = take(reader, lexeme(reader))
+    name = span.text()[1:-1]
+    found = lexeme(reader)
+    extents: tuple[Term, ...] | None = None
+    initial: Number | Nested | None = None
+    if found.kind == "number":
+        number = take_number(reader, left=True)
+        extents, initial = ((number,), None) if number.whole else (None, number)
+    elif found.kind == "word" and found.text not in WORDS and found.text != "not":
+        extents = (Reference(found.text, take(reader, found, left=True)),)
+    elif found.text == "(":
+        extents, initial = _extents(reader, context)
+    elif found.text in ("[", "[|"):
+        initial = _literal(reader, reader.pos)
+    end = span.end if extents is None and initial is None else reader.pos
+    reader.pos = end
+    return Declared(name, extents, initial, reader.span(start, end))
+
+
+def _extents(reader: Reader, context: Context) -> tuple[tuple[Term, ...] | None, Number | None]:
+    """``(2, hid)``, ``(2 *. hid)``, or one number that a parameter starts from: ``(-0.5)``."""
+    bracket = take(reader, lexeme(reader), left=True)
+    context.enter(bracket)
+    terms = [read_term(reader, context)]
+    while sign(reader) == ",":
+        take(reader, lexeme(reader), right=True)
+        terms.append(read_term(reader, context))
+    context.leave()
+    closing(reader, ")", bracket, "E0196", "`,` or `)`")
+    for each in terms:
+        number, negative = _number_of(each)
+        if number is None or (number.whole and not negative):
+            continue
+        if len(terms) == 1 and not number.whole:
+            value = -number.value if negative else number.value
+            text = f"-{number.text}" if negative else number.text
+            return None, Number(text, value, False, each.span)
+        message = f"the extent of an axis is a whole number, and this is {each.span.text()}"
+        raise NotationError("E0196", message, each.span, STRING_HELP)
+    return tuple(terms), None
+
+
+def _number_of(term: Term) -> tuple[Number | None, bool]:
+    """The number that a term is, and whether a minus stands before it."""
+    if isinstance(term, Unary) and term.operator == "-" and isinstance(term.operand, Number):
+        return term.operand, True
+    return (term, False) if isinstance(term, Number) else (None, False)
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+
+
+def _call(reader: Reader, context: Context, component: Reference | Tree, start: int) -> Called:
+    """A component whose arguments follow: ``layer(x; 64)``."""
+    if sign(reader) != "(":
+        help_line = "a component is applied to its arguments: `(+ij~i)(x)`"
+        raise unexpected(reader, "E0191", "`(` and the arguments", help_line)
+    bracket = take(reader, lexeme(reader))
+    context.enter(bracket)
+    name = component.name if isinstance(component, Reference) else ""
+    text_at = -1 if name in context.definitions else TEXTS.get(name, -1)
+    arguments: list[Term] = []
+    while sign(reader) not in (")", ";") or (arguments and _after_comma(reader)):
+        arguments.append(_argument(reader, context, len(arguments) == text_at))
+        if sign(reader) != ",":
+            break
+        take(reader, lexeme(reader), right=True)
+    settings = read_settings(reader, context) if sign(reader) == ";" else None
+    wanted = "`,`, `;` or `)`" if settings is None else "`,` or `)`"
+    closing(reader, ")", bracket, "E0191", wanted)
+    context.leave()
+    return Called(component, tuple(arguments), settings, reader.span(start))
+
+
+def _after_comma(reader: Reader) -> bool:
+    return reader.text[: reader.pos].rstrip(BLANKS).endswith(",")
+
+
+def _argument(reader: Reader, context: Context, is_text: bool) -> Term:
+    found = lexeme(reader)
+    if is_text and found.kind == "string":
+        return Text(found.text[1:-1], take(reader, found))
+    return read_term(reader, context)
+
+
+def read_settings(reader: Reader, context: Context) -> tuple[Setting, ...]:
+    """``; 64, momentum = 0.9`` at the cursor."""
+    take(reader, lexeme(reader), right=True)
+    settings: list[Setting] = []
+    while sign(reader) != ")" or settings:
+        start = reader.pos = reader.past(BLANKS, reader.pos)
+        found = lexeme(reader)
+        name: str | None = None
+        follows = lexeme_at(reader, found.end)
+        if found.kind == "word" and follows.text == "=":
+            name = take(reader, found).text()
+            take(reader, lexeme(reader), left=True, right=True)
+        value = _argument(reader, context, True) if name == "label" else None
+        value = read_value(reader, context) if value is None else value
+        settings.append(Setting(name, value, reader.span(start)))
+        if sign(reader) != ",":
+            break
+        take(reader, lexeme(reader), right=True)
+    return tuple(settings)
+
+
+def read_value(reader: Reader, context: Context) -> Term:
+    """A configuration value: an expression, or a list of them."""
+    if sign(reader) != "[":
+        return read_term(reader, context)
+    start = reader.pos
+    stop = past_bracket(reader, start)
+    if stop > 0 and ";" in reader.text[start:stop]:
+        message = "a list of numbers is divided by commas"
+        raise NotationError("E0191", message, reader.span(start, stop), "for example `[64, 32]`")
+    bracket = take(reader, lexeme(reader))
+    context.enter(bracket)
+    items: list[Term] = []
+    while sign(reader) != "]" or items:
+        items.append(read_term(reader, context))
+        if sign(reader) != ",":
+            break
+        take(reader, lexeme(reader), right=True)
+    closing(reader, "]", bracket, "E0191", "`,` or `]`")
+    context.leave()
+    return Listed(tuple(items), reader.span(start))
+
+
+def _repeat(reader: Reader, context: Context) -> Repeated:
+    """``repeat(x; h in hids) { ... }``."""
+    from ilang.core.notation.blocks import read_block
+
+    help_line = "it is written `repeat(x; h in hids) { layer(x; h) }`"
+    start = reader.pos
+    take(reader, lexeme(reader))
+    bracket = expect(reader, "(", "`(` after `repeat`", "E0191")
+    carried = _name(reader, "the name of what each turn takes", help_line)
+    begins: Term = Reference(carried.text(), carried)
+    if sign(reader) == "=":
+        take(reader, lexeme(reader), left=True, right=True)
+        begins = read_term(reader, context)
+    expect(reader, ";", "`;` after what each turn takes", "E0191", right=True)
+    variable = _name(reader, "a name for the number of each turn", help_line).text()
+    expect(reader, "in", "`in`", "E0191", left=True, right=True)
+    over = read_value(reader, context)
+    closing(reader, ")", bracket, "E0191")
+    context.enter(bracket)
+    if sign(reader) != "{":
+        raise unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
+    body = read_block(reader, context)
+    context.leave()
+    return Repeated(carried.text(), begins, variable, over, body, reader.span(start))
+
+
+def _name(reader: Reader, wanted: str, help_line: str) -> Span:
+    if not word(reader):
+        raise unexpected(reader, "E0191", wanted, help_line)
+    return take(reader, lexeme(reader))

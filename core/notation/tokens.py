@@ -1,0 +1,250 @@
+"""The lexemes of tensor functions and routines, taken from a reader one by one; the longest one wins.
+
+In:  ``x *. "w" 0.5``
+Out: word ``x``, sign ``*.``, string ``"w"``, number ``0.5``
+
+A number begins with a digit, so that a dotted operator directly before one reads as a mistake: ``x *.5``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.ir.functions import DEEPEST, Number
+from ilang.core.notation.reader import BLANKS, LOOKALIKES, RESERVED, Reader
+from ilang.core.record import record
+from ilang.core.source import Span
+
+SIGNS = (
+    *("-?/", "!..", "**.", "[|", "|]", "?/", "!.", "**", "*+", "*.", "/.", "++", "+.", "-.", "@|"),
+    *("<=", ">=", "<>", "&&", "||", "~~", "*", "/", "+", "-", "<", ">", "=", "(", ")", "[", "]"),
+    *("{", "}", ",", ";", ":", ".", "~"),
+)
+LEXEME = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
+    r'|(?P<string>"[^"\n]*")|(?P<label>\'[^\'\n]*\')|(?P<sign>'
+    + "|".join(map(re.escape, SIGNS))
+    + ")"
+)
+DOTTED = ("**.", "*.", "/.", "+.", "-.", "!..", "!.")
+"""Signs that end with a point."""
+BINDING = {
+    **dict.fromkeys(("||",), 1),
+    **dict.fromkeys(("&&",), 2),
+    **dict.fromkeys(("<", "<=", ">", ">=", "=", "<>"), 3),
+    **dict.fromkeys(("+", "+.", "-", "-.", "-?/", "++"), 4),
+    **dict.fromkeys(("*", "*.", "/", "/.", "*+"), 5),
+    "**.": 7,
+    "@|": 9,
+}
+"""How tightly what stands between operands binds."""
+COMPARISON = 3
+NEGATION = 6
+POWER = 7
+PREFIX = 8
+CALL = 9
+WORDS = frozenset(
+    ("for", "in", "if", "else", "return", "prim", "grad", "params", "forward", "backprop", "repeat")
+)
+"""Words in the bodies of tensor functions and routines alone."""
+PARTS = frozenset(("value", "grad", "merge"))
+CONSTANTS = {"true": 1, "false": 0}
+NO_NAMES = RESERVED | WORDS | PARTS | frozenset(("not", *CONSTANTS))
+"""What no tensor and no configuration value may be named."""
+UNFINISHED = re.compile(r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"\n]*")$')
+"""What a line ends with where its statement goes on: an operator, or a comma."""
+
+INSTEAD = (
+    ("**", "the pointwise power is `**.`: `x **. 2`"),
+    ("==", "`equal` is written `=`"),
+    ("!=", "`different` is written `<>`"),
+    ("=>", "`at least` is written `>=`"),
+    ("=<", "`at most` is written `<=`"),
+    ("//", "a quotient is `/.`"),
+    ("^", "the pointwise power is `**.`: `x **. 2`"),
+    ("%", "there is no remainder operator"),
+    ("&", "`and` is written `&&`"),
+    ("|", "`or` is written `||`; a position of the first batch axis is `x @| 0`"),
+    ("@", "a contraction is `*`: `w * x`; a position of the first batch axis is `x @| 0`"),
+    ("!", "`not` is written `not x`, and `different` is `<>`"),
+    ("?", "the larger of 0 and x is `?/ x`"),
+    ("$", "the logarithm is `log(x)`"),
+    (":", "a tensor is assigned by `=:`, and bound by `=`"),
+    ("=", "a comparison does not stand alone; a tensor is bound by `name = ...` in a block"),
+)
+"""What people write instead, longest first, and what this notation has for it."""
+
+
+@record
+class Lexeme:
+    """What stands at a place: its kind (a name of a group of ``LEXEME``, or "end" or "other") and its text."""
+
+    kind: str
+    text: str
+    end: int
+
+
+def lexeme(reader: Reader) -> Lexeme:
+    """What stands at the cursor, after blanks, which are passed over."""
+    reader.skip()
+    return lexeme_at(reader, reader.pos)
+
+
+def lexeme_at(reader: Reader, start: int) -> Lexeme:
+    """What stands at a place, after blanks."""
+    start = reader.past(BLANKS, start)
+    if start >= reader.end:
+        return Lexeme("end", "", start)
+    found = LEXEME.match(reader.text, start, reader.end)
+    if found is None or found.lastgroup is None:
+        return Lexeme("other", reader.text[start], start + 1)
+    return Lexeme(found.lastgroup, found.group(), found.end())
+
+
+def take(reader: Reader, found: Lexeme, left: bool = False, right: bool = False) -> Span:
+    """Take a lexeme that stands at the cursor."""
+    reader.skip()
+    return reader.take(found.end, left=left, right=right)
+
+
+def sign(reader: Reader) -> str:
+    """The sign at the cursor; empty if there is none."""
+    found = lexeme(reader)
+    return found.text if found.kind == "sign" else ""
+
+
+def word(reader: Reader) -> str:
+    """The word at the cursor; empty if there is none."""
+    found = lexeme(reader)
+    return found.text if found.kind == "word" else ""
+
+
+def expect(
+    reader: Reader, text: str, wanted: str, code: str, left: bool = False, right: bool = False
+) -> Span:
+    """Take a sign or a word that must stand here."""
+    found = lexeme(reader)
+    if found.text != text or found.kind not in ("sign", "word"):
+        raise unexpected(reader, code, wanted)
+    return take(reader, found, left, right)
+
+
+def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "") -> Span:
+    """Take the bracket that closes another one."""
+    found = lexeme(reader)
+    if found.kind == "end":
+        name = {"}": "brace", "]": "bracket"}.get(text, "parenthesis")
+        raise NotationError("E0110", f"this {name} is never closed", bracket)
+    return expect(reader, text, wanted or f"an operator or `{text}`", code)
+
+
+def unexpected(
+    reader: Reader, code: str, wanted: str, help_line: str | None = None
+) -> NotationError:
+    """An error at the cursor, where ``wanted`` was expected."""
+    found = lexeme(reader)
+    start = reader.pos
+    hint = next((text for spelling, text in INSTEAD if reader.at(spelling)), None)
+    if found.kind == "end":
+        shown = f"the end of the {reader.unit}"
+        return NotationError(
+            code, f"expected {wanted} before {shown}", reader.span(start), help_line
+        )
+    span = reader.span(start, found.end)
+    if found.text in ('"', "'"):
+        message = f"this quote is not closed by another `{found.text}` on its line"
+        return NotationError("E0112", message, span)
+    if found.kind == "other" and (found.text in LOOKALIKES or not found.text.isascii()):
+        spelled = LOOKALIKES.get(found.text)
+        help_line = f"the ASCII spelling is `{spelled}`" if spelled else help_line
+        message = f"the character `{found.text}` is not part of the language"
+        return NotationError("E0102", message, span, help_line)
+    return NotationError(code, f"expected {wanted} before `{found.text}`", span, help_line or hint)
+
+
+def finished(reader: Reader, code: str, help_line: str | None = None) -> None:
+    """Nothing may follow."""
+    if lexeme(reader).kind != "end":
+        wanted = f"an operator, or the end of the {reader.unit},"
+        raise unexpected(reader, code, wanted, help_line)
+
+
+def take_number(reader: Reader, left: bool = False) -> Number:
+    """The number at the cursor.
+
+    Raises:
+        NotationError: E0116.
+    """
+    found = lexeme(reader)
+    after = reader.text[found.end : found.end + 1] if found.end < reader.end else ""
+    if after and (after.isalnum() or after in "_."):
+        stop = found.end
+        while stop < reader.end and (reader.text[stop].isalnum() or reader.text[stop] in "_."):
+            stop += 1
+        span = reader.span(reader.pos, stop)
+        message = f"`{span.text()}` is not a number"
+        help_line = "a number is written like 2, 0.5 or 1e-5"
+        raise NotationError("E0116", message, span, help_line)
+    whole = found.text.isdigit()
+    if (
+        len(found.text) > 300
+        or (whole and len(found.text) > 18)
+        or float(found.text) == float("inf")
+    ):
+        shown = found.text if len(found.text) < 40 else found.text[:20] + "…"
+        message = f"the number {shown} is too large"
+        raise NotationError("E0116", message, reader.span(reader.pos, found.end))
+    value = int(found.text) if whole else float(found.text)
+    return Number(found.text, value, whole, take(reader, found, left))
+
+
+def refuse_joined(reader: Reader, text: str, span: Span) -> None:
+    """Refuse a dotted operator directly before a number: ``*.5``, which may mean two things.
+
+    Raises:
+        NotationError: E0193.
+    """
+    digits = reader.past("0123456789", reader.pos)
+    if text not in DOTTED or digits == reader.pos:
+        return
+    number = reader.text[reader.pos : digits]
+    whole = reader.span(span.start, digits)
+    message = f"`{whole.text()}` may mean `{text} {number}` or `{text} 0.{number}`"
+    if text.startswith("!"):
+        help_line = f"write `{text} {number}`, or the number alone"
+    else:
+        help_line = f"write `{text} {number}` or `{text} 0.{number}`"
+    raise NotationError("E0193", message, whole, help_line)
+
+
+class Context:
+    """What readers of one definition share.
+
+    ``definitions``: the names of the file. ``code``: whether this is a routine or a ``prim``, where `x.grad` and
+    `**` belong. ``slots``: what slots of a ``prim`` are called, by each of their spellings.
+    """
+
+    def __init__(
+        self, definitions: Container[str], code: bool = False, slots: dict[str, str] | None = None
+    ) -> None:
+        self.definitions = definitions
+        self.code = code
+        self.slots = slots or {}
+        self.depth = 0
+
+    def enter(self, span: Span) -> None:
+        """One bracket or prefix deeper.
+
+        Raises:
+            NotationError: E0114.
+        """
+        self.depth += 1
+        if self.depth > DEEPEST:
+            message = f"more than {DEEPEST} brackets and prefixes are open"
+            raise NotationError("E0114", message, span, "give a part of it a name in a block")
+
+    def leave(self) -> None:
+        """One bracket or prefix less deep."""
+        self.depth -= 1

@@ -1,0 +1,339 @@
+"""Texts of tensor functions and routines, and what is read of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ilang.core.diagnostic import Error
+from ilang.core.ir.functions import (
+    Access,
+    Assigned,
+    Binary,
+    Body,
+    Called,
+    Declared,
+    EinsumOne,
+    EinsumTwo,
+    Nested,
+    Number,
+    Primitive,
+    Reference,
+    Repeated,
+    Single,
+    Sliced,
+    Statement,
+    Term,
+    Unary,
+    Unit,
+)
+from ilang.core.ir.syntax import Conversion
+from ilang.core.notation.annotations import read_shape
+from ilang.core.source import Source
+from tests.unit.notation.refusal import module
+
+
+def term(text: str) -> Term:
+    body = module(f"op f(x, y, a, b, c; n) = {text}").functions[0].body
+    assert isinstance(body, Body)
+    return body.result
+
+
+def statements(text: str) -> tuple[Statement, ...]:
+    return module(f"cd f(a, b; n) {{ {text} }}").routines[0].statements
+
+
+def shape(node: object) -> Any:
+    """A term as nested tuples: operators and names."""
+    match node:
+        case Reference(name=name):
+            return name
+        case Number(value=value):
+            return value
+        case Unary():
+            return (node.operator, shape(node.operand))
+        case Binary():
+            return (shape(node.left), node.operator, shape(node.right))
+        case EinsumOne():
+            return (shape(node.operand), "++")
+        case EinsumTwo():
+            return (shape(node.left), "*+", shape(node.right))
+        case Sliced():
+            return (shape(node.operand), "@|", shape(node.position))
+        case Called(component=Reference(name=name)):
+            return (name, *map(shape, node.arguments))
+        case Single():
+            return (node.operator, *map(shape, node.operands))
+        case Access():
+            return (shape(node.tensor), node.part)
+        case Declared():
+            return (node.name, node.extents and tuple(map(shape, node.extents)), node.initial)
+        case _:
+            return node
+
+
+@pytest.mark.parametrize(
+    ("text", "reading"),
+    [
+        ("x - y - a", (("x", "-", "y"), "-", "a")),
+        ("x /. y *. a", (("x", "/.", "y"), "*.", "a")),
+        ("x + 1 < y *. 2", (("x", "+", 1), "<", ("y", "*.", 2))),
+        ("-x **. 2", ("-", ("x", "**.", 2))),
+        ("x **. -1", ("x", "**.", ("-", 1))),
+        ("?/ x **. n", (("?/", "x"), "**.", "n")),
+        ("not x > 0 && y || a", (((("not", "x"), ">", 0), "&&", "y"), "||", "a")),
+        ("x -?/ y", ("x", "-?/", "y")),
+        ("x - ?/y", ("x", "-", ("?/", "y"))),
+        ("x*-y", ("x", "*", ("-", "y"))),
+        ("x *. -y *. a", (("x", "*.", ("-", "y")), "*.", "a")),
+        ('x + y ++ "i=>i"', (("x", "+", "y"), "++")),
+        ('x *+ "i;i=>i" y *+ "i;i=>i" a', (("x", "*+", "y"), "*+", "a")),
+        ("x @| 1 @| n *. y", ((("x", "@|", 1), "@|", "n"), "*.", "y")),
+        ("exp(x) @| 0", (("exp", "x"), "@|", 0)),
+        ("!..n + x", (("!..", "n"), "+", "x")),
+        ("true + x", (1, "+", "x")),
+    ],
+)
+def test_how_operators_bind(text: str, reading: object) -> None:
+    assert shape(term(text)) == reading
+
+
+@pytest.mark.parametrize(
+    ("text", "extents", "initial"),
+    [
+        ('"b"', None, None),
+        ('"b" 16', (16,), None),
+        ('"b" n', ("n",), None),
+        ('"b" (2, n)', (2, "n"), None),
+        ('"b" (2 *. n)', ((2, "*.", "n"),), None),
+        ('"b" 0.5', None, 0.5),
+        ('"b" (-0.5)', None, -0.5),
+        ('"b" 1e-3', None, 1e-3),
+    ],
+)
+def test_what_follows_a_parameter(text: str, extents: object, initial: object) -> None:
+    declared = term(text)
+    assert isinstance(declared, Declared)
+    found = None if declared.extents is None else tuple(map(shape, declared.extents))
+    assert found == extents
+    assert (declared.initial and shape(declared.initial)) == initial
+
+
+def test_literals() -> None:
+    nested = term("[ (1, 2, 3); (4, 5, 6) ]")
+    assert isinstance(nested, Nested)
+    assert nested.levels == ((2, 2), (1, 3))
+    row = term("(1, 2)")
+    assert isinstance(row, Nested)
+    assert row.levels == ((1, 2),)
+    assert shape(term("(1)")) == 1
+    unit = term("'q' 2.0")
+    assert isinstance(unit, Unit)
+    assert (unit.label, unit.number) == ("q", 2.0)
+
+
+def test_calls() -> None:
+    called = term('g(x, y; 64, hid = [64, 32], label = "L1")')
+    assert isinstance(called, Called)
+    assert called.settings is not None
+    assert [each.name for each in called.settings] == [None, "hid", "label"]
+    plain = term("g(x)")
+    assert isinstance(plain, Called)
+    assert plain.settings is None
+    made = term("g(; 64)")
+    assert isinstance(made, Called)
+    assert (made.arguments, len(made.settings or ())) == ((), 1)
+    program = term("(+ij~i >> -i~i)(x)")
+    assert isinstance(program, Called)
+    assert not isinstance(program.component, Reference)
+    converted = term("f64(x)")
+    assert isinstance(converted, Called)
+    assert isinstance(converted.component, Conversion)
+    for text in ('einsum("ij => ji")(x)', 'einx.sum("a [b]")(x)', 'i("+ij~i")(x)'):
+        assert isinstance(term(text), Called)
+
+
+def test_repeat() -> None:
+    repeated = term("repeat(x; h in [64, 32]) { m = x *. 2; m + h }")
+    assert isinstance(repeated, Repeated)
+    assert (repeated.carried, repeated.variable) == ("x", "h")
+    assert [each.name for each in repeated.body.bindings] == ["m"]
+    other = term("repeat(z = x + y; k in 12) { z *. 2 }")
+    assert isinstance(other, Repeated)
+    assert shape(other.start) == ("x", "+", "y")
+
+
+@pytest.mark.parametrize(
+    ("text", "accumulator", "fresh", "right"),
+    [
+        ('"c" =: a', None, False, (None, "a")),
+        ('"c" =:+ a * b ~logic:"@"', "+", True, ("*", "a", "b")),
+        ("a =- b", "-", False, (None, "b")),
+        ("a =-b", "-", False, (None, "b")),
+        ('"c" =: - a ~logic:"T"', None, False, ("-", "a")),
+        ('"c" =:- a', "-", True, (None, "a")),
+        ('"c" =:@^ max(a, b)', "@^", True, ("max", "a", "b")),
+        ('"c" =: a + b *. 2', None, False, ("a", "+", ("b", "*.", 2))),
+        ('"c" =: a + (b *. 2)', None, False, ("+", "a", ("b", "*.", 2))),
+        ('"c" =: a ** -1', None, False, ("**", "a", ("-", 1))),
+        (
+            '"c" =: a.value -?/ b.grad.merge',
+            None,
+            False,
+            ("-?/", ("a", "value"), ("b", "grad.merge")),
+        ),
+        ('"c" =?/ g(a)', "?/", False, (None, ("g", "a"))),
+    ],
+)
+def test_assignments(text: str, accumulator: str, fresh: bool, right: object) -> None:
+    (statement,) = statements(text)
+    assert isinstance(statement, Assigned)
+    assert (statement.accumulator, statement.fresh) == (accumulator, fresh)
+    assert shape(statement.right) == right
+
+
+def test_statements_of_each_kind() -> None:
+    text = """
+      y = "w" * a   # bound
+      forward(y); backprop(y)
+      zero_grads(y)
+      for p in params(y) { p =- 0.1 *. p.grad }
+      if n > 1 { g(a; lr = 0.1) } else if n > 0 { g(b) } else { "d" =: a *+ "i;i=>i"
+        b }
+      ~~("sum of" a "and b"; "e" =: a + b; "h" =: e)
+      return y, a.grad
+    """
+    found = [type(each).__name__ for each in statements(text)]
+    assert found == [
+        *("Bound", "Forward", "Backprop", "ZeroGradients"),
+        *("ForEach", "Condition", "Commented", "Returned"),
+    ]
+
+
+def test_schedules_belong_to_the_statement_or_to_a_parenthesis() -> None:
+    (one,) = statements('"c" =: (a + b) ~logic:"." ~schedule:"| i:8 | i i\'"')
+    assert isinstance(one, Assigned)
+    assert one.schedule is not None
+    assert one.logic is not None
+    (other,) = statements('"c" =: (a + b) ~schedule:"| i:8 | i i\'" + a')
+    assert isinstance(other, Assigned)
+    assert other.schedule is None
+
+
+def test_primitives_name_their_slots_in_one_way() -> None:
+    text = 'op s(x) = prim ~logic:"." { lhs =: t1 * rhs1 } grad { g1 =+ g * t }'
+    body = module(text).functions[0].body
+    assert isinstance(body, Primitive)
+    (forward,) = body.forward
+    assert isinstance(forward, Assigned)
+    assert (shape(forward.target), shape(forward.right)) == ("v", ("*", "v1", "v1"))
+
+
+def test_a_text_string_is_one_where_a_primitive_takes_one() -> None:
+    called = term('einmax("b|i => b|0", x)')
+    assert isinstance(called, Called)
+    assert type(called.arguments[0]).__name__ == "Text"
+    hidden = module('op einmax(a, b) = a + b\nop f(x) = einmax("w", x)').functions[1].body
+    assert isinstance(hidden, Body)
+    assert isinstance(hidden.result, Called)
+    assert isinstance(hidden.result.arguments[0], Declared)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("64|784", ([64], [], [784])),
+        ("b|i->o, p", (["b"], ["i"], ["o", "p"])),
+        ("bt|10", (["b", "t"], [], [10])),
+        ("5|3,4", ([5], [], [3, 4])),
+        ("", ([], [], [])),
+        ("'rgb' 3", ([], [], [3])),
+        ("b3c", ([], [], ["b", 3, "c"])),
+    ],
+)
+def test_shapes(text: str, rows: object) -> None:
+    note = read_shape(Source("<shape>", text))
+    assert tuple([axis.size for axis in row.trailing] for row in note.rows) == rows
+
+
+def test_row_variables() -> None:
+    note = read_shape(Source("<shape>", "..v..|...->x, ..., y"))
+    assert [row.variable for row in note.rows] == ["v", "...input", "...output"]
+    assert len(note.rows[2].leading) == len(note.rows[2].trailing) == 1
+
+
+def test_definitions_of_each_kind_stand_together() -> None:
+    text = """
+# a file
+share = (I & +ij~i) >> ij/i~ij
+op half(x: f32[b|n]; by = 2) {
+  m = x ++ "...|... => 0"   # summed
+  x -. m /.
+    by
+}
+cd run(x) { return x }
+op f(x) = half(x; 3) +
+  share(x)
+"""
+    found = module(text)
+    assert [each.name for each in found.definitions] == ["share"]
+    assert [each.head.name for each in found.functions] == ["half", "f"]
+    assert [each.head.name for each in found.routines] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        ("op f(x) = x *.5", "E0193", 1, 13),
+        ("op f(x) = x **.2", "E0193", 1, 13),
+        ("op f(x) = 2 * x", "E0192", 1, 13),
+        ("op f(x) = x / (-2)", "E0192", 1, 13),
+        ("op f(x) = 0 < x < 1", "E0194", 1, 17),
+        ("op f(x) = x **. 2 **. 2", "E0194", 1, 19),
+        ("op f(x) = x.grad", "E0198", 1, 11),
+        ("op f(x) = x ^ 2", "E0191", 1, 13),
+        ("op f(x) = x ** 2", "E0191", 1, 13),
+        ("op f(x) = x +", "E0191", 1, 14),
+        ("op f(x) = f(x", "E0110", 1, 12),
+        ("op f(x) = (x, y)", "E0191", 1, 13),
+        ("op f(x) = x + 2.", "E0116", 1, 15),
+        ("op f(x) = x + 2x", "E0116", 1, 15),
+        ('op f(x) = "w', "E0112", 1, 11),
+        ("op f(x) = {x}", "E0190", 1, 11),
+        ("op f = x", "E0190", 1, 6),
+        ("op f(x, x) = x", "E0408", 1, 9),
+        ("op f(x: f16) = x", "E0412", 1, 9),
+        ("op i(x) = x", "E0404", 1, 4),
+        ("op f(x) { m = x }", "E0132", 1, 17),
+        ("op f(x) { x; x }", "E0132", 1, 11),
+        ("op f(x[b|c|d]) = x", "E0195", 1, 11),
+        ('op f(x) = "b" (2.5, 3)', "E0196", 1, 16),
+        ('op f(x) = x ++ "i=>j|k|l"', "E0142", 1, 22),
+        ("cd f(x) = x", "E0190", 1, 9),
+        ("cd f(x) { x }", "E0197", 1, 11),
+        ('cd f(x) { "c" = x }', "E0197", 1, 15),
+        ("cd f(x) { y = x\nelse { return y } }", "E0197", 2, 1),
+        ('cd f(x) { "c" =: x ** 2 + 1 }', "E0199", 1, 20),
+        ("op f(x) = " + "(" * 300 + "x" + ")" * 300, "E0114", 1, 111),
+        ("op f(x) = x\ng = f >> f", "E0440", 2, 5),
+    ],
+)
+def test_refusals(text: str, code: str, line: int, column: int) -> None:
+    with pytest.raises(Error) as caught:
+        module(text)
+    error = caught.value
+    assert error.span is not None
+    assert (error.code, error.span.line_number(), error.span.column()) == (code, line, column)
+
+
+def test_mistakes_are_told_together() -> None:
+    with pytest.raises(Error) as caught:
+        module("op f(x) {\n  a = 2 * x\n  b = x *.5\n  a +\n}\ncd g(x) {\n  x\n  =: 2\n}")
+    error = caught.value
+    codes = [error.code, *(each.code for each in error.others)]
+    assert codes == ["E0192", "E0193", "E0191", "E0197", "E0197"]
+
+
+def test_long_chains_need_no_recursion() -> None:
+    assert isinstance(term(" + ".join(["x"] * 20_000)), Binary)
