@@ -265,7 +265,23 @@ class Dims(Cells):
                 whole = self.vars[self._end(written.number)] if isinstance(written, Var) else total
                 self.bind(side.number, whole, origin)
                 return
+        for found, written in ((one, c.other), (other, c.one)):
+            if isinstance(found, Known) and isinstance(written, Var):
+                self._replace(self._end(written.number), found, origin)
+                return
         self.wait(c, terms)
+
+    def _replace(self, number: int, known: Known, origin: Origin) -> None:
+        """Let a variable that is bound to a sum have the size that the sum turns out to have.
+
+        The sum still has unknown parts: what walks the variable may give them, so it is looked at again.
+        """
+        total = self.value[number]
+        assert isinstance(total, Sum)
+        self.value[number] = known
+        for _, variable in total.terms:
+            self.queue.extend(self.waiting.pop(self._end(variable), ()))
+        self.queue.append(DimEqual(total, known, origin))
 
     def _share(self, one: Dim, other: Dim) -> None:
         """Two variables that are bound to equal sums are one axis, whose size is computed once."""

@@ -85,6 +85,28 @@ def test_operations_stand_between_index_expressions() -> None:
     assert refused(graph, (3,), (4,)) == "E0505"
 
 
+def test_sums_of_sizes_are_eliminated() -> None:
+    """A window's positions are known, and are also the sum of what a later window divides them into."""
+    m = Mixing(2)
+    leaf = m.leaf((), (), (3,))
+    both = m.operation(Pointwise(), leaf, 1)
+    part = m.index("(i+u)*u~iu >> +iu~i", both, 0)
+    graph = m.graph(m.einsum("o<+k; k => o", both, part))
+    for extent in (1, 2, 3):
+        x, y, data = arange(extent), arange(3), arange(3) + 1
+        ((found,),) = checked(graph, (x, y, data))
+        whole = y + data
+        inner = np.convolve(whole, x[::-1], "valid")
+        np.testing.assert_allclose(found, np.convolve(whole, inner[::-1], "valid"))
+    m = Mixing()
+    leaf = m.leaf((), (), (3,))
+    first = m.index("(i+u)*u~iu >> +iu~i", leaf, leaf)
+    second = m.index("(i+u)*u~iu >> +iu~i", first, leaf)
+    with pytest.raises(ShapeError) as caught:
+        fitted(m.graph(m.einsum("o<+k; k => o", first, second)), [(3,)], None)
+    assert caught.value.code == "E0518"
+
+
 def test_a_result_repeats_operands_that_lack_axes() -> None:
     m = Mixing(2)
     graph = m.graph(m.operation(Pointwise(), 0, 1))
