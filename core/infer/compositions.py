@@ -93,7 +93,7 @@ class Compositions:
             if not number and not whole.size:
                 raise conflicts.any_part(name, whole, c)
             if not number or whole.size % number:
-                raise conflicts.not_divided(name, whole, c, sizes)
+                raise conflicts.not_divided(unknown, whole, c, sizes)
             says = Origin(f"{name} of {c.origin.says}", c.origin.span)
             self.dims.equal(part, Known(whole.size // number, False, None, says), c.origin)
             return

@@ -200,9 +200,9 @@ def composed_otherwise(whole: Known, c: Composed, sizes: Sequence[int]) -> Shape
     )
 
 
-def not_divided(name: str, whole: Known, c: Composed, sizes: Sequence[int]) -> ShapeError:
-    """An axis that its known parts do not divide; ``sizes`` are those of the parts but ``name``."""
-    others = [each for each in c.names if each != name]
+def not_divided(part: int, whole: Known, c: Composed, sizes: Sequence[int]) -> ShapeError:
+    """An axis that its known parts do not divide; ``sizes`` are those of the parts but one."""
+    name, others = c.names[part], [*c.names[:part], *c.names[part + 1 :]]
     message = (
         f"{c.origin.says}: {whole.origin.says} is {whole.size}, and {_sized(others, sizes)}: "
         f"{name} would be {whole.size}/{prod(sizes)}, which is no whole number"

@@ -104,12 +104,16 @@ def _marked(expression: Expression) -> list[Place]:
 
 def _count_coordinates(op: EinxOp, repeated: Repeated, sizes: dict[str, int]) -> None:
     """Coordinates are as many as the axes they are of; their number becomes a size. Raises MeaningError E0228."""
+    axes = _marked(repeated.inputs[0])
+    if op.kind in ("argument", "set") and not axes:
+        target = repeated.inputs[0].span
+        message = f"{op.name} goes along axes in brackets, and `{target.text()}` has none"
+        help_line = "an ellipsis in brackets stands for no axis here: put brackets around one"
+        raise MeaningError("E0228", message, target, help_line)
     if op.kind == "argument":
-        axes = _marked(repeated.inputs[0])
         along = _marked(repeated.outputs[0])
         _check_coordinates(op, repeated.inputs[0], axes, [along], sizes)
     elif op.kind in ("get", "set"):
-        axes = _marked(repeated.inputs[0])
         given = repeated.inputs[1:] if op.kind == "get" else repeated.inputs[1:-1]
         _check_coordinates(op, repeated.inputs[0], axes, list(map(_marked, given)), sizes)
 

@@ -36,6 +36,8 @@ from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
+UNMARKED = str.maketrans("", "", "[]")
+"""Takes brackets away: where they stand is no difference between axes."""
 Monomial = tuple[int, ...]
 """A product of counts, by number, in order."""
 
@@ -366,7 +368,9 @@ class _Repeating:
         return tuple(each for n in range(known[0]) for each in self._items(item.items, (*at, n)))
 
     def _whole(self, item: Repetition, at: tuple[int, ...]) -> tuple[Item, ...]:
-        """An ellipsis that nothing counts, as one axis. Raises ShapeError E0540."""
+        """An ellipsis that nothing counts, as one axis, or none where it repeats 1. Raises ShapeError E0540."""
+        if all(isinstance(p.leaf, Number) and p.leaf.size == 1 for p in places(item)):
+            return ()
         marks = {place.marked for place in places(item)}
         given = {parameter.name for parameter in self.form.parameters}
         held = next((axis for axis in _axes(item.items) if axis.name in given), None)
@@ -375,7 +379,7 @@ class _Repeating:
             name = held.name if held else next((a.name for a in _axes(item.items)), "s")
             help_line = f"give the size of each repetition: `{name}=(2, 3)`"
             raise ShapeError("E0540", message, item.span, help_line)
-        text = item_text(item)
+        text = item_text(item).translate(UNMARKED)
         word = "_".join(axis.name for axis in _axes(item.items) if axis.name != HIDDEN) or "dims"
         name = self.opaque.setdefault(f"{text} {at}", "") or self.unique.fresh(word)
         self.opaque[f"{text} {at}"] = name

@@ -273,6 +273,11 @@ def _equation(
     return [*constraints, DimEqual(dim, known, says)]
 
 
+def _word(item: Item) -> str:
+    """What messages call a part: an axis by its name, which says of which repetition it is."""
+    return item.name if isinstance(item, Axis) and item.name != HIDDEN else item.span.text()
+
+
 def _made(
     item: Item, says: Origin, scopes: Scopes, fresh: Fresh, constraints: list[Constraint]
 ) -> Dim:
@@ -290,6 +295,6 @@ def _made(
             inner = [each for part in inside(item) for each in _dimensions((part,))]
             dims = tuple(_made(each, says, scopes, fresh, constraints) for each in inner)
             whole = fresh(item.span.text())
-            words = tuple(each.span.text() for each in inner)
+            words = tuple(_word(each) for each in inner)
             constraints.append(Composed(whole, dims, words, says))
             return whole
