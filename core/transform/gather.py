@@ -72,20 +72,31 @@ def _solved(node: Assignment, dim: int, axis: int, size: int, factor: int | None
     moved = walking(node, {axis: value})
     guard = Within(value, node.sizes[axis])
     named = Axis(f"{node.axes[axis].name}p", None, node.axes[axis].span)
+    walked = tuple(size if n == axis else each for n, each in enumerate(node.sizes))
     moved = replace(
         moved,
         axes=tuple(named if n == axis else each for n, each in enumerate(node.axes)),
-        sizes=tuple(size if n == axis else each for n, each in enumerate(node.sizes)),
+        sizes=walked,
         target=tuple(axis_index(axis) if n == dim else each for n, each in enumerate(moved.target)),
+        guards=tuple(held for held in moved.guards if not _holds(held, walked)),
     )
-    walked = [n for n, read in enumerate(node.reads) if _walks(read, axis)]
-    alone = walked == [factor] and not any(axis in held.index.axes() for held in node.guards)
+    reading = [n for n, read in enumerate(node.reads) if _walks(read, axis)]
+    alone = reading == [factor] and not any(axis in held.index.axes() for held in moved.guards)
     if not alone or any(isinstance(part, Position) for part in walk(node.scalar)):
         return replace(moved, guards=(guard, *moved.guards))
     reads = list(moved.reads)
-    (number,) = walked
+    (number,) = reading
     reads[number] = replace(reads[number], guards=(guard, *reads[number].guards))
     return replace(moved, reads=tuple(reads))
+
+
+def _holds(held: Within, sizes: Sequence[int]) -> bool:
+    """Whether a guard holds everywhere: an axis stays in its own range."""
+    index = held.index
+    if len(index.terms) != 1 or index.offset or index.sizes or index.looked:
+        return False
+    ((step, axis),) = index.terms
+    return step == 1 and held.size in (None, sizes[axis])
 
 
 def _walks(read: Read, axis: int) -> bool:

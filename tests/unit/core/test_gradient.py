@@ -175,3 +175,13 @@ def test_tangents_and_cotangents_have_the_ranks_of_what_they_belong_to() -> None
         with pytest.raises(Error) as caught:
             f(x, wrong)
         assert caught.value.code == "E0503"
+
+
+def test_the_gradient_of_a_padded_window_asks_only_where_the_cotangent_ends() -> None:
+    f = i("(y+u-1)*u~yu >> +yu~y")
+    x, w, g = np.arange(5.0), np.array([1.0, 10.0, 100.0]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    flowed = [sum(w[u] * g[p - u + 1] for u in range(3) if 0 <= p - u + 1 < 5) for p in range(5)]
+    np.testing.assert_array_equal(f.grad(wrt=0)(x, w, g), flowed)
+    loops = f.grad(wrt=0).loops()
+    assert "< n_y else 0" in loops
+    assert "< n_yu" not in loops, "its own dimension has no ends to test"
