@@ -7,11 +7,14 @@ Example:
 
 from __future__ import annotations
 
-from ilang.core.ir.schedule import Nest, Root
+from collections.abc import Sequence
+
+from ilang.core.ir.schedule import Nest, Root, Space
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.known import Analysis, Known
 from ilang.core.schedule.choose.own_loops import own_nest, packed_rows
+from ilang.core.schedule.choose.packing import packed_site
 from ilang.core.schedule.choose.sharing import shared_inside
 from ilang.core.schedule.choose.sites import adopted, site_of
 from ilang.core.schedule.groups import Kernels
@@ -49,6 +52,14 @@ def same_loops(written: Nest, chosen: Nest) -> bool:
         chosen.order,
         chosen.start,
     ) and [*map(written.role, positions)] == [*map(chosen.role, positions)]
+
+
+def _with_places(nest: Nest, places: Sequence[tuple[int | None, Space]]) -> Nest:
+    """A nest whose reads have these sites and spaces."""
+    spaces = tuple(space for _, space in places)
+    return replace(
+        nest, sites=tuple(site for site, _ in places), spaces=spaces if any(spaces) else ()
+    )
 
 
 class _Nests:
@@ -107,20 +118,40 @@ class _Nests:
         return written is not None and written.written and value not in self.known.imposed
 
     def _stages(self, reader: int, read: Read, site: int | None) -> bool:
-        """Whether the written nest of a reader has a read at a site."""
+        """Whether the written nest of a reader has a read at a site, or copies there what is computed whole."""
         node, written = self.analysis.shaped.nodes[reader], self.analysis.written[reader]
         assert isinstance(node, Assignment)
         assert written is not None
-        return all(written.staged(n) == site for n, each in enumerate(node.reads) if each == read)
+        wanted = self._placed(reader, read, written, site)
+        return all(
+            (written.sites[n], written.space(n)) == wanted
+            for n, each in enumerate(node.reads)
+            if each == read
+        )
 
     def _place(self, reader: int, read: Read, depth: int | None) -> None:
         """Stage a read of an assignment whose nest is chosen, or compute it whole."""
         node, nest = self.analysis.shaped.nodes[reader], self.known.nest(reader)
         assert isinstance(node, Assignment)
-        sites = tuple(
-            depth if r == read else site for r, site in zip(node.reads, nest.sites, strict=True)
+        placed = self._placed(reader, read, nest, depth)
+        self.known.nests[reader] = _with_places(
+            nest,
+            [
+                placed if each == read else (nest.sites[n], nest.space(n))
+                for n, each in enumerate(node.reads)
+            ],
         )
-        self.known.nests[reader] = replace(nest, sites=sites)
+
+    def _placed(
+        self, reader: int, read: Read, nest: Nest, site: int | None
+    ) -> tuple[int | None, Space]:
+        """The site of a read and its space: what is computed whole is copied where an input would be."""
+        if site is not None or not isinstance(self.analysis.shaped.nodes[read.value], Assignment):
+            return site, ""
+        if any(index.looked for index in read.index):
+            return None, ""
+        copied = packed_site(self.known.packed.get(reader), read, nest)
+        return (None, "") if copied is None else (copied, "c")
 
     def _choose(self, value: int, node: Assignment) -> None:
         """Choose the nest of a value, and what it stages; or take the written one, where that is another."""
@@ -151,23 +182,23 @@ class _Nests:
         for number, read in enumerate(node.reads):
             made = self.analysis.shaped.nodes[read.value]
             several = self.analysis.inlining.sole[read.value] is None
-            if written.space(number):
-                return False
             if isinstance(made, Assignment) and several:
                 continue
             site, _ = site_of(self.analysis, self.known, value, read, chosen)
-            if site != written.sites[number]:
+            placed = self._placed(value, read, chosen, site)
+            if placed != (written.sites[number], written.space(number)):
                 return False
         return True
 
     def _stage(self, value: int, node: Assignment, nest: Nest) -> None:
         """Choose the places of what a value reads."""
-        sites: dict[Read, int | None] = {}
+        places: dict[Read, tuple[int | None, Space]] = {}
         for read in dict.fromkeys(node.reads):
-            sites[read], producer = site_of(self.analysis, self.known, value, read, nest)
+            site, producer = site_of(self.analysis, self.known, value, read, nest)
+            places[read] = self._placed(value, read, nest, site)
             if producer is not None:
                 self.known.stage(producer)
-        self.known.nests[value] = replace(nest, sites=tuple(sites[read] for read in node.reads))
+        self.known.nests[value] = _with_places(nest, [places[read] for read in node.reads])
 
     def _adopt(self, value: int) -> None:
         """Take the written nest of a value, which says the loops of the producers that nobody scheduled."""

@@ -13,7 +13,7 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Input, Read, View
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, Known, Staged
-from ilang.core.schedule.choose.packing import packed_site
+from ilang.core.schedule.choose.packing import Across, Packed, packed_site
 from ilang.core.schedule.choose.row_blocks import rows_site
 from ilang.core.schedule.choose.taking import inverse, leading, shared_prefix, taken
 from ilang.core.schedule.fuse import axis_pairs, mapping
@@ -34,6 +34,8 @@ def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest
     pairs, tilings = mapping(made, read), analysis.tilings
     if tilings.tiles[read.value] is not None or tilings.is_by_rows(read.value):
         return _tiled_site(analysis, known, value, read.value, pairs, nest)
+    if _moves(known.packed.get(value), read, nest):
+        return None, None
     back, own = inverse(pairs), analysis.order(read.value, made)
     packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
     if made.acc is None or any(nest.factors):
@@ -47,6 +49,15 @@ def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest
     around = None if packed is None else packed.inside(back)
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
     return shared, Staged(read.value, *taken(outer, pairs, own), places, around, is_part)
+
+
+def _moves(packed: Packed | Across | None, read: Read, nest: Nest) -> bool:
+    """Whether the windows of a tile read a value: a copy of it has what is past its ends, so that no read is tested."""
+    return (
+        isinstance(packed, Packed)
+        and any(index.axis() is None for index in read.index)
+        and packed_site(packed, read, nest) is not None
+    )
 
 
 def _tiled_site(

@@ -4,7 +4,10 @@ A reduction has reuse where two of its output axes are read apart: one by operan
 axes then reads each element once for many results: its elements stay in registers (``accumulation.py``), and a copy of
 what runs along the lanes stands packed beside them.
 
-    order: other output axes, j, i, reduced parts, i', j'        j: lanes, i: rows
+    order: other output axes, j, windows, i, reduced parts, i', j'        j: lanes, i: rows
+
+Lanes are along the last long axis of the result. Axes that move windows of what is packed stand inside the copy, which
+has the windows of all: so are the weights of a convolution in its gradient, of which each is a sum over all pixels.
 
 The rows of a convolution walk a window of an operand: its lanes are along another axis than those of the window, so
 that what is packed is the other operand, once, and each block of windows is copied once, padding included.
@@ -62,8 +65,9 @@ class Tiling:
 
     def by_rows(self) -> Tiling:
         """The same with all lanes inside a block of rows: what runs along the lanes is packed for all blocks."""
-        others = self.outer[:-2]
-        return replace(self, outer=(*others, Loop(self.rows), Loop(self.lanes)))
+        tiled = (Loop(self.rows), Loop(self.lanes))
+        others = (loop for loop in self.outer if loop not in tiled)
+        return replace(self, outer=(*others, *tiled))
 
     def is_by_rows(self) -> bool:
         """Whether all lanes are inside a block of rows."""
@@ -90,7 +94,7 @@ def tiling(
         return None
     walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
     outputs = [axis for axis in node.output_axes() if not extents.is_small(node.sizes[axis])]
-    if len(outputs) < 2 or outputs[-1] != node.output_axes()[-1]:
+    if len(outputs) < 2:
         return None
     lanes = outputs[-1]
     along = [axes for axes in walked if lanes in axes]
@@ -107,7 +111,7 @@ def tiling(
         return _windows(node, extents, accesses, lanes, rows[-1], machine)
     if _slides(accesses, rows[-1]):
         return _windows(node, extents, accesses, rows[-1], lanes, machine)
-    return _tiling(node, extents, rows[-1], lanes, machine)
+    return _tiling(node, extents, accesses, rows[-1], lanes, machine)
 
 
 def _slides(accesses: Iterable[Access], axis: int) -> bool:
@@ -198,25 +202,46 @@ def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
     return min(lanes, -(-extent // vector) * vector) if extent else lanes
 
 
-def _terms(node: Assignment, extents: Extents) -> list[tuple[int, ...]]:
-    """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter."""
+def _terms(node: Assignment, extents: Extents, longest: int | None = None) -> list[tuple[int, ...]]:
+    """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter.
+
+    The first axis has the largest factor, or the one that is to be the ``longest``.
+    """
     reduced = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     lengths = [extents.fixed(node.sizes[axis]) for axis in reduced]
     if prod(extent or MOST_TERMS + 1 for extent in lengths) <= MOST_TERMS:
         return factors
-    for axis, extent, factor in zip(reduced, lengths, REDUCED[len(reduced)], strict=True):
+    most = list(REDUCED[len(reduced)])
+    if longest in reduced:
+        most.insert(reduced.index(longest), most.pop(0))
+    for axis, extent, factor in zip(reduced, lengths, most, strict=True):
         factors[axis] = (factor,) if extent is None or extent > factor else ()
     return factors
 
 
-def _tiling(node: Assignment, extents: Extents, rows: int, lanes: int, machine: Machine) -> Tiling:
-    factors = _terms(node, extents)
+def _tiling(
+    node: Assignment,
+    extents: Extents,
+    accesses: Sequence[Access],
+    rows: int,
+    lanes: int,
+    machine: Machine,
+) -> Tiling:
+    """A tile of rows and lanes; axes that move windows of what is packed stand inside the copy, which has them all."""
+    read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
+    last = (index[-1].terms[-1][1] for index in read if index[-1].terms)
+    factors = _terms(node, extents, next(last, None))
     height, width = (extents.fixed(node.sizes[axis]) for axis in (rows, lanes))
     factors[rows] = (_balanced(height, machine.tiles.rows),)
     factors[lanes] = (_narrowed(width, machine.tiles.lanes, machine),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
-    outer = (*(Loop(axis) for axis in others), Loop(lanes), Loop(rows))
+    packed = {
+        a for index in accesses if _has(index, lanes) for part in index for _, a in part.terms
+    }
+    moved = [axis for axis in others if axis in packed and _slides(accesses, axis)]
+    around = (Loop(axis) for axis in others if axis not in moved)
+    outer = (*around, Loop(lanes), *map(Loop, moved), Loop(rows))
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes))
 
 

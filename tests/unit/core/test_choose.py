@@ -18,6 +18,7 @@ from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.schedule.written import written_nest
 
 PRODUCT = "ik*kj~ijk >> +ijk~ij"
+WINDOWS = "nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx"
 
 
 def analysis_of(text: str) -> Analysis:
@@ -135,3 +136,50 @@ def test_what_one_reader_looks_up_is_computed_whole() -> None:
     shaped = infer(graph_of(text_component(text), "f"))
     scheduled = shaped_to_schedule(shaped, CPU)
     assert 2 in scheduled.whole()
+
+
+def nests_of(shaped: Shaped) -> list[str]:
+    """The chosen nest of every assignment, as it is written."""
+    scheduled = shaped_to_schedule(shaped)
+    return [
+        schedule_text(node, nest)
+        for node, nest in zip(shaped.nodes, scheduled.nests, strict=True)
+        if isinstance(node, Assignment) and nest is not None
+    ]
+
+
+def test_what_is_computed_before_is_copied_for_the_lanes_of_a_tile_as_an_input_is() -> None:
+    shaped = infer(graph_of(text_component(f"({PRODUCT} | I) >> ~(I | I) >> {PRODUCT}"), "f"))
+    *_, product, _ = nests_of(shaped)
+    assert product == "| i:6,j:64,k:512 | j 1 i k k' i' j' | 1:c"
+    weights = f"(I | ^ocuv~ocuv) >> {WINDOWS}"
+    *_, windows, _ = nests_of(infer(graph_of(text_component(weights), "f")))
+    _, plain = nests_of(infer(graph_of(text_component(WINDOWS), "f")))[-2:]
+    assert windows.startswith("| o:32,y:4,x:8,c:32,u:4,v:4 | 1 n y 0 o")
+    assert windows.endswith("| 1:c")
+    assert plain == "| o:32,y:4,x:8,c:32,u:4,v:4 | n y o y' x c u v c' u' v' x' o' 0"
+
+
+def test_what_windows_of_a_tile_read_is_computed_before_and_copied_with_its_edges() -> None:
+    shaped = infer(graph_of(text_component(f"(^ncyx~ncyx | I) >> {WINDOWS}"), "f"))
+    *_, windows, _ = nests_of(shaped)
+    assert windows.endswith("| 0:c")
+
+
+def test_a_written_copy_of_what_is_computed_before_changes_nothing() -> None:
+    chosen = f"({PRODUCT} | I) >> ~(I | I) >> {PRODUCT}"
+    product = "ik*kj~ijk | i:6,j:64,k:512 | j 1 i k k' i' j' | 1:c >> +ijk~ij"
+    written = f"({PRODUCT} | I) >> ~(I | I) >> {product}"
+    one, other = (infer(graph_of(text_component(text), "f")) for text in (chosen, written))
+    assert nests_of(one) == nests_of(other)
+
+
+def test_lanes_are_along_the_last_axis_that_is_long() -> None:
+    """The gradient of a convolution with respect to its weights: windows are counted outside the tile."""
+    back = infer(graph_of(text_component("nc(y+u-1)(x+v-1)*noyx~ocuvnyx >> +ocuvnyx~ocuv"), "f"))
+    small = [n for n, size in enumerate(back.sizes) if size.name in ("u", "v")]
+    scheduled = shaped_to_schedule(back, CPU, small)
+    node, nest = back.nodes[-1], scheduled.nests[-1]
+    assert isinstance(node, Assignment)
+    assert nest is not None
+    assert schedule_text(node, nest) == ("| o:6,c:64,n:4,y:4,x:32 | c u v o n y x n' y' x' o' c' 0")
