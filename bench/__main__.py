@@ -3,6 +3,7 @@
 python -m bench                              everything, on 1 thread and on all cores
 python -m bench --only 'matmul,soft'         workloads whose names match one of these patterns
 python -m bench --peers NumPy,PyTorch --threads 1,2 --json out.json
+python -m bench --only-calls                 what calls of small arrays cost, beside einx, einops, opt_einsum
 python -m bench --page docs/benchmarks.md    rewrite the tables of a page, too
 python -m bench --from out.json --page docs/benchmarks.md
 python -m bench --quick --peers NumPy        tiny sizes: does everything work and compute the right thing?
@@ -50,6 +51,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, few samples")
     parser.add_argument("--no-latency", action="store_true", help="workloads only")
     parser.add_argument("--only-latency", action="store_true", help="no workloads")
+    parser.add_argument("--only-calls", action="store_true", help="only calls of small arrays")
     parser.add_argument("--json", metavar="FILE", help="write all results")
     parser.add_argument("--page", metavar="FILE", help="rewrite the tables of a page")
     parser.add_argument("--from", dest="saved", metavar="FILE", help="results of an earlier run")
@@ -73,14 +75,17 @@ def _names(options: argparse.Namespace) -> list[str]:
 
 def _run(options: argparse.Namespace) -> dict[str, Any]:
     """Each number of threads in a process of its own, whose environment sets it for every system."""
-    from bench import latency, machine
+    from bench import calls, latency, machine
 
     results: dict[str, Any] = {"machine": machine.describe(), "threads": {}}
+    if options.only_calls:
+        return {**results, "calls": calls.run(options.quick)}
     if not options.only_latency:
         for threads in map(int, options.threads.split(",")):
             results["threads"][str(threads)] = _in_child(options, threads)
     if not options.no_latency:
         results["latency"] = latency.run(options.quick)
+        results["calls"] = calls.run(options.quick)
     return results
 
 

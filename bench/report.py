@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.calls import SYSTEMS
 from bench.measure import OURS
 
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
@@ -22,6 +23,8 @@ def text(results: Mapping[str, Any]) -> str:
         parts += ["", *_introduction(threads, run), _plain(_speed(run)), *_left_out(run)]
     if results.get("latency"):
         parts += ["", _plain(_latency(results["latency"]))]
+    for table in _calls(results.get("calls")):
+        parts += ["", _plain(table)]
     return "\n".join(parts)
 
 
@@ -35,6 +38,8 @@ def markdown(results: Mapping[str, Any]) -> str:
         parts += ["", *_left_out(run)] if _left_out(run) else []
     if results.get("latency"):
         parts += ["", "### Latency", "", _marked(_latency(results["latency"]))]
+    for number, table in enumerate(_calls(results.get("calls"))):
+        parts += ["", *([] if number else ["### Calls of small arrays", ""]), _marked(table)]
     return "\n".join(parts)
 
 
@@ -104,6 +109,23 @@ def _latency(latency: Mapping[str, Mapping[str, float]]) -> Table:
         for name, taken in latency.items()
     ]
     return ["latency", "least", "median", "spread"], rows
+
+
+def _calls(calls: Mapping[str, Any] | None) -> list[Table]:
+    """Microseconds of warm calls and of first ones, by system."""
+    if not calls:
+        return []
+    versions = calls["systems"]
+    systems = [name for name in SYSTEMS if name == OURS or name in versions]
+    named = [f"{name} {versions[name]}" if name in versions else "ours" for name in systems]
+    tables = []
+    for kind, heading in (("warm", "warm call, µs"), ("first", "first call, µs")):
+        rows = [
+            [what, *(f"{taken[name] * 1e6:.1f}" if name in taken else "" for name in systems)]
+            for what, taken in calls[kind].items()
+        ]
+        tables.append(([heading, *named], rows))
+    return tables
 
 
 def _milliseconds(seconds: float) -> str:

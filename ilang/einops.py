@@ -6,6 +6,7 @@ They become operations in einx notation, ``ilang.einx``, which says what a patte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ilang import einx
@@ -36,8 +37,13 @@ def reduce(tensor: Any, pattern: str, reduction: str, **sizes: int) -> Any:
         raise NotationError(
             "E0165", f"there is no reduction {reduction!r}", whole(source), help_line
         )
-    text = engine.with_brackets(pattern)
+    text = _with_brackets(pattern)
     return getattr(einx, reduction)(text, _stacked(tensor), **sizes)
+
+
+@lru_cache(maxsize=engine.MOST_KEPT)
+def _with_brackets(pattern: str) -> str:
+    return engine.with_brackets(pattern)
 
 
 def pack(tensors: Sequence[Any], pattern: str) -> tuple[Any, list[tuple[int, ...]]]:

@@ -74,7 +74,10 @@ def contract(
         return _of(spec, operands, order)(*operands, out=out, target=target, threads=threads)
     if not is_subscripts(spec):
         arrays = [supported_array(f"in{number}", array) for number, array in enumerate(operands)]
-        return _of(spec, arrays, order)(*arrays, out=out, target=target, threads=threads)
+        component = _of(spec, arrays, order)
+        if isinstance(optimize, bool) and dtype is None:
+            _remember(spec, optimize, given[1:], arrays, component)
+        return component(*arrays, out=out, target=target, threads=threads)
     arrays = [read_array(f"in{number}", operand) for number, operand in enumerate(operands)]
     kind = np.result_type(*arrays) if dtype is None else _type(dtype)
     logical = kind == np.dtype(bool)

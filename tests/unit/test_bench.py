@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import anchors_plugin, gpu, measure, peers, references, report, workloads
+from bench import anchors_plugin, calls, gpu, measure, peers, references, report, workloads
 from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
@@ -186,3 +186,15 @@ def test_a_part_that_fails_on_a_gpu_is_told(
     assert "no part is called none" in capsys.readouterr().err
     monkeypatch.setattr("ilang.codegen.runtime.gpu.DRIVERS", ("libnone.so",))
     assert gpu.main(["--parts", "times"]) == 3
+
+
+def test_calls_of_small_arrays() -> None:
+    found = calls.run(quick=True)
+    assert [*found["warm"]] == [*calls.CALLS]
+    assert [*found["first"]] == [*calls.FIRST_CALLS]
+    assert all(0 < taken[measure.OURS] for taken in found["warm"].values())
+    shown = report.text({"machine": {}, "threads": {}, "calls": found})
+    assert "warm call, µs" in shown
+    assert "einsum: matrix product" in report.markdown(
+        {"machine": {}, "threads": {}, "calls": found}
+    )
