@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from ilang.core.ir.spec import Spec
@@ -220,7 +221,7 @@ class Called:
 class Repeated:
     """``repeat(x; h in hids) { ... }``: ``over`` is a list or a number; ``carried`` starts as ``start``.
 
-    ``start`` is a reference to ``carried`` where the text names a tensor alone.
+    ``start`` is a reference to ``carried`` where the text names a tensor alone. ``place``: that of the variable.
     """
 
     carried: str
@@ -228,6 +229,7 @@ class Repeated:
     variable: str
     over: Term
     body: Body
+    place: Mark
     span: Span
 
 
@@ -407,11 +409,12 @@ class Backprop:
 
 @record
 class ForEach:
-    """``for p in params(t) { ... }``."""
+    """``for p in params(t) { ... }``; ``place`` is that of the variable."""
 
     variable: str
     tensor: Reference
     statements: tuple[Statement, ...]
+    place: Mark
     span: Span
 
 
@@ -473,3 +476,16 @@ class Routine:
     head: Head
     statements: tuple[Statement, ...]
     span: Span
+
+
+def walk(node: object) -> Iterator[object]:
+    """Every node of a tree in the order of the text, parents first; programs of other notations are not looked into."""
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, tuple):
+            todo.extend(reversed(each))
+        elif type(each).__module__ == __name__:
+            yield each
+            fields = [value for name, value in vars(each).items() if name != "span"]
+            todo.extend(reversed(fields))

@@ -19,9 +19,10 @@ from ilang.core.ir.functions import (
 )
 from ilang.core.notation.annotations import read_shape
 from ilang.core.notation.blocks import read_block
+from ilang.core.notation.quotes import at_label, read_logic
 from ilang.core.notation.reader import TYPES, Reader
-from ilang.core.notation.routines import read_logic, read_statements
-from ilang.core.notation.terms import at_label, read_value, read_whole_term
+from ilang.core.notation.routines import read_statements
+from ilang.core.notation.terms import read_value, read_whole_term
 from ilang.core.notation.tokens import (
     Context,
     closing,

@@ -8,9 +8,10 @@ written over the names of its inputs (``application.py``).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import Error, Label, ModuleError, gathered, nearest
+from ilang.core.diagnostic import Error, Label, ModuleError, gathered
 from ilang.core.ir.syntax import (
     Definition,
     Kernel,
@@ -24,11 +25,11 @@ from ilang.core.ir.syntax import (
 from ilang.core.notation.application import is_over_names, keep, place, read_body
 from ilang.core.notation.arity import wires_of_all
 from ilang.core.notation.combinator import read_program
+from ilang.core.notation.heads import read_parameters
 from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,
-    DIGITS,
-    TYPES,
+    LATER,
     WORD,
     WORD_START,
     Reader,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ilang.core.ir.functions import Function, Routine
     from ilang.core.ir.functions import Head as FunctionHead
 
-LARGEST_EXTENT = 2**63 - 1
 Head = tuple[str, Span, tuple[Parameter, ...] | None]
 """Name of a definition, where it stands, and its inputs, if they are named."""
 Begun = tuple[Reader, str, "FunctionHead"]
@@ -170,7 +170,7 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
             (others if wrong else definitions).append(whole)
         refused += wrong
     refused += _wired([*definitions, *others], {head.name: kind for _, kind, head in begun})
-    refused += _misused(definitions, others, names)
+    refused += _misused(definitions, others, begun, (*functions, *routines), names)
     if refused:
         raise gathered(sorted(refused, key=place))
     for tokens in trace or ():  # the heads of all statements of a block are read first
@@ -216,23 +216,36 @@ def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
 
 
 def _misused(
-    definitions: list[Definition], others: list[Definition], names: dict[str, Span]
+    definitions: list[Definition],
+    others: list[Definition],
+    begun: list[Begun],
+    functions: Sequence[Function | Routine],
+    names: dict[str, Span],
 ) -> list[Error]:
     """What is wrong with how definitions use each other: a circle, or else applications that do not fit.
 
     Of ``others`` something else is wrong, so that nothing is known of what they give.
     """
     try:
-        _refuse_cycles(definitions, names)
+        _refuse_cycles([*definitions, *functions], names)
     except ModuleError as error:
         return [error]
     bodies = [each.body for each in (*definitions, *others) if over_names(each.body)]
-    if not bodies:
+    if not bodies and not functions:
         return []
-    from ilang.core.notation.misapplied import misapplied
-
     known = wires_of_all({each.name: each for each in definitions})
-    return [error for body in bodies for error in misapplied(body, known)]
+    refused: list[Error] = []
+    if bodies:
+        from ilang.core.notation.misapplied import misapplied
+
+        refused += [error for body in bodies for error in misapplied(body, known)]
+    if functions:
+        from ilang.core.notation.environment import File
+        from ilang.core.notation.misused import misused
+
+        heads = {word: {h.name: h for _, kind, h in begun if kind == word} for word in LATER}
+        refused += misused(functions, File(names, heads["op"], heads["cd"], known))
+    return refused
 
 
 def _heads(
@@ -352,7 +365,7 @@ def _head(reader: Reader) -> Head:
     if follows not in ("(", "=") or reader.at("=="):
         reader.pos = span.start
         raise _no_definition(reader)
-    parameters = _parameters(reader) if follows == "(" else None
+    parameters = read_parameters(reader) if follows == "(" else None
     if reader.skip() != "=":
         reader.pos = span.start
         raise _no_definition(reader)
@@ -375,117 +388,13 @@ def _no_definition(reader: Reader) -> ModuleError:
     return ModuleError("E0406", message, span, help_line)
 
 
-def _parameters(reader: Reader) -> tuple[Parameter, ...]:
-    """``(q: f64[m,d], k)``."""
-    reader.take(reader.pos + 1)
-    parameters: list[Parameter] = []
-    names: dict[str, Span] = {}
-    if reader.skip() == ")":
-        reader.take(reader.pos + 1)
-        return ()
-    while True:
-        span, parameter = _parameter(reader)
-        if parameter.name in names:
-            labels = (Label(span, "again here"), Label(names[parameter.name], "first here"))
-            message = f"two inputs are named `{parameter.name}`"
-            raise ModuleError("E0408", message, span, None, labels)
-        names[parameter.name] = span
-        parameters.append(parameter)
-        c = reader.skip()
-        if c not in (",", ")"):
-            raise _bad_list(reader, "`,` or `)`")
-        reader.take(reader.pos + 1, right=c == ",")
-        if c == ")":
-            return tuple(parameters)
-
-
-def _bad_list(reader: Reader, wanted: str) -> ModuleError:
-    message = f"expected {wanted} before {reader.found()}"
-    help_line = "inputs are listed like `(q: f64[m,d], k[n,64], scale[])`"
-    return ModuleError("E0407", message, reader.here(), help_line)
-
-
-def _word(reader: Reader, wanted: str) -> Span:
-    c = reader.skip()
-    if not c or c not in WORD_START:
-        raise _bad_list(reader, wanted)
-    return reader.take(reader.past(WORD, reader.pos))
-
-
-def _parameter(reader: Reader) -> tuple[Span, Parameter]:
-    """One input, and the span of its name."""
-    name = _word(reader, "the name of an input")
-    refuse_reserved(name.text(), name)
-    dtype: str | None = None
-    if reader.skip() == ":":
-        reader.take(reader.pos + 1, right=True)
-        span = _word(reader, "an element type")
-        dtype = span.text()
-        if dtype not in TYPES:
-            close = nearest(dtype, TYPES)
-            help_line = f"did you mean `{close}`?" if close else None
-            help_line = help_line or f"the element types are {', '.join(TYPES)}"
-            message = f"`{dtype}` is not an element type"
-            raise ModuleError("E0412", message, span, help_line)
-    dims: tuple[str | int, ...] | None = None
-    stop = reader.pos
-    if reader.skip() == "[":
-        dims = _dims(reader)
-        stop = reader.pos
-    return name, Parameter(name.text(), dtype, dims, reader.span(name.start, stop))
-
-
-def _dims(reader: Reader) -> tuple[str | int, ...]:
-    """``[m,64]``."""
-    reader.take(reader.pos + 1)
-    dims: list[str | int] = []
-    if reader.skip() == "]":
-        reader.take(reader.pos + 1)
-        return ()
-    while True:
-        c = reader.skip()
-        if c and c in DIGITS:
-            dims.append(_extent(reader))
-        else:
-            dims.append(_dimension(_word(reader, "the name or the size of a dimension")))
-        c = reader.skip()
-        if c not in (",", "]"):
-            raise _bad_list(reader, "`,` or `]`")
-        reader.take(reader.pos + 1)
-        if c == "]":
-            return tuple(dims)
-
-
-def _dimension(span: Span) -> str:
-    """The name of a dimension: also `i`, which pages call the first axis of an input."""
-    name = span.text()
-    if name in TYPES:
-        message = f"`{name}` is a word of the language and cannot name anything"
-        help_line = f"an element type stands before the dimensions: `x: {name}[m]`"
-        raise ModuleError("E0404", message, span, help_line)
-    if name != "i":
-        refuse_reserved(name, span)
-    return name
-
-
-def _extent(reader: Reader) -> int:
-    start = reader.pos
-    stop = reader.past(DIGITS, start)
-    if stop < reader.end and reader.text[stop] in WORD + ".":
-        reader.pos = stop
-        raise _bad_list(reader, "`,` or `]`")
-    digits = reader.text[start:stop].lstrip("0") or "0"
-    if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
-        shown = digits if len(digits) < 40 else digits[:20] + "…"
-        message = f"the extent {shown} is more than {LARGEST_EXTENT}"
-        raise ModuleError("E0411", message, reader.span(start, stop))
-    reader.take(stop)
-    return int(digits)
-
-
-def _refuse_cycles(definitions: list[Definition], names: dict[str, Span]) -> None:
+def _refuse_cycles(
+    definitions: Sequence[Definition | Function | Routine], names: dict[str, Span]
+) -> None:
     """Refuse definitions that need themselves, with the whole circle named."""
-    uses = {d.name: _uses(d) for d in definitions}
+    uses: dict[str, tuple[Name, ...]] = {}
+    for each in definitions:
+        uses[each.name if isinstance(each, Definition) else each.head.name] = _uses(each)
     done: set[str] = set()
     for root in uses:
         path: dict[str, None] = {}
@@ -514,9 +423,20 @@ def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError
     return ModuleError("E0403", message, names[circle[0]], None, labels)
 
 
-def _uses(definition: Definition) -> tuple[Name, ...]:
-    """The names a definition uses, each once."""
+def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
+    """The names a definition uses, each once; those of a tensor function or a routine may be bound inside it."""
     found: dict[str, Name] = {}
+    if not isinstance(definition, Definition):
+        from ilang.core.ir.functions import Called, Reference, walk
+
+        for part in walk(definition):
+            if isinstance(part, Reference):
+                found.setdefault(part.name, Name(part.name, part.span))
+            elif isinstance(part, Called) and not isinstance(part.component, Reference):
+                for node in postorder(part.component):
+                    if isinstance(node, Name):
+                        found.setdefault(node.name, node)
+        return tuple(found.values())
     for node in postorder(definition.body):
         if isinstance(node, Name):
             found.setdefault(node.name, node)
@@ -553,4 +473,8 @@ def no_component(module: Module) -> ModuleError:
 def exports(module: Module) -> tuple[Definition, ...]:
     """The definitions that nothing else uses: what a build makes."""
     used = {name.name for definition in module.definitions for name in _uses(definition)}
+    for function in module.functions:
+        used |= {name.name for name in _uses(function)}
+    for routine in module.routines:
+        used |= {name.name for name in _uses(routine)}
     return tuple(d for d in module.definitions if d.name not in used)

@@ -10,7 +10,7 @@ Out: ``(Assigned(Declared("c"), "+", True, Single("*", (a, b)), Logic("@")), Ret
 from __future__ import annotations
 
 import re
-from typing import Literal, cast
+from typing import cast
 
 from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir.functions import (
@@ -42,12 +42,10 @@ from ilang.core.notation.blocks import (
     statements,
 )
 from ilang.core.notation.lookahead import past_bracket
+from ilang.core.notation.quotes import at_label, read_logic, read_schedule
 from ilang.core.notation.reader import BLANKS, Reader
 from ilang.core.notation.singles import read_right
 from ilang.core.notation.terms import (
-    at_label,
-    read_label,
-    read_schedule,
     read_settings,
     read_tensor,
     read_term,
@@ -65,7 +63,6 @@ from ilang.core.notation.tokens import (
     unexpected,
     word,
 )
-from ilang.core.source import Span
 
 ASSIGN = re.compile(r"=(?:(:)(\*\*|@\^|@-|&&|\|\||\?/|[-+*/])?|(\*\*|@\^|@-|&&|\|\||\?/|[-+*/]))")
 """An operator of assignment; `=` alone binds."""
@@ -181,14 +178,15 @@ def _for(part: Reader, context: Context) -> ForEach:
     take(part, lexeme(part), right=True)
     if not word(part):
         raise unexpected(part, "E0197", "a name for each parameter", help_line)
-    variable = take(part, lexeme(part)).text()
+    variable = take(part, lexeme(part))
     for each in ("in", "params"):
         if lexeme(part).text != each:
             raise unexpected(part, "E0197", f"`{each}`", help_line)
         take(part, lexeme(part), left=True, right=each == "in")
     tensor = _tensor_in_parentheses(part, "params")
     refuse_brace(part, "`{` and the statements", help_line)
-    return ForEach(variable, tensor, read_statements(part, context), part.span(start))
+    inside = read_statements(part, context)
+    return ForEach(variable.text(), tensor, inside, Mark(variable), part.span(start))
 
 
 def _condition(part: Reader, context: Context) -> Condition:
@@ -341,25 +339,3 @@ def read_tail(part: Reader) -> tuple[Logic | None, Schedule | None]:
         part.skip()
         raise NotationError("E0197", message, part.span(part.pos, part.end), "write it once, first")
     return logic, schedule
-
-
-def read_logic(part: Reader) -> Logic:
-    """``~logic:"@"`` at the cursor."""
-    from ilang.core.notation.einsum import parse_spec
-
-    part.skip()
-    start = part.pos
-    read_label(part, "logic")
-    found = lexeme(part)
-    help_line = '`~logic:"."` goes element by element, `"@"` contracts, `"T"` transposes; or a specification'
-    if found.kind != "string":
-        raise unexpected(part, "E0197", "a logic in quotes", help_line)
-    span: Span = take(part, found)
-    text = found.text[1:-1].strip()
-    whole = part.span(start)
-    if not text:
-        raise NotationError("E0197", "this logic is empty", span, help_line)
-    if text in (".", "@", "T"):
-        return Logic(cast("Literal['.', '@', 'T']", text), None, whole)
-    spec = parse_spec(part.source, part.span(span.start + 1, span.end - 1))
-    return Logic("spec", spec, whole)

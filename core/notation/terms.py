@@ -9,7 +9,6 @@ each bracket and prefix.
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
 from ilang.core.diagnostic import NotationError
@@ -35,12 +34,12 @@ from ilang.core.ir.functions import (
     Term,
     Text,
     Unary,
-    Unit,
 )
 from ilang.core.ir.primitives import TEXTS
-from ilang.core.ir.spec import Spec
-from ilang.core.ir.syntax import Conversion, Identity, Schedule, Tree
-from ilang.core.notation.lookahead import past_bracket
+from ilang.core.ir.syntax import Conversion, Identity, Tree
+from ilang.core.notation.lookahead import matches_form, past_bracket
+from ilang.core.notation.numbers import is_literal, number_of, read_literal, read_unit
+from ilang.core.notation.quotes import at_label, read_schedule, read_spec
 from ilang.core.notation.reader import BLANKS, QUOTED, TYPES, Reader
 from ilang.core.notation.tokens import (
     BINDING,
@@ -66,8 +65,6 @@ from ilang.core.notation.tokens import (
 )
 from ilang.core.source import Span
 
-NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
-"""What a literal is made of."""
 TERM_HELP = "an expression is like `?/(w * x + b)`, and every operator has its operands"
 STRING_HELP = (
     'what follows a parameter is an extent, `"b" 16` or `"b" (2, 3)`, or where it starts: `"b" 0.5`'
@@ -191,51 +188,6 @@ def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int)
     return EinsumTwo(left, spec, right, reader.span(start))
 
 
-def read_spec(reader: Reader, help_line: str) -> Spec:
-    """A specification in quotes."""
-    from ilang.core.notation.einsum import parse_spec
-
-    found = lexeme(reader)
-    if found.kind != "string":
-        raise unexpected(reader, "E0191", "a specification in quotes", help_line)
-    span = take(reader, found, left=True, right=True)
-    return parse_spec(reader.source, reader.span(span.start + 1, span.end - 1))
-
-
-def read_schedule(reader: Reader) -> Schedule:
-    """``~schedule:"| splits | order"`` at the cursor."""
-    from ilang.core.notation.schedule import parse_schedule
-
-    help_line = '`~schedule:"| i:8 | i i\' j"`'
-    read_label(reader, "schedule")
-    found = lexeme(reader)
-    if found.kind != "string":
-        raise unexpected(reader, "E0191", "a schedule in quotes", help_line)
-    span = take(reader, found)
-    inner = Reader(reader.source, span.start + 1, span.end - 1, reader.text, None, "schedule")
-    if inner.skip() != "|":
-        raise unexpected(inner, "E0120", "`|`", "a schedule is `| splits | order | roles`")
-    schedule = parse_schedule(inner, True)
-    if inner.skip():
-        raise unexpected(inner, "E0120", "the end of the schedule")
-    return schedule
-
-
-def at_label(reader: Reader, name: str) -> bool:
-    """Whether ``~name`` stands at the cursor."""
-    found = lexeme(reader)
-    follows = lexeme_at(reader, found.end)
-    return found.text == "~" and found.kind == "sign" and follows.text == name
-
-
-def read_label(reader: Reader, name: str) -> Span:
-    """``~name:``; gives the place of the first character."""
-    span = expect(reader, "~", f"`~{name}`", "E0191", left=True)
-    expect(reader, name, f"`{name}`", "E0191")
-    expect(reader, ":", f"`:` after `~{name}`", "E0191")
-    return span
-
-
 # -- operands --------------------------------------------------------------------------------------------------------
 
 
@@ -248,7 +200,7 @@ def _primary(reader: Reader, context: Context) -> Term:
         case "string":
             return _part(reader, context, _declared(reader, context))
         case "label":
-            return _unit(reader)
+            return read_unit(reader)
         case "word":
             return _word(reader, context, found)
         case _:
@@ -260,30 +212,25 @@ def _bracketed(reader: Reader, context: Context, found: Lexeme) -> Term:
     if found.text == "(":
         return _parenthesis(reader, context)
     if found.text in ("[", "[|"):
-        return _literal(reader, reader.pos)
+        return read_literal(reader, reader.pos)
     if found.text == "**":
         raise unexpected(reader, "E0191", "an operand", "the pointwise power is `**.`")
     if found.text == ".":
         help_line = "a number begins with a digit: `0.5`"
         raise unexpected(reader, "E0191", "an operand", help_line)
-    raise unexpected(reader, "E0191", "an operand", TERM_HELP)
+    raise _no_operand(reader)
 
 
-def _unit(reader: Reader) -> Unit:
-    """``'q' 2.0``."""
-    found = lexeme(reader)
-    start = reader.pos
-    span = take(reader, found, right=True)
-    label = found.text[1:-1]
-    if not label.strip():
-        raise NotationError("E0191", "this label is empty", span, "for example `'q' 2.0`")
-    negative = sign(reader) == "-"
-    if negative:
-        take(reader, lexeme(reader))
-    if lexeme(reader).kind != "number":
-        raise unexpected(reader, "E0191", f"a number after the label '{label}'")
-    value = float(take_number(reader).value)
-    return Unit(label, -value if negative else value, reader.span(start))
+def _no_operand(reader: Reader) -> NotationError:
+    """The error for what is no operand; a bare program may stand there."""
+    stop = reader.pos
+    while stop < reader.end and reader.text[stop] not in BLANKS + ",;)":
+        stop += 1
+    if matches_form(reader) and stop - reader.pos < 40:
+        shown = reader.span(reader.pos, stop)
+        message = "a program stands where a value belongs"
+        return NotationError("E0191", message, shown, f"apply it: `({shown.text()})(x)`")
+    return unexpected(reader, "E0191", "an operand", TERM_HELP)
 
 
 def _word(reader: Reader, context: Context, found: Lexeme) -> Term:
@@ -373,8 +320,8 @@ def _parenthesis(reader: Reader, context: Context) -> Term:
     stop = past_bracket(reader, start)
     if stop > 0 and lexeme_at(reader, stop).text == "(":
         return _call(reader, context, _program(reader, context, stop), start)
-    if stop > 0 and _is_literal(reader.text[start:stop]):
-        return _literal(reader, start)
+    if stop > 0 and is_literal(reader.text[start:stop]):
+        return read_literal(reader, start)
     bracket = take(reader, lexeme(reader))
     context.enter(bracket)
     term = read_term(reader, context)
@@ -391,18 +338,6 @@ def _parenthesis(reader: Reader, context: Context) -> Term:
     return term
 
 
-def _is_literal(text: str) -> bool:
-    """Whether a parenthesis is a literal: numbers, and a comma at its own level."""
-    if not NUMBERS.fullmatch(text):
-        return False
-    depth = 0
-    for c in text:
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 1:
-            return True
-    return False
-
-
 def _program(reader: Reader, context: Context, stop: int) -> Tree:
     """The program in a parenthesis that ends at ``stop``."""
     from ilang.core.notation.combinator import read_program
@@ -413,27 +348,6 @@ def _program(reader: Reader, context: Context, stop: int) -> Tree:
     reader.pos = stop - 1
     reader.take(stop)
     return tree
-
-
-def _literal(reader: Reader, start: int) -> Nested:
-    """``[ (1, 2); (3, 4) ]`` at the cursor."""
-    from ilang.core.notation.literal import parse_literal
-
-    stop = past_bracket(reader, start)
-    if stop < 0:
-        message = "this bracket is never closed"
-        raise NotationError("E0110", message, reader.span(start, start + 1))
-    found = parse_literal(reader.source, reader.span(start, stop))
-    trace_literal(reader, stop)
-    return Nested(found.numbers, found.levels, reader.span(start, stop))
-
-
-def trace_literal(reader: Reader, stop: int) -> None:
-    """Take the lexemes of a literal, spaced as literals are."""
-    while lexeme(reader).end <= stop and reader.pos < stop:
-        found = lexeme(reader)
-        opens, closes = found.text in ("[", "[|"), found.text in ("]", "|]")
-        take(reader, found, left=closes, right=opens or found.text in (",", ";"))
 
 
 def _declared(reader: Reader, context: Context) -> Declared:
@@ -452,7 +366,7 @@ def _declared(reader: Reader, context: Context) -> Declared:
     elif found.text == "(":
         extents, initial = _extents(reader, context)
     elif found.text in ("[", "[|"):
-        initial = _literal(reader, reader.pos)
+        initial = read_literal(reader, reader.pos)
     end = span.end if extents is None and initial is None else reader.pos
     reader.pos = end
     return Declared(name, extents, initial, reader.span(start, end))
@@ -469,7 +383,7 @@ def _extents(reader: Reader, context: Context) -> tuple[tuple[Term, ...] | None,
     context.leave()
     closing(reader, ")", bracket, "E0196", "`,` or `)`")
     for each in terms:
-        number, negative = _number_of(each)
+        number, negative = number_of(each)
         if number is None or (number.whole and not negative):
             continue
         if len(terms) == 1 and not number.whole:
@@ -479,13 +393,6 @@ def _extents(reader: Reader, context: Context) -> tuple[tuple[Term, ...] | None,
         message = f"the extent of an axis is a whole number, and this is {each.span.text()}"
         raise NotationError("E0196", message, each.span, STRING_HELP)
     return tuple(terms), None
-
-
-def _number_of(term: Term) -> tuple[Number | None, bool]:
-    """The number that a term is, and whether a minus stands before it."""
-    if isinstance(term, Unary) and term.operator == "-" and isinstance(term.operand, Number):
-        return term.operand, True
-    return (term, False) if isinstance(term, Number) else (None, False)
 
 
 # -- calls -----------------------------------------------------------------------------------------------------------
@@ -581,7 +488,7 @@ def _repeat(reader: Reader, context: Context) -> Repeated:
         take(reader, lexeme(reader), left=True, right=True)
         begins = read_term(reader, context)
     expect(reader, ";", "`;` after what each turn takes", "E0191", right=True)
-    variable = _name(reader, "a name for the number of each turn", help_line).text()
+    variable = _name(reader, "a name for the number of each turn", help_line)
     expect(reader, "in", "`in`", "E0191", left=True, right=True)
     over = read_value(reader, context)
     closing(reader, ")", bracket, "E0191")
@@ -590,7 +497,8 @@ def _repeat(reader: Reader, context: Context) -> Repeated:
         raise unexpected(reader, "E0191", "`{` and what each turn computes", help_line)
     body = read_block(reader, context)
     context.leave()
-    return Repeated(carried.text(), begins, variable, over, body, reader.span(start))
+    place, span = Mark(variable), reader.span(start)
+    return Repeated(carried.text(), begins, variable.text(), over, body, place, span)
 
 
 def _name(reader: Reader, wanted: str, help_line: str) -> Span:

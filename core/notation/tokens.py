@@ -72,6 +72,7 @@ INSTEAD = (
     ("?", "the larger of 0 and x is `?/ x`"),
     ("$", "the logarithm is `log(x)`"),
     (":", "a tensor is assigned by `=:`, and bound by `=`"),
+    ("~", "a program is applied in parentheses, `(+ij~i)(x)`; a schedule follows a parenthesis"),
     ("=", "a comparison does not stand alone; a tensor is bound by `name = ...` in a block"),
 )
 """What people write instead, longest first, and what this notation has for it."""

@@ -33,15 +33,23 @@ from ilang.core.notation.annotations import read_shape
 from ilang.core.source import Source
 from tests.unit.notation.refusal import module
 
+OTHERS = """
+both = +ij~i & >ij~i
+op g(x; hid = 1, hids = 2) = x *. hid
+op l(x, y; hid, hids = 2) = x *. y
+cd sgd(a; lr = 0.1) { a =- lr }
+"""
+
 
 def term(text: str) -> Term:
-    body = module(f"op f(x, y, a, b, c; n) = {text}").functions[0].body
+    """An expression of a function whose last operands are read besides."""
+    body = module(f"op f(x, y, a; n) {{ _ = x + y + a; {text} }}{OTHERS}").functions[0].body
     assert isinstance(body, Body)
     return body.result
 
 
 def statements(text: str) -> tuple[Statement, ...]:
-    return module(f"cd f(a, b; n) {{ {text} }}").routines[0].statements
+    return module(f"cd f(a, b; n) {{ {text}; _ = a + b }}{OTHERS}").routines[0].statements[:-1]
 
 
 def shape(node: object) -> Any:
@@ -134,16 +142,17 @@ def test_literals() -> None:
 
 
 def test_calls() -> None:
-    called = term('g(x, y; 64, hid = [64, 32], label = "L1")')
+    called = term('l(x, y; 64, hids = [64, 32], label = "L1")')
     assert isinstance(called, Called)
     assert called.settings is not None
-    assert [each.name for each in called.settings] == [None, "hid", "label"]
+    assert [each.name for each in called.settings] == [None, "hids", "label"]
     plain = term("g(x)")
     assert isinstance(plain, Called)
     assert plain.settings is None
-    made = term("g(; 64)")
-    assert isinstance(made, Called)
-    assert (made.arguments, len(made.settings or ())) == ((), 1)
+    made = module(f"op f(x) {{ h = g(; 64); h(h(x)) }}{OTHERS}").functions[0].body
+    assert isinstance(made, Body)
+    assert isinstance(made.bindings[0].term, Called)
+    assert made.bindings[0].term.arguments == ()
     program = term("(+ij~i >> -i~i)(x)")
     assert isinstance(program, Called)
     assert not isinstance(program.component, Reference)
@@ -199,12 +208,15 @@ def test_statements_of_each_kind() -> None:
       forward(y); backprop(y)
       zero_grads(y)
       for p in params(y) { p =- 0.1 *. p.grad }
-      if n > 1 { g(a; lr = 0.1) } else if n > 0 { g(b) } else { "d" =: a *+ "i;i=>i"
-        b }
+      if n > 1 { sgd(a; lr = 0.1) } else if n > 0 { sgd(b) } else { "d" =: a *+ "i;i=>i"
+        y }
       ~~("sum of" a "and b"; "e" =: a + b; "h" =: e)
-      return y, a.grad
+      return y, y.grad
     """
-    found = [type(each).__name__ for each in statements(text)]
+    found = [
+        type(each).__name__
+        for each in module(f"cd f(a, b; n) {{ {text} }}{OTHERS}").routines[0].statements
+    ]
     assert found == [
         *("Bound", "Forward", "Backprop", "ZeroGradients"),
         *("ForEach", "Condition", "Commented", "Returned"),
@@ -309,7 +321,7 @@ op f(x) = half(x; 3) +
         ("op f(x) { x; x }", "E0132", 1, 11),
         ("op f(x[b|c|d]) = x", "E0195", 1, 11),
         ('op f(x) = "b" (2.5, 3)', "E0196", 1, 16),
-        ('op f(x) = x ++ "i=>j|k|l"', "E0142", 1, 22),
+        ('op f(x) = x ++ "i=>j|k|l"', "E0142", 1, 23),
         ("cd f(x) = x", "E0190", 1, 9),
         ("cd f(x) { x }", "E0197", 1, 11),
         ('cd f(x) { "c" = x }', "E0197", 1, 15),
@@ -317,6 +329,41 @@ op f(x) = half(x; 3) +
         ('cd f(x) { "c" =: x ** 2 + 1 }', "E0199", 1, 20),
         ("op f(x) = " + "(" * 300 + "x" + ")" * 300, "E0114", 1, 111),
         ("op f(x) = x\ng = f >> f", "E0440", 2, 5),
+        ("op f(x) = x + ij~i", "E0191", 1, 17),
+        ("op f(x) = x + +ij~i", "E0191", 1, 15),
+        ("op f(x) = x + z", "E0401", 1, 15),
+        ("op f(x) = epx(x)", "E0401", 1, 11),
+        ("op f(x, y) = x", "E0422", 1, 9),
+        ("op f(x) { m = x; x }", "E0422", 1, 11),
+        ("op f(x) { m = x; m = x; m }", "E0423", 1, 18),
+        ("op f(x) { x = x; x }", "E0423", 1, 11),
+        ("g = +ij~i\nop f(g) = g", "E0423", 2, 6),
+        ('op f(x) = x + "x"', "E0423", 1, 15),
+        ('op f(x) = x + "in"', "E0404", 1, 15),
+        ("op f(value) = value", "E0404", 1, 6),
+        ("op f(x) { y = z; z = x; y + z }", "E0424", 1, 15),
+        ("op f(x) = x(x)", "E0425", 1, 11),
+        ("g = +ij~i\nop f(x) = x + g", "E0426", 2, 15),
+        ("op f(x) = f(x)", "E0403", 1, 4),
+        ("cd up(p) { p =+ 1 }\nop f(x) = up(x)", "E0440", 2, 11),
+        ("op f(x) = x\ncd r(p) { f(p) }", "E0440", 2, 11),
+        ("op f(x) = exp(x, x)", "E0420", 1, 11),
+        ("g = i+j~ij\nop f(x) = g(x)", "E0420", 2, 11),
+        ('op f(x, y) = x *+ "ij=>ji" y', "E0442", 1, 20),
+        ("g = (I & I)\nop f(x) = g(x) + x", "E0443", 2, 11),
+        ("op g(x; n) = x *. n\nop f(x) = g(x)", "E0444", 2, 11),
+        ("op g(x; n) = x *. n\nop f(x) = g(x; m = 2)", "E0444", 2, 16),
+        ("op f(x; n) = n * x", "E0192", 1, 16),
+        ('op f(x) = x + "b" x', "E0445", 1, 19),
+        ("op f(x) = repeat(x; n in x) { x *. n }", "E0445", 1, 26),
+        ('cd f(x) { "c" =: x; if c > 0 { c =+ 1 } }', "E0445", 1, 24),
+        ('cd f(x) { "c" =: x * x }', "E0446", 1, 18),
+        ('cd f(x) { "c" =: x ~logic:"ij=>i" }', "E0447", 1, 15),
+        ('cd f(x) { return x; "c" =: x }', "E0448", 1, 11),
+        ('op f(x) = x + "a b"', "E0449", 1, 15),
+        ("cd f(x) { d =: x }", "E0401", 1, 11),
+        ("cd f(x; n) { if n > 0 { y = x } else { y = x }; y = x; return y }", "E0423", 1, 49),
+        ('op f(x) = prim ~logic:"." { v =: x * v1 }', "E0401", 1, 34),
     ],
 )
 def test_refusals(text: str, code: str, line: int, column: int) -> None:

@@ -1,0 +1,70 @@
+"""Numbers with labels, ``'q' 2.0``, and literals, ``[ (1, 2); (3, 4) ]``, inside tensor functions."""
+
+from __future__ import annotations
+
+import re
+
+from ilang.core.diagnostic import NotationError
+from ilang.core.ir.functions import Nested, Number, Term, Unary, Unit
+from ilang.core.notation.literal import parse_literal
+from ilang.core.notation.lookahead import past_bracket
+from ilang.core.notation.reader import Reader
+from ilang.core.notation.tokens import lexeme, sign, take, take_number, unexpected
+
+NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
+"""What a literal is made of."""
+
+
+def read_unit(reader: Reader) -> Unit:
+    """``'q' 2.0``."""
+    found = lexeme(reader)
+    start = reader.pos
+    span = take(reader, found, right=True)
+    label = found.text[1:-1]
+    if not label.strip():
+        raise NotationError("E0191", "this label is empty", span, "for example `'q' 2.0`")
+    negative = sign(reader) == "-"
+    if negative:
+        take(reader, lexeme(reader))
+    if lexeme(reader).kind != "number":
+        raise unexpected(reader, "E0191", f"a number after the label '{label}'")
+    value = float(take_number(reader).value)
+    return Unit(label, -value if negative else value, reader.span(start))
+
+
+def is_literal(text: str) -> bool:
+    """Whether a parenthesis is a literal: numbers, and a comma at its own level."""
+    if not NUMBERS.fullmatch(text):
+        return False
+    depth = 0
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 1:
+            return True
+    return False
+
+
+def read_literal(reader: Reader, start: int) -> Nested:
+    """``[ (1, 2); (3, 4) ]`` at the cursor."""
+    stop = past_bracket(reader, start)
+    if stop < 0:
+        message = "this bracket is never closed"
+        raise NotationError("E0110", message, reader.span(start, start + 1))
+    found = parse_literal(reader.source, reader.span(start, stop))
+    _trace(reader, stop)
+    return Nested(found.numbers, found.levels, reader.span(start, stop))
+
+
+def _trace(reader: Reader, stop: int) -> None:
+    """Take the lexemes of a literal, spaced as literals are."""
+    while lexeme(reader).end <= stop and reader.pos < stop:
+        found = lexeme(reader)
+        opens, closes = found.text in ("[", "[|"), found.text in ("]", "|]")
+        take(reader, found, left=closes, right=opens or found.text in (",", ";"))
+
+
+def number_of(term: Term) -> tuple[Number | None, bool]:
+    """The number that a term is, and whether a minus stands before it."""
+    if isinstance(term, Unary) and term.operator == "-" and isinstance(term.operand, Number):
+        return term.operand, True
+    return (term, False) if isinstance(term, Number) else (None, False)
