@@ -1,4 +1,4 @@
-"""What a program costs: iterations, operations and time, nest by nest, symbolic where extents are known at run time.
+"""What a program costs: iterations, operations, time and bytes, symbolic where extents are known at run time.
 
 One count for all who ask: how much there is to do (``i explain``), whether threads are worth it (``passes/cpu``, the
 tests in the text of targets), whether a call is so long that somebody may want to stop it.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from ilang.core.dtype import FLOATS
+from ilang.core.dtype import BYTES, FLOATS
 from ilang.core.ir.scalar import Apply, Scalar, walk
 from ilang.core.ir.shaped import Assignment, Shaped, Size
 from ilang.core.machine import Machine
@@ -57,6 +57,14 @@ class Work:
         """The time of all iterations: a number, times the sizes that are not known."""
         known = self.time * prod(n for size in self.sizes if (n := sizes[size].fixed) is not None)
         return known, tuple(size for size in self.sizes if sizes[size].fixed is None)
+
+
+@record
+class Transfer:
+    """The elements of an array that memory moves, the product of ``sizes``, and the bytes of one of them."""
+
+    sizes: tuple[int, ...]
+    bytes: int
 
 
 def of_assignments(shaped: Shaped, machine: Machine) -> dict[int, Work]:
@@ -138,6 +146,28 @@ def _operations(scalars: Iterable[Scalar]) -> int:
 def _applied(scalars: Iterable[Scalar]) -> Iterator[Apply]:
     for scalar in scalars:
         yield from (part for part in walk(scalar) if isinstance(part, Apply))
+
+
+def of_transfers(shaped: Shaped) -> Iterator[Transfer]:
+    """What is read of each input, and written of each output, once.
+
+    A diagonal has one axis for two dimensions, so as many elements as that has iterations.
+    """
+    walked: dict[int, list[dict[int, int]]] = {}
+    for node in shaped.nodes:
+        if isinstance(node, Assignment):
+            for value, index in (
+                *((each.source, each.index) for each in node.lookups()),
+                *((read.value, read.index) for read in node.reads),
+            ):
+                axes = {axis: node.sizes[axis] for part in index for _, axis in part.terms}
+                walked.setdefault(value, []).append(axes)
+    for value in (*shaped.inputs, *shaped.outputs):
+        tensor = shaped.tensors[value]
+        most = max(walked.get(value, ()), key=len, default=None)
+        whole = most is None or len(most) >= len(tensor.dims)
+        sizes = tensor.dims if most is None or whole else tuple(most.values())
+        yield Transfer(sizes, BYTES[tensor.dtype])
 
 
 class Total:

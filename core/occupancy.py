@@ -11,8 +11,8 @@ from math import prod
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Combine, Spread
 from ilang.core.ir.kernel import Block, Define, For, Kernel, Program, blocks_of, statements_within
+from ilang.core.ir.rewriting import accesses
 from ilang.core.machine import Device, Multiprocessor
-from ilang.core.passes.rewriting import accesses
 from ilang.core.record import record
 
 REGISTERS, EACH, LEAST = 10, 4, 16

@@ -18,8 +18,8 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
+from ilang.core.ir.rewriting import is_invariant, step_of
 from ilang.core.ir.scalar import Apply, Load, walk
-from ilang.core.passes.rewriting import is_invariant, step_of
 from ilang.core.record import replace
 
 Demand = Callable[[bool, str], None]

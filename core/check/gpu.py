@@ -22,11 +22,11 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
+from ilang.core.ir.rewriting import accesses, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
 from ilang.core.passes.independence import Independence
-from ilang.core.passes.rewriting import accesses, substituted
 from ilang.core.record import replace
 
 

@@ -7,7 +7,6 @@ from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
-from ilang.core.lower.host import follows_from
 
 
 def verify(host: Host) -> None:
@@ -56,7 +55,7 @@ def _touched(step: Step) -> tuple[set[int], int | None]:
         case Hold():
             return {size for _, size in step.reach.terms}, None
         case Count():
-            return follows_from(step.part), step.part.size
+            return set(step.part.sources()), step.part.size
         case _:
             assert_never(step)
 

@@ -18,8 +18,8 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
+from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Local
-from ilang.core.passes.rewriting import accesses, parts_of
 
 Demand = Callable[[bool, str], None]
 """What raises the error of an invariant that does not hold."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ilang.core.cost import Total, of_assignments
+from ilang.core.cost import Total, of_assignments, of_transfers
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import affine_text, group_text, number_text, size_text, view_text
 from ilang.core.explain.kernel import loops_text
@@ -19,12 +19,11 @@ from ilang.core.ir.gpu import Spread
 from ilang.core.ir.graph import Einx, Graph
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.operation import Operation
+from ilang.core.ir.rewriting import substituted_index
 from ilang.core.ir.scalar import Apply, Constant, Convert, Position, walk
 from ilang.core.ir.schedule import Nest, Scheduled, loop_text, schedule_text, unscheduled
-from ilang.core.ir.shaped import Assignment, Read, Shaped, View
+from ilang.core.ir.shaped import START, Assignment, Read, Shaped, View
 from ilang.core.ops import OPS, PRIMITIVES
-from ilang.core.passes.assignments import START
-from ilang.core.passes.rewriting import substituted_index
 from ilang.core.record import record, replace
 from ilang.core.schedule.fuse import mapping
 from ilang.core.schedule.written import written_nest
@@ -401,19 +400,9 @@ class _Explaining:
             domain = outputs if self._is_fused(value) else work[value].sizes
             flops.add(work[value].operations, domain)
         traffic = Total(self.program)
-        for value in (*self.shaped.inputs, *self.shaped.outputs):
-            traffic.add(BYTES[self.shaped.tensors[value].dtype], self._touched(value))
+        for each in of_transfers(self.shaped):
+            traffic.add(each.bytes, each.sizes)
         return Cost(flops.result(), traffic.result(), self._stored())
-
-    def _touched(self, value: int) -> tuple[int, ...]:
-        """The sizes whose product is the number of elements read: a diagonal has one axis for two dimensions."""
-        walked = [
-            {axis: node.sizes[axis] for index in read.index for _, axis in index.terms}
-            for node, read in self.read.get(value, ())
-        ]
-        dims = self.shaped.tensors[value].dims
-        most = max(walked, key=len, default=None)
-        return dims if most is None or len(most) >= len(dims) else tuple(most.values())
 
     def _stored(self) -> str:
         """The tensors stored between kernels, and what kernels keep for themselves (once per thread)."""

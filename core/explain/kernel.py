@@ -31,6 +31,7 @@ from ilang.core.ir.kernel import (
     Store,
     Tile,
 )
+from ilang.core.ir.rewriting import accesses
 from ilang.core.ir.scalar import (
     Apply,
     Load,
@@ -40,7 +41,6 @@ from ilang.core.ir.scalar import (
     Select,
 )
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, Role
-from ilang.core.passes.rewriting import accesses
 
 ONCE = ", rounded once"
 """Of a sum that takes a product."""

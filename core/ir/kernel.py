@@ -233,6 +233,10 @@ class Part:
     whole: int
     step: int
 
+    def sources(self) -> tuple[int, ...]:
+        """The sizes that it follows from."""
+        return (self.whole,)
+
 
 @record
 class Window:
@@ -240,6 +244,10 @@ class Window:
 
     size: int
     reach: tuple[tuple[int, int], ...]
+
+    def sources(self) -> tuple[int, ...]:
+        """The sizes that it follows from."""
+        return tuple(size for _, size in self.reach)
 
 
 @record
@@ -253,6 +261,10 @@ class Blocks:
     loops: tuple[int, ...]
     most: int
     work: int
+
+    def sources(self) -> tuple[int, ...]:
+        """The sizes that it follows from."""
+        return self.loops
 
 
 @record

@@ -150,6 +150,10 @@ class Read:
     guards: tuple[Within, ...] = ()
 
 
+START = "start of "
+"""How the text begins of what fills a tensor that several assignments write."""
+
+
 @record
 class Input:
     """An input of the component, by its position."""

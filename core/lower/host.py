@@ -33,7 +33,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import Blocks, For, Kernel, Part, Program, Statement, Window, blocks_of
+from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
 from ilang.core.ir.shaped import Composition, Rule
 from ilang.core.lower.uses import Use, touched, use_of
 
@@ -129,19 +129,8 @@ def _needed_for_counts(program: Program, needed: set[int]) -> set[int]:
     every = set(needed)
     for part in reversed(program.parts):
         if part.size in every:
-            every |= follows_from(part)
+            every.update(part.sources())
     return every
-
-
-def follows_from(part: Part | Window | Blocks) -> set[int]:
-    """The sizes that a count follows from."""
-    match part:
-        case Part():
-            return {part.whole}
-        case Window():
-            return {n for _, n in part.reach}
-        case Blocks():
-            return set(part.loops)
 
 
 def _is_given(program: Program, number: int) -> bool:

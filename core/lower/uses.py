@@ -19,8 +19,8 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
+from ilang.core.ir.rewriting import strides
 from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select, walk
-from ilang.core.passes.rewriting import strides
 from ilang.core.record import record
 
 

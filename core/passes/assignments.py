@@ -32,9 +32,6 @@ from ilang.core.source import Span
 if TYPE_CHECKING:  # few programs have operations
     from ilang.core.infer.projections import Loop, Projection
 
-START = "start of "
-"""How the text begins of what fills a tensor that several assignments write."""
-
 
 @record
 class _Work:
@@ -186,7 +183,9 @@ class Assignments:
         disjoint = len(set(chosen)) == len(chosen)
         once = [disjoint and _unreduced(each).is_injective() for each in work.projections]
         held = dtype if all(once) else accumulator(node.acc, dtype)
-        number = self.filled(_neutral(node.acc, held), work.dims, f"{START}{node.text}", node.span)
+        number = self.filled(
+            _neutral(node.acc, held), work.dims, f"{shaped.START}{node.text}", node.span
+        )
         for projection, part, alone in zip(work.projections, parts, once, strict=True):
             made = self._reduced_first(part) if part.acc is not None else part
             scalar = _in_type(made.scalar, held)
@@ -215,7 +214,7 @@ class Assignments:
         dtypes = [_dtype_of(node)] + ([] if base is None else [self.tensors[base].dtype])
         dtype = _joined(dtypes, node.span)
         held = dtype if node.acc is None else accumulator(node.acc, dtype)
-        text = f"{START}{node.text}"
+        text = f"{shaped.START}{node.text}"
         if base is None:
             assert node.acc is not None
             start: Scalar = _neutral(node.acc, held)

@@ -22,7 +22,7 @@ from ilang.core.ir.kernel import (
     Store,
     statements_within,
 )
-from ilang.core.passes.rewriting import accesses
+from ilang.core.ir.rewriting import accesses
 
 
 class Independence:

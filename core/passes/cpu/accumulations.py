@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.kernel import Blocks, Change, Define, For, Program, Store
+from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Apply, Load, Local, Position, Select, walk
-from ilang.core.passes.rewriting import parts_of
 
 
 def short_sizes(program: Program) -> set[int]:

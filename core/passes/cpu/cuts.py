@@ -30,8 +30,8 @@ from ilang.core.ir.kernel import (
     Tile,
     map_blocks,
 )
+from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Scalar, Select, walk
-from ilang.core.passes.rewriting import unless_same, with_bodies
 from ilang.core.record import replace
 
 SHORT = 8

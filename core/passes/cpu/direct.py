@@ -13,14 +13,14 @@ from itertools import zip_longest
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.cpu import Into, Left, Product
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, Tile, map_blocks
-from ilang.core.ir.scalar import Load
-from ilang.core.passes.rewriting import (
+from ilang.core.ir.rewriting import (
     accesses,
     step_of,
     substituted_index,
     unless_same,
     with_bodies,
 )
+from ilang.core.ir.scalar import Load
 from ilang.core.record import replace
 
 

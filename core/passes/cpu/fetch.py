@@ -23,10 +23,10 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
+from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, walk
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import step_in_row
-from ilang.core.passes.rewriting import unless_same, with_bodies
 from ilang.core.record import replace
 
 

@@ -27,15 +27,15 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
-from ilang.core.ir.scalar import Load
-from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
-from ilang.core.passes.rewriting import (
+from ilang.core.ir.rewriting import (
     parts_of,
     step_of,
     substituted_index,
     unless_same,
     with_bodies,
 )
+from ilang.core.ir.scalar import Load
+from ilang.core.passes.cpu.tiles import captured, chain_of, with_tiles
 from ilang.core.record import replace
 
 

@@ -40,12 +40,12 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
+from ilang.core.ir.rewriting import parts_of, substituted, substituted_load
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.ops import SLOW
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes, step_in_row
-from ilang.core.passes.rewriting import parts_of, substituted, substituted_load
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 

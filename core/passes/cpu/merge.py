@@ -33,10 +33,10 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
+from ilang.core.ir.rewriting import accesses, parts_of, reads_of, substituted, substituted_rest
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.cpu.transposes import transposing
-from ilang.core.passes.rewriting import accesses, parts_of, reads_of, substituted, substituted_rest
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 

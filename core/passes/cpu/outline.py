@@ -32,9 +32,9 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
+from ilang.core.ir.rewriting import unless_same
 from ilang.core.ir.scalar import Local
 from ilang.core.lower.uses import touched, use_of
-from ilang.core.passes.rewriting import unless_same
 from ilang.core.record import replace
 
 

@@ -33,11 +33,11 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
+from ilang.core.ir.rewriting import parts_of
 from ilang.core.ir.scalar import Constant, Load
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
 from ilang.core.passes.cpu.tiles import guarded, with_tiles
-from ilang.core.passes.rewriting import parts_of
 from ilang.core.record import record, replace
 
 

@@ -11,9 +11,9 @@ Both give the same bits, but for quotients below the smallest normal number, whi
 from __future__ import annotations
 
 from ilang.core.ir.kernel import Block, Define, For, Program, Statement, Store, Tile, map_blocks
+from ilang.core.ir.rewriting import is_invariant, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Load, Local, walk
 from ilang.core.passes.cpu.cuts import is_guarded
-from ilang.core.passes.rewriting import is_invariant, unless_same, with_bodies
 from ilang.core.record import replace
 
 

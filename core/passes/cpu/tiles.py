@@ -27,8 +27,8 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
+from ilang.core.ir.rewriting import strides, with_bodies
 from ilang.core.ir.scalar import Apply, Constant, Load, Local, Scalar, walk
-from ilang.core.passes.rewriting import strides, with_bodies
 from ilang.core.record import replace
 
 SUPPORTED = frozenset({"add", "sub", "mul", "div", "neg", "recip", "square", "max", "min"})

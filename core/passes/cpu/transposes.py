@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Product, Strided, Transpose, Trips
 from ilang.core.ir.kernel import Block, For, If, Program, Statement, Store, map_blocks
+from ilang.core.ir.rewriting import step_of, unless_same, with_bodies
 from ilang.core.ir.scalar import Load
-from ilang.core.passes.rewriting import step_of, unless_same, with_bodies
 from ilang.core.record import replace
 
 MOVED = frozenset({"f32", "f64", "i32", "i64"})

@@ -36,8 +36,8 @@ from ilang.core.ir.kernel import (
     Tile,
     map_blocks,
 )
+from ilang.core.ir.rewriting import accesses, step_of, substituted, unless_same, with_bodies
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
-from ilang.core.passes.rewriting import accesses, step_of, substituted, unless_same, with_bodies
 from ilang.core.record import record, replace
 
 SHORT = 8

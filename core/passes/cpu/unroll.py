@@ -10,7 +10,7 @@ GCC refuses to unroll 65535 times, and takes minutes for a few thousand copies.
 from __future__ import annotations
 
 from ilang.core.ir.kernel import Block, For, Program, Statement, map_blocks
-from ilang.core.passes.rewriting import unless_same, with_bodies
+from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.record import replace
 
 MOST_COPIES = 256

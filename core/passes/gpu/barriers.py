@@ -24,9 +24,9 @@ from ilang.core.ir.kernel import (
     Store,
     statements_within,
 )
+from ilang.core.ir.rewriting import accesses, parts_of, with_bodies
 from ilang.core.ir.scalar import Load
 from ilang.core.passes.gpu.spaces import owned_dimensions
-from ilang.core.passes.rewriting import accesses, parts_of, with_bodies
 from ilang.core.record import record, replace
 
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import Block, For, Kernel, Program
+from ilang.core.ir.rewriting import with_bodies
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_ROLES
 from ilang.core.passes.gpu.blocks import Refusal, chain_of, is_for_blocks, kernel_to_blocks
 from ilang.core.passes.gpu.spaces import Full, placed
 from ilang.core.passes.independence import Independence
-from ilang.core.passes.rewriting import with_bodies
 from ilang.core.record import replace
 
 

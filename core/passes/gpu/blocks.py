@@ -40,11 +40,11 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
+from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Apply, Constant, Local, Scalar
 from ilang.core.ir.schedule import BLOCK_ROLES, THREAD_DIMENSIONS, THREAD_ROLES, Role
 from ilang.core.ops import OPS
 from ilang.core.passes.independence import Independence
-from ilang.core.passes.rewriting import accesses, parts_of
 from ilang.core.record import record, replace
 
 COMBINED = {op.binary: op.identity for op in OPS.values() if op.identity is not None}

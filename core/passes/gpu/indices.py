@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ilang.core.ir.gpu import Spread
 from ilang.core.ir.kernel import For, Kernel, Program, statements_within
+from ilang.core.ir.rewriting import accesses, parts_of
 from ilang.core.ir.scalar import Position
-from ilang.core.passes.rewriting import accesses, parts_of
 from ilang.core.record import replace
 
 

@@ -33,8 +33,8 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
+from ilang.core.ir.rewriting import parts_of, with_bodies
 from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
-from ilang.core.passes.rewriting import parts_of, with_bodies
 from ilang.core.record import replace
 
 Extents = Mapping[int, int | None]

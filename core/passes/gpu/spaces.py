@@ -32,9 +32,9 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
+from ilang.core.ir.rewriting import Access, accesses
 from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.rewriting import Access, accesses
 from ilang.core.record import record, replace
 
 

@@ -30,9 +30,9 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
+from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
-from ilang.core.passes.rewriting import accesses, parts_of, substituted
 from ilang.core.record import replace
 
 Index = tuple[Affine, ...]
