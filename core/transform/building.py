@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from ilang.core.dtype import accumulator
 from ilang.core.ir.affine import Affine, Within, axis_index
 from ilang.core.ir.graph import Axis
-from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar
+from ilang.core.ir.scalar import Constant, Convert, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, Node, Read, Shaped, Size, Tensor, View
 from ilang.core.names import Names
 from ilang.core.record import replace
@@ -179,6 +180,18 @@ def _backwards(part: Affine, size: int) -> Affine:
 def _is_backwards(part: Affine, size: int) -> bool:
     """Whether an index walks a dimension from its end to its beginning."""
     return len(part.terms) == 1 and part == _backwards(part, size)
+
+
+def reading(node: Assignment, reads: Sequence[Read], scalar: Scalar) -> Assignment:
+    """An assignment of another scalar, with the reads that it needs of some."""
+    used = operands_of(scalar)
+    place = {number: n for n, number in enumerate(used)}
+    return replace(
+        node,
+        reads=tuple(reads[number] for number in used),
+        scalar=with_operands(scalar, place),
+        operands=(),
+    )
 
 
 def renumbered(node: Node, number: Mapping[int, int]) -> Node:

@@ -16,13 +16,12 @@ from typing import assert_never
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
-from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
 from ilang.core.record import replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
-from ilang.core.transform.building import Building, renumbered
-from ilang.core.transform.copies import see_through
+from ilang.core.transform.building import Building, reading, renumbered
 from ilang.core.transform.derivatives import added, converted, flowing_back, times
+from ilang.core.transform.simplified import simplified
 
 
 def directional(shaped: Shaped, wrt: Sequence[int]) -> Shaped:
@@ -123,7 +122,7 @@ class _Forward:
         name, text = f"t{tensor.name}", f"tangent of {node.text}"
         if node.acc in (None, "+"):
             base = None if node.base is None else self._moved(node.base)
-            moved = _reading(replace(node, base=base, operands=(), text=text), reads, moving)
+            moved = reading(replace(node, base=base, operands=(), text=text), reads, moving)
             self.tangents[value] = self.new.add(moved, name, tensor.dtype, tensor.dims)
             return
         if node.base in self.tangents:
@@ -135,7 +134,7 @@ class _Forward:
         else:
             raise stuck(node, f"accumulates with {node.acc}")
         whole = replace(node, acc=None, base=None, operands=(), text=text)
-        moved = _reading(whole, (*reads, *extra), moving)
+        moved = reading(whole, (*reads, *extra), moving)
         total = self.new.accumulated(moved, tensor.dtype, tensor.dims, name)
         self.tangents[value] = total
 
@@ -155,7 +154,7 @@ class _Forward:
             tangent = self._given(value, owners)
             owners.add(self.new.owner(tangent))
             outputs.append(tangent)
-        return see_through(
+        return simplified(
             replace(
                 self.shaped,
                 name=f"{self.shaped.name}_tangent",
@@ -178,12 +177,3 @@ class _Forward:
         if owner in owners or isinstance(self.new.nodes[owner], Input):
             return self.new.copied(tangent, dtype, name, name, span)
         return tangent
-
-
-def _reading(node: Assignment, reads: tuple[Read, ...], scalar: Scalar) -> Assignment:
-    """An assignment of another scalar, with the reads that it needs of some."""
-    used = operands_of(scalar)
-    place = {number: n for n, number in enumerate(used)}
-    return replace(
-        node, reads=tuple(reads[number] for number in used), scalar=with_operands(scalar, place)
-    )

@@ -33,12 +33,12 @@ from ilang.core.ops import SLOW
 from ilang.core.record import record, replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, renumbered
-from ilang.core.transform.copies import see_through
 from ilang.core.transform.derivatives import (
     added,
     converted,
     flowing_back,
 )
+from ilang.core.transform.simplified import simplified
 
 
 def gradient(
@@ -293,7 +293,7 @@ class _Reverse:
             inputs=tuple(n for n, node in enumerate(self.new.nodes) if isinstance(node, Input)),
             outputs=tuple(outputs),
         )
-        return see_through(program)
+        return simplified(program)
 
     def _gradient(self, position: int, outputs: Sequence[int]) -> int:
         """The gradient of an input, in memory of its own."""

@@ -1,0 +1,74 @@
+"""Numbers that tensors are full of stand in the scalars that read them.
+
+Example:
+    in:   g[i] = 1;  d[i] = t[i] * g[i]
+    out:  d[i] = t[i]
+
+No bit changes: of arithmetic on constants, factors of 1 and quotients by 1 alone are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped
+from ilang.core.record import replace
+from ilang.core.transform.building import pruned, reading
+
+
+def constants_in_place(shaped: Shaped) -> Shaped:
+    """The program in which no assignment reads a tensor of one number; those that nothing else needs are gone."""
+    nodes: list[Node] = []
+    for node in shaped.nodes:
+        nodes.append(_direct(node, nodes) if isinstance(node, Assignment) else node)
+    return pruned(replace(shaped, nodes=tuple(nodes)))
+
+
+def _direct(node: Assignment, nodes: Sequence[Node]) -> Assignment:
+    """An assignment that has in its scalar the numbers of which it reads whole tensors."""
+    found = [_constant(read, nodes) for read in node.reads]
+    if not any(found):
+        return node
+    return reading(node, node.reads, _folded(_put(node.scalar, found)))
+
+
+def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
+    """The number that a read delivers wherever it is: one with guards delivers 0, too."""
+    made = nodes[read.value]
+    if not isinstance(made, Assignment) or read.guards or made.guards:
+        return None
+    if made.acc is not None or made.base is not None:
+        return None
+    return made.scalar if isinstance(made.scalar, Constant) else None
+
+
+def _put(scalar: Scalar, found: Sequence[Constant | None]) -> Scalar:
+    """A scalar with constants for some of its operands."""
+    match scalar:
+        case Operand():
+            return found[scalar.number] or scalar
+        case Convert():
+            return replace(scalar, argument=_put(scalar.argument, found))
+        case Apply():
+            return replace(scalar, arguments=tuple(_put(part, found) for part in scalar.arguments))
+        case _:
+            return scalar
+
+
+def _folded(scalar: Scalar) -> Scalar:
+    """A scalar without factors of 1 and quotients by 1."""
+    match scalar:
+        case Convert():
+            return replace(scalar, argument=_folded(scalar.argument))
+        case Apply():
+            parts = tuple(map(_folded, scalar.arguments))
+            match scalar.primitive, parts:
+                case "mul", (Constant(value=1), other):
+                    return other
+                case "mul" | "div", (other, Constant(value=1)):
+                    return other
+                case _:
+                    return replace(scalar, arguments=parts)
+        case _:
+            return scalar

@@ -1,0 +1,22 @@
+"""What derivatives are made shorter by, one step after the other; no bit of a result changes.
+
+    constants.py       numbers that tensors are full of stand where they are read
+    copies.py          values that only move others are seen through
+    duplicates.py      what is computed twice is computed once
+    recomputed.py      what is as cheap to compute as to read is not stored
+
+Each leaves out what nothing needs any more.
+"""
+
+from __future__ import annotations
+
+from ilang.core.ir.shaped import Shaped
+from ilang.core.transform.constants import constants_in_place
+from ilang.core.transform.copies import see_through
+from ilang.core.transform.duplicates import computed_once
+from ilang.core.transform.recomputed import recomputed
+
+
+def simplified(shaped: Shaped) -> Shaped:
+    """The same program, shorter; inputs and outputs are as they were."""
+    return recomputed(computed_once(see_through(constants_in_place(shaped))))
