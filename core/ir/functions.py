@@ -14,13 +14,15 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from ilang.core.ir.spec import Spec
-from ilang.core.ir.syntax import Schedule, Tree
+from ilang.core.ir.syntax import Schedule, Tree, same
 from ilang.core.record import record
 from ilang.core.source import Span
 
+Component = get_args(Tree)
+"""The nodes of components of other notations."""
 DEEPEST = 100
 """Brackets and prefixes nest no deeper."""
 
@@ -489,3 +491,25 @@ def walk(node: object) -> Iterator[object]:
             yield each
             fields = [value for name, value in vars(each).items() if name != "span"]
             todo.extend(reversed(fields))
+
+
+def alike(one: object, other: object) -> bool:
+    """Equality of two definitions, or of parts of them, of any depth, spans aside."""
+    stack = [(one, other)]
+    while stack:
+        a, b = stack.pop()
+        if a.__class__ is not b.__class__:
+            return False
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            if len(a) != len(b):
+                return False
+            stack.extend(zip(a, b, strict=True))
+        elif type(a).__module__ == __name__:
+            fields = [name for name in vars(a) if name != "span"]
+            stack.extend((getattr(a, name), getattr(b, name)) for name in fields)
+        elif isinstance(a, Component):
+            if not same(a, cast("Tree", b)):
+                return False
+        elif a != b:
+            return False
+    return True

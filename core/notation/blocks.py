@@ -15,8 +15,8 @@ from typing import TypeVar
 from ilang.core.diagnostic import Error, NotationError, gathered
 from ilang.core.ir.functions import Body, Bound, Mark, Term
 from ilang.core.notation.lookahead import past_bracket
-from ilang.core.notation.reader import BLANKS, DISCARD, Reader
-from ilang.core.notation.tokens import UNFINISHED, Context, lexeme, take, unexpected
+from ilang.core.notation.reader import BLANKS, DISCARD, UNFINISHED, Reader
+from ilang.core.notation.tokens import Context, lexeme, take, unexpected
 
 BINDS = re.compile(r"[A-Za-z_]\w*\s*=(?!=)", re.ASCII)
 """How a statement begins that binds a name."""

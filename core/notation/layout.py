@@ -12,11 +12,13 @@ from itertools import pairwise
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.syntax import Module, same
 from ilang.core.notation.module import parse_module, read_module, without_comments
-from ilang.core.notation.reader import BLANKS, Token
+from ilang.core.notation.reader import BLANKS, UNFINISHED, Token
 from ilang.core.source import Source
 
 INDENT = "    "
 STATEMENT = "  "
+OPENING = ("(", "[", "[|", "{")
+CLOSING = (")", "]", "|]", "}")
 
 
 def format_module(source: Source) -> str:
@@ -47,26 +49,32 @@ def format_module(source: Source) -> str:
 
 
 class _Nesting:
-    """Where in a definition a token stands: in a block or not, and in a statement of one or at its start."""
+    """Where in a definition a token stands: in how many blocks, and in a statement or at the start of one."""
 
     def __init__(self) -> None:
-        self.in_block = False
-        self.depth = 0
-        self.begins = False
+        self.open: list[str] = []
+        self.before = ("", "")
 
     def pass_over(self, word: str) -> None:
         """Take note of a token."""
-        self.in_block = word == "{" or (self.in_block and word != "}")
-        self.depth += (word in ("(", "[")) - (word in (")", "]"))
-        self.begins = not self.depth and word not in (",", "=")
+        if word in OPENING:
+            self.open.append(word)
+        elif word in CLOSING and self.open:
+            self.open.pop()
+        self.before = (self.before[1], word)
 
     def indent(self, word: str) -> str:
         """The space before a token that begins a line; before a comment, where ``word`` is empty."""
-        if not self.in_block:
+        depth = self.open.count("{")
+        if not depth:
             return INDENT
         if word == "}":
-            return ""
-        return STATEMENT if self.begins else STATEMENT + INDENT
+            return STATEMENT * (depth - 1)
+        return STATEMENT * depth + ("" if self._begins() else INDENT)
+
+    def _begins(self) -> bool:
+        """Whether a statement begins after the last token."""
+        return self.open[-1] == "{" and UNFINISHED.search(" ".join(self.before)) is None
 
 
 class _Pieces:
@@ -111,5 +119,10 @@ def _compare(before: Module, tidy: Source) -> None:
         one.name == other.name and one.parameters == other.parameters and same(one.body, other.body)
         for one, other in zip(before.definitions, after.definitions, strict=True)
     )
+    if before.functions or before.routines:
+        from ilang.core.ir.functions import alike as alike_functions
+
+        alike = alike and alike_functions(before.functions, after.functions)
+        alike = alike and alike_functions(before.routines, after.routines)
     if not alike:
         raise InternalError("E9901", f"the layout of {tidy.name} changed what it says")

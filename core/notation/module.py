@@ -30,6 +30,7 @@ from ilang.core.notation.reader import (
     BLANKS,
     COMBINATORS,
     LATER,
+    UNFINISHED,
     WORD,
     WORD_START,
     Reader,
@@ -50,8 +51,6 @@ NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULT
 """A line on which a definition with named inputs begins; no index expression has one."""
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """How the definition of a tensor function or a routine begins."""
-UNFINISHED = re.compile(r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"]*")$')
-"""What a line of such a definition ends with where it goes on: an operator, or a comma."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 BYTE_ORDER_MARK = "\ufeff"
 

@@ -44,23 +44,27 @@ def is_literal(text: str) -> bool:
     return False
 
 
-def read_literal(reader: Reader, start: int) -> Nested:
-    """``[ (1, 2); (3, 4) ]`` at the cursor."""
+def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
+    """``[ (1, 2); (3, 4) ]`` at the cursor; ``left``: tidy text has a space before it."""
     stop = past_bracket(reader, start)
     if stop < 0:
         message = "this bracket is never closed"
         raise NotationError("E0110", message, reader.span(start, start + 1))
     found = parse_literal(reader.source, reader.span(start, stop))
-    _trace(reader, stop)
+    if float("inf") in map(abs, found.numbers):
+        message = "a number of this literal is too large"
+        raise NotationError("E0116", message, reader.span(start, stop))
+    _trace(reader, stop, left)
     return Nested(found.numbers, found.levels, reader.span(start, stop))
 
 
-def _trace(reader: Reader, stop: int) -> None:
+def _trace(reader: Reader, stop: int, left: bool) -> None:
     """Take the lexemes of a literal, spaced as literals are."""
     while lexeme(reader).end <= stop and reader.pos < stop:
         found = lexeme(reader)
         opens, closes = found.text in ("[", "[|"), found.text in ("]", "|]")
-        take(reader, found, left=closes, right=opens or found.text in (",", ";"))
+        take(reader, found, left=closes or left, right=opens or found.text in (",", ";"))
+        left = False
 
 
 def number_of(term: Term) -> tuple[Number | None, bool]:

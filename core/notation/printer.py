@@ -92,6 +92,11 @@ def print_tree(tree: Tree, names: Container[str] | None = None) -> str:
     return "".join(pieces)
 
 
+def print_anywhere(tree: Tree) -> str:
+    """The text of a program where any name may be defined."""
+    return print_tree(tree, _Anything())
+
+
 def _used(tree: Tree) -> frozenset[str]:
     return frozenset(node.name for node in postorder(tree) if isinstance(node, Name))
 
@@ -288,7 +293,13 @@ def print_program(program: Tree | Module) -> str:
     """A tree, or definitions, one a line."""
     if isinstance(program, Module):
         names = frozenset(definition.name for definition in program.definitions)
-        return "\n".join(print_definition(each, names) for each in program.definitions)
+        lines = [print_definition(each, names) for each in program.definitions]
+        if program.functions or program.routines:
+            from ilang.core.notation.printing import print_function
+
+            lines += map(print_function, program.functions)
+            lines += map(print_function, program.routines)
+        return "\n".join(lines)
     return print_tree(program)
 
 

@@ -18,12 +18,12 @@ from ilang.core.notation.tokens import expect, lexeme, lexeme_at, take, unexpect
 from ilang.core.source import Span
 
 
-def read_spec(reader: Reader, help_line: str) -> Spec:
-    """A specification in quotes."""
+def read_spec(reader: Reader, help_line: str, right: bool) -> Spec:
+    """A specification in quotes; ``right``: tidy text has a space after it."""
     found = lexeme(reader)
     if found.kind != "string":
         raise unexpected(reader, "E0191", "a specification in quotes", help_line)
-    span = take(reader, found, left=True, right=True)
+    span = take(reader, found, left=True, right=right)
     return parse_spec(reader.source, reader.span(span.start + 1, span.end - 1))
 
 

@@ -51,6 +51,7 @@ from ilang.core.notation.terms import (
     read_term,
 )
 from ilang.core.notation.tokens import (
+    TAIL,
     WORDS,
     Context,
     closing,
@@ -66,7 +67,6 @@ from ilang.core.notation.tokens import (
 
 ASSIGN = re.compile(r"=(?:(:)(\*\*|@\^|@-|&&|\|\||\?/|[-+*/])?|(\*\*|@\^|@-|&&|\|\||\?/|[-+*/]))")
 """An operator of assignment; `=` alone binds."""
-TAIL = re.compile(r'~\s*(?:logic|schedule)\s*:\s*"[^"\n]*"\s*$')
 STATEMENT_HELP = (
     "a statement is an assignment, `c =: a + b`, a binding, `y = f(x)`, a call, `sgd(p; 0.1)`, or one of "
     "`forward(t)`, `backprop(t)`, `for`, `if`, `return`"

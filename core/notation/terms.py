@@ -181,7 +181,8 @@ def _exponent(reader: Reader, context: Context) -> Term:
 
 def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int) -> Term:
     """What follows ``++`` or ``*+``."""
-    spec = read_spec(reader, f'`{text}` is followed by a specification: `x {text} "..."`')
+    help_line = f'`{text}` is followed by a specification: `x {text} "..."`'
+    spec = read_spec(reader, help_line, text == "*+")
     if text == "++":
         return EinsumOne(left, spec, reader.span(start))
     right = read_term(reader, context, BINDING["*+"] + 1)
@@ -366,7 +367,7 @@ def _declared(reader: Reader, context: Context) -> Declared:
     elif found.text == "(":
         extents, initial = _extents(reader, context)
     elif found.text in ("[", "[|"):
-        initial = read_literal(reader, reader.pos)
+        initial = read_literal(reader, reader.pos, left=True)
     end = span.end if extents is None and initial is None else reader.pos
     reader.pos = end
     return Declared(name, extents, initial, reader.span(start, end))

@@ -53,8 +53,8 @@ PARTS = frozenset(("value", "grad", "merge"))
 CONSTANTS = {"true": 1, "false": 0}
 NO_NAMES = RESERVED | WORDS | PARTS | frozenset(("not", *CONSTANTS))
 """What no tensor and no configuration value may be named."""
-UNFINISHED = re.compile(r'(?:[-+*/.<>=&|~,@!?^]|\bnot|\*\+\s*"[^"\n]*")$')
-"""What a line ends with where its statement goes on: an operator, or a comma."""
+TAIL = re.compile(r'~\s*(?:logic|schedule)\s*:\s*"[^"\n]*"\s*$')
+"""A logic or a schedule that ends a statement."""
 
 INSTEAD = (
     ("**", "the pointwise power is `**.`: `x **. 2`"),

@@ -1,0 +1,379 @@
+"""Tensor functions and routines back to text: ``parse(print(definition))`` is the definition again.
+
+Parentheses stand only where operators ask for them; a definition is one line, its statements divided by ``;``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ilang.core.ir.functions import (
+    Access,
+    Assigned,
+    AxisNote,
+    Backprop,
+    Binary,
+    Body,
+    Bound,
+    Called,
+    Commented,
+    Condition,
+    Declared,
+    EinsumOne,
+    EinsumTwo,
+    ForEach,
+    Forward,
+    Function,
+    Head,
+    Listed,
+    Logic,
+    Nested,
+    Number,
+    Primitive,
+    Reference,
+    Repeated,
+    Returned,
+    Routine,
+    Routined,
+    RowNote,
+    Scheduled,
+    Setting,
+    ShapeNote,
+    Single,
+    Sliced,
+    Statement,
+    Term,
+    Text,
+    Unary,
+    Unit,
+    ZeroGradients,
+)
+from ilang.core.ir.syntax import Conversion, Einsum, Einx, Identity, Kernel, Schedule
+from ilang.core.notation.blocks import BINDS
+from ilang.core.notation.printer import print_anywhere, print_schedule
+from ilang.core.notation.reader import DISCARD
+from ilang.core.notation.tokens import BINDING, CALL, COMPARISON, NEGATION, POWER, PREFIX, TAIL
+
+BRACKETS = {2: ("[ ", "; ", " ]"), 1: ("(", ", ", ")"), 0: ("[| ", "; ", " |]")}
+"""How a literal is bracketed along an output, an input and a batch axis."""
+OPERAND = 10
+"""Binds more tightly than every operator."""
+Piece = str | tuple[Term, int]
+"""A text, or a term that must bind at least so tightly."""
+
+
+def print_term(term: Term, least: int = 0, *, guarded: bool = False) -> str:
+    """The text of an expression; ``guarded``: what has a schedule stands in parentheses."""
+    pieces: list[str] = []
+    todo: list[Piece] = [(term, least)]
+    while todo:
+        piece = todo.pop()
+        if isinstance(piece, str):
+            pieces.append(piece)
+            continue
+        node, asked = piece
+        closed = _level(node) < asked or (guarded and isinstance(node, Scheduled))
+        below = _pieces(node)
+        todo += reversed(["(", *below, ")"] if closed else below)
+    return "".join(pieces)
+
+
+def _level(term: Term) -> int:
+    """How tightly a term binds."""
+    match term:
+        case Binary():
+            return BINDING[term.operator]
+        case EinsumOne():
+            return BINDING["++"]
+        case EinsumTwo():
+            return BINDING["*+"]
+        case Unary():
+            return NEGATION if term.operator == "-" else PREFIX
+        case Sliced():
+            return CALL
+        case _:
+            return OPERAND
+
+
+def _pieces(term: Term) -> list[Piece]:
+    """The text of one node, with what is below it."""
+    match term:
+        case Unary():
+            return _unary(term)
+        case Binary():
+            return _binary(term)
+        case EinsumOne():
+            return [(term.operand, BINDING["++"]), f' ++ "{term.spec.text}"']
+        case EinsumTwo():
+            level = BINDING["*+"]
+            return [(term.left, level), f' *+ "{term.spec.text}" ', (term.right, level + 1)]
+        case Sliced():
+            return [(term.operand, CALL), " @| ", (term.position, OPERAND)]
+        case Called():
+            listed = _listed(term.arguments)
+            return [_component(term), "(", *listed, *_settings(term.settings), ")"]
+        case Listed():
+            return ["[", *_listed(term.items), "]"]
+        case Declared():
+            return _declared(term)
+        case Scheduled():
+            return ["(", (term.term, 0), ")", _schedule(term.schedule)]
+        case Repeated():
+            return _repeated(term)
+        case _:
+            return [_leaf(term)]
+
+
+def _leaf(term: Term) -> str:
+    match term:
+        case Reference():
+            return term.name
+        case Access():
+            return f"{print_term(term.tensor)}.{term.part}"
+        case Number():
+            return term.text
+        case Unit():
+            return f"'{term.label}' {term.number!r}"
+        case Nested():
+            return print_nested(term)
+        case Text():
+            return f'"{term.text}"'
+        case _:
+            return print_term(term)
+
+
+def _unary(term: Unary) -> list[Piece]:
+    """A prefix; a space keeps it apart from what would make another sign of it."""
+    operand = term.operand
+    number = term.operator.startswith("!") and isinstance(operand, Number)
+    gate = term.operator == "-" and isinstance(operand, Unary) and operand.operator == "?/"
+    gap = " " if number or gate or term.operator == "not" else ""
+    return [term.operator + gap, (operand, POWER if term.operator == "-" else CALL)]
+
+
+def _binary(term: Binary) -> list[Piece]:
+    level = BINDING[term.operator]
+    sign = f" {term.operator} "
+    if level == POWER:
+        right = term.right
+        negative = isinstance(right, Unary) and right.operator == "-"
+        exponent: list[Piece] = [(right, OPERAND)]
+        if negative and isinstance(right, Unary):
+            exponent = ["-", (right.operand, OPERAND)]
+        return [(term.left, PREFIX), sign, *exponent]
+    return [(term.left, level + (level == COMPARISON)), sign, (term.right, level + 1)]
+
+
+def _component(term: Called) -> str:
+    """What is called: in parentheses unless it is a word, or in quotes without a schedule."""
+    component = term.component
+    if isinstance(component, Reference):
+        return component.name
+    bare = isinstance(component, Conversion | Identity | Kernel)
+    bare = bare or (isinstance(component, Einsum | Einx) and component.schedule is None)
+    text = print_anywhere(component)
+    return text if bare else f"({text})"
+
+
+def _listed(terms: Sequence[Term]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for each in terms:
+        pieces += [", ", (each, 0)] if pieces else [(each, 0)]
+    return pieces
+
+
+def _settings(settings: Sequence[Setting] | None) -> list[Piece]:
+    """``; 64, momentum = 0.9``; what would read as a name and its value stands in parentheses."""
+    if settings is None:
+        return []
+    pieces: list[Piece] = ["; "]
+    for n, each in enumerate(settings):
+        pieces.append(", " if n else "")
+        text = print_term(each.value)
+        if each.name is not None:
+            text = f"{each.name} = {text}"
+        elif BINDS.match(text):
+            text = f"({text})"
+        pieces.append(text)
+    return pieces
+
+
+def _declared(term: Declared) -> list[Piece]:
+    """``"b"``, ``"b" 16``, ``"b" (2, hid)``, ``"b" (-0.5)``, ``"b" [ 1; 2 ]``."""
+    name = f'"{term.name}"'
+    if isinstance(term.initial, Number):
+        text = term.initial.text
+        return [f"{name} ({text})" if text.startswith("-") else f"{name} {text}"]
+    if term.initial is not None:
+        return [f"{name} {print_nested(term.initial)}"]
+    if term.extents is None:
+        return [name]
+    bare = len(term.extents) == 1 and isinstance(term.extents[0], Number | Reference)
+    return [f"{name} ", *(_listed(term.extents) if bare else ["(", *_listed(term.extents), ")"])]
+
+
+def print_nested(literal: Nested) -> str:
+    """``[ (1, 2); (3, 4) ]``."""
+    texts = [_number(number) for number in literal.numbers]
+    for row, extent in reversed(literal.levels):
+        opens, between, closes = BRACKETS[row]
+        rows = [texts[n : n + extent] for n in range(0, len(texts), extent)]
+        texts = [f"{opens}{between.join(each)}{closes}" for each in rows]
+    return texts[0]
+
+
+def _number(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def _repeated(term: Repeated) -> list[Piece]:
+    begins = term.carried
+    if not (isinstance(term.start, Reference) and term.start.name == term.carried):
+        begins += f" = {print_term(term.start)}"
+    over = print_term(term.over)
+    return [f"repeat({begins}; {term.variable} in {over}) {_block(term.body)}"]
+
+
+def _schedule(schedule: Schedule | None) -> str:
+    return "" if schedule is None else f' ~schedule:"{print_schedule(schedule)}"'
+
+
+# -- definitions -----------------------------------------------------------------------------------------------------
+
+
+def print_function(definition: Function | Routine) -> str:
+    """One definition on one line."""
+    head = _head(definition.head)
+    if isinstance(definition, Routine):
+        return f"cd {head} {_statements(definition.statements)}"
+    body = definition.body
+    if isinstance(body, Primitive):
+        backward = "" if body.backward is None else f" grad {_statements(body.backward)}"
+        return f"op {head} = prim{_logic(body.logic)} {_statements(body.forward)}{backward}"
+    if body.bindings:
+        return f"op {head} {_block(body)}"
+    return f"op {head} = {print_term(body.result)}"
+
+
+def _head(head: Head) -> str:
+    tensors = []
+    for each in head.tensors:
+        dtype = "" if each.dtype is None else f": {each.dtype}"
+        shape = "" if each.shape is None else f"[{print_shape(each.shape)}]"
+        tensors.append(f"{each.name}{dtype}{shape}")
+    text = ", ".join(tensors)
+    if head.configuration is not None:
+        values = [
+            each.name if each.default is None else f"{each.name} = {print_term(each.default)}"
+            for each in head.configuration
+        ]
+        text += f"; {', '.join(values)}"
+    return f"{head.name}({text})"
+
+
+def print_shape(shape: ShapeNote) -> str:
+    """``b|i->o, p``."""
+    batch, inner, output = (_row(row) for row in shape.rows)
+    return (f"{batch}|" if batch else "") + (f"{inner}->" if inner else "") + output
+
+
+def _row(row: RowNote) -> str:
+    items = [_axis(axis) for axis in row.leading]
+    if row.variable is not None:
+        items.append("..." if row.variable.startswith("...") else f"..{row.variable}..")
+    return ", ".join([*items, *(_axis(axis) for axis in row.trailing)])
+
+
+def _axis(axis: AxisNote) -> str:
+    return f"{axis.size}" if axis.label is None else f"'{axis.label}' {axis.size}"
+
+
+def _block(body: Body) -> str:
+    parts = [_bound(each) for each in body.bindings]
+    result = print_term(body.result)
+    parts.append(f"({result})" if BINDS.match(result) else result)
+    return f"{{ {'; '.join(parts)} }}"
+
+
+def _bound(bound: Bound) -> str:
+    return f"{bound.name or DISCARD} = {print_term(bound.term)}"
+
+
+# -- statements ------------------------------------------------------------------------------------------------------
+
+
+def _statements(statements: Sequence[Statement]) -> str:
+    inner = "; ".join(print_statement(each) for each in statements)
+    return f"{{ {inner} }}" if inner else "{ }"
+
+
+def print_statement(statement: Statement) -> str:
+    """One statement on one line."""
+    match statement:
+        case Assigned():
+            return _assigned(statement)
+        case Bound():
+            return _bound(statement)
+        case Forward():
+            return f"forward({statement.tensor.name})"
+        case ZeroGradients():
+            return f"zero_grads({statement.tensor.name})"
+        case Backprop():
+            return f"backprop({statement.tensor.name})"
+        case ForEach():
+            head = f"for {statement.variable} in params({statement.tensor.name})"
+            return f"{head} {_statements(statement.statements)}"
+        case Condition():
+            text = f"if {print_term(statement.test)} {_statements(statement.statements)}"
+            other = statement.otherwise
+            return f"{text} else {_statements(other)}" if other else text
+        case Routined():
+            pieces = [*_listed(statement.arguments), *_settings(statement.settings)]
+            given = "".join(each if isinstance(each, str) else print_term(*each) for each in pieces)
+            return f"{statement.name.name}({given})"
+        case Returned():
+            return f"return {', '.join(print_term(each) for each in statement.terms)}"
+        case Commented():
+            says = " ".join(print_term(each) for each in statement.says)
+            inner = "; ".join(print_statement(each) for each in statement.statements)
+            return f"~~({says}; {inner})" if inner else f"~~({says})"
+
+
+def _assigned(statement: Assigned) -> str:
+    accumulator = statement.accumulator
+    sign = "=:" if accumulator is None else f"={':' if statement.fresh else ''}{accumulator}"
+    right = _right(statement.right, guarded=False)
+    if TAIL.search(right):  # a schedule at the end would be that of the assignment
+        right = _right(statement.right, guarded=True)
+    tail = ("" if statement.logic is None else _logic(statement.logic)) + _schedule(
+        statement.schedule
+    )
+    return f"{print_term(statement.target)} {sign} {right}{tail}"
+
+
+def _right(right: Single | Term, *, guarded: bool) -> str:
+    if not isinstance(right, Single):
+        return print_term(right, guarded=guarded)
+    operator = right.operator
+    if operator is not None and re.fullmatch(r"[a-z]\w*", operator) and operator != "not":
+        listed = ", ".join(print_term(each) for each in right.operands)
+        return f"{operator}({listed})"
+    operands = [_operand(each, guarded) for each in right.operands]
+    if operator is None:
+        return operands[0]
+    if len(operands) == 1:
+        return f"{operator} {operands[0]}" if operator == "not" else f"{operator}{operands[0]}"
+    return f" {operator} ".join(operands)
+
+
+def _operand(term: Term, guarded: bool) -> str:
+    """An operand of an assignment: in parentheses unless it is a name, a part, a number or a call."""
+    text = print_term(term, guarded=guarded)
+    bare = isinstance(term, Reference | Access | Number | Called | Scheduled)
+    bare = bare or (isinstance(term, Unary) and term.operator.startswith("!"))
+    return text if bare else f"({text})"
+
+
+def _logic(logic: Logic) -> str:
+    return f' ~logic:"{logic.kind if logic.spec is None else logic.spec.text}"'
