@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from ilang.codegen.runtime.arguments import placed, read_array, shown
-from ilang.codegen.runtime.component import Component
+from ilang.codegen.runtime.component import MOST_SPECIALIZATIONS, Component
 from ilang.codegen.runtime.gradient import refusal
-from ilang.core.diagnostic import DataError, NotationError, ShapeError, counted
+from ilang.codegen.runtime.layout import LaidOut, checked_orders, orders_of
+from ilang.core.diagnostic import DataError, Error, NotationError, ShapeError, counted
 from ilang.core.explain.explanation import Explanation
 from ilang.core.ir.syntax import Kernel
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.kernel import accumulator, order_of, parse_kernel
 from ilang.core.record import replace
 from ilang.core.source import Source
+from ilang.core.transform.layouts import Order
 
 MODE_HELP = 'a mode is "broadcast", ("accumulate", "sum") or ("accumulate", "sum", 1)'
 OUTPUT_HELP = (
@@ -115,7 +117,7 @@ def _expression(part: object, names: Sequence[str]) -> str:
 class ElementwiseKernel(Component):
     """A kernel whose ranks follow from the arrays of a call; ``ranked`` is the component that others combine with."""
 
-    __slots__ = ("_derived", "_kernel", "_ranked")
+    __slots__ = ("_derived", "_kernel", "_laid_out", "_ranked")
 
     def __init__(self, kernel: Kernel, derived: tuple[tuple[Any, bool], ...] = ()) -> None:
         """The kernel, of inputs of any ranks; or its gradient, once for each ``wrt`` and whether values are wanted."""
@@ -123,25 +125,54 @@ class ElementwiseKernel(Component):
         self._kernel = kernel
         self._derived = derived
         self._ranked: dict[tuple[int, ...], Component] = {}
+        self._laid_out: dict[tuple[Order, ...], LaidOut] = {}
 
-    def ranked(self, *ranks: int) -> Component:
-        """The component for inputs of these ranks. Raises DataError E0701 (another number of inputs)."""
+    def ranked(self, *ranks: int, layouts: Sequence[object] | None = None) -> Component:
+        """The component for inputs of these ranks.
+
+        Args:
+            ranks: one per input.
+            layouts: how inputs are stored: "C", "F", or the dimensions, the outermost first; by default "C" for all.
+
+        Raises:
+            DataError: E0701 (another number of inputs), E0716 (no order of so many dimensions).
+        """
+        if layouts is not None:
+            if len(layouts) != len(ranks):
+                message = f"there are {counted(len(ranks), 'rank')}, and {counted(len(layouts), 'layout')}"
+                raise DataError(
+                    "E0701", message, help='give one for each input: layouts=("F", "C")'
+                )
+            return self._stored(checked_orders(layouts, ranks))
         known = self._ranked.get(ranks)
         if known is None:
-            count = len(self._kernel.inputs)
-            if len(ranks) != count:
-                message = f"the kernel takes {counted(count, 'array')}, and {len(ranks)} are given"
-                names = ", ".join(each.name for each in self._kernel.inputs)
-                raise DataError("E0701", message, help=f"pass one for each of {names}")
-            inputs = tuple(
-                replace(each, rank=rank)
-                for each, rank in zip(self._kernel.inputs, ranks, strict=True)
-            )
-            tree = replace(self._kernel, inputs=inputs)
+            tree = self._with_ranks(ranks)
             known = Component(tree, wires_of(tree, {}))
             for wrt, values in self._derived:
                 known = known.value_and_grad(wrt) if values else known.grad(wrt)
             known = self._ranked.setdefault(ranks, known)
+        return known
+
+    def _with_ranks(self, ranks: Sequence[int]) -> Kernel:
+        """The kernel for inputs of these ranks. Raises DataError E0701."""
+        inputs = self._kernel.inputs
+        if len(ranks) != len(inputs):
+            message = (
+                f"the kernel takes {counted(len(inputs), 'array')}, and {len(ranks)} are given"
+            )
+            names = ", ".join(each.name for each in inputs)
+            raise DataError("E0701", message, help=f"pass one for each of {names}")
+        pairs = zip(inputs, ranks, strict=True)
+        return replace(self._kernel, inputs=tuple(replace(each, rank=n) for each, n in pairs))
+
+    def _stored(self, orders: tuple[Order, ...]) -> Component:
+        """The component for inputs that are stored in these orders."""
+        known = self._laid_out.get(orders)
+        if known is None:
+            if MOST_SPECIALIZATIONS <= len(self._laid_out):
+                self._laid_out.clear()
+            tree = self._with_ranks([*map(len, orders)])
+            known = self._laid_out.setdefault(orders, LaidOut(tree, orders))
         return known
 
     def grad(self, wrt: Any = None) -> Component:
@@ -168,7 +199,13 @@ class ElementwiseKernel(Component):
             ranks = tuple([array.ndim for array in shaping])
         except AttributeError:  # numbers and lists are arrays, too
             ranks = tuple(read_array(f"in{n}", array).ndim for n, array in enumerate(shaping))
+        orders = None if out is not None or self._derived else orders_of(arrays)
         try:
+            if orders is not None:
+                try:
+                    return self._stored(orders)(*arrays, threads=threads, target=target)
+                except Error:  # said of dimensions as they are written
+                    pass
             return self.ranked(*ranks)(*arrays, out=out, threads=threads, target=target)
         except ShapeError as error:
             raise self._hinted(error, [np.shape(array) for array in arrays]) from None

@@ -30,6 +30,9 @@ def verify(shaped: Shaped) -> None:
             "dims are sizes",
             value,
         )
+        tensor = shaped.tensors[value]
+        ordered = not tensor.order or sorted(tensor.order) == list(range(len(tensor.dims)))
+        _demand(ordered, "an order has every dimension", value)
         if isinstance(node, Assignment):
             _assignment(shaped, value, node)
         elif isinstance(node, View):

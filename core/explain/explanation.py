@@ -38,6 +38,7 @@ class TensorRow:
     """An input or output: name, element type, extents (numbers, or names of run-time sizes), axis letters.
 
     ``rows`` has the axes divided, ``b0 | k -> m``, where an einsum specification gives them; else it is empty.
+    Dimensions stand as in memory; ``order`` has, for each, the one of the text, empty where they stand so there.
     """
 
     name: str
@@ -45,6 +46,7 @@ class TensorRow:
     extents: tuple[str, ...]
     letters: tuple[str, ...]
     rows: str
+    order: tuple[int, ...] = ()
 
 
 @record
@@ -264,7 +266,8 @@ class _Explaining:
         tensor = self.shaped.tensors[value]
         extents = tuple(size_text(self.shaped.sizes[n]) for n in tensor.dims)
         letters = self._letters(value)
-        return TensorRow(tensor.name, tensor.dtype, extents, letters, self.rows.get(value, ""))
+        rows = self.rows.get(value, "")
+        return TensorRow(tensor.name, tensor.dtype, extents, letters, rows, tensor.order)
 
     def _letters(self, value: int) -> tuple[str, ...]:
         """The letters a value's dimensions go by: where it is made, else where it is first read."""

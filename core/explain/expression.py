@@ -44,6 +44,11 @@ def affine_text(
     return text
 
 
+def stored_text(order: Sequence[int]) -> str:
+    """The dimensions of the text in their order in memory: ``dimensions 1 0``."""
+    return f"dimensions {' '.join(map(str, order))}"
+
+
 def view_text(axes: Sequence[Axis], source: Groups, target: Groups) -> str:
     """How a view renames dimensions, with the extents that are written: ``(a:4 b) c -> a (b c)``."""
     sides = (" ".join(group_text(axes, group) for group in side) for side in (source, target))

@@ -13,7 +13,7 @@ from ilang.core.explain.explanation import (
     TensorRow,
     ViewRow,
 )
-from ilang.core.explain.expression import aligned, size_text
+from ilang.core.explain.expression import aligned, size_text, stored_text
 from ilang.core.explain.occupancy import occupancy_table
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
@@ -46,6 +46,8 @@ def table(rows: Sequence[Sequence[str]], gap: str = GAP) -> str:
 def port_cells(port: TensorRow) -> tuple[str, str, str, str]:
     """Name, shape, axes and element type of an input or output."""
     axes = port.rows or " ".join(port.letters)
+    if port.order:
+        axes += f", stored by {stored_text(port.order)}"
     return port.name, extents_text(port.extents), axes, port.dtype
 
 

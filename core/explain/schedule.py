@@ -7,7 +7,8 @@ Example, a sum of products:
     kernel k0: out
       t1 in out, shares i k j
 
-The nests stand first, in the notation in which a person writes them. Then each kernel: the values that it stores whole,
+The nests stand first, in the notation in which a person writes them, and which values are stored otherwise than they
+are written. Then each kernel: the values that it stores whole,
 with the loops that they share, and below them what it stages: producers, with the loops that are their reader's, copies
 of what is read, and reductions that are read while they run.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from ilang.core.explain.expression import aligned
+from ilang.core.explain.expression import aligned, stored_text
 from ilang.core.ir.extent import Extent, extent_text
 from ilang.core.ir.schedule import (
     Accumulation,
@@ -48,7 +49,13 @@ def scheduled_text(scheduled: Scheduled) -> str:
             node, nest = _assigned(scheduled, value)
             rows.append((_name(scheduled, value), unscheduled(node), schedule_text(node, nest)))
     kernels = ("\n".join(_group(scheduled, n, g)) for n, g in enumerate(scheduled.groups))
-    return "\n\n".join(["\n".join(aligned(rows)), *kernels])
+    stored = [
+        f"{tensor.name} stored by {stored_text(tensor.order)}"
+        for tensor in scheduled.shaped.tensors
+        if tensor.order
+    ]
+    layouts = ["\n".join(stored)] if stored else []
+    return "\n\n".join(["\n".join(aligned(rows)), *layouts, *kernels])
 
 
 def _group(scheduled: Scheduled, number: int, group: Group) -> Iterator[str]:

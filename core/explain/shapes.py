@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ilang.core.explain.expression import aligned, size_text, view_text
+from ilang.core.explain.expression import aligned, size_text, stored_text, view_text
 from ilang.core.ir.shaped import Assignment, Input, Shaped, View
 
 
@@ -28,5 +28,7 @@ def shapes_text(shaped: Shaped) -> str:
                 made = "input"
             case _:
                 assert_never(node)
+        if tensor.order:
+            made += f", stored by {stored_text(tensor.order)}"
         rows.append((tensor.name, f"{tensor.dtype}[{extents}]", made))
     return "\n".join(aligned(rows))

@@ -131,11 +131,16 @@ class Reach:
 
 @record
 class Tensor:
-    """A value: its name in loops and messages, its element type, a size number per dimension."""
+    """A value: its name in loops and messages, its element type, a size number per dimension.
+
+    Dimensions stand as they do in memory. ``order`` has, for each, the one of the text that it is; empty where all
+    stand as they are written.
+    """
 
     name: str
     dtype: str
     dims: tuple[int, ...]
+    order: tuple[int, ...] = ()
 
 
 @record

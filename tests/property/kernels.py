@@ -81,12 +81,12 @@ def _expression(chance: random.Random, inputs: int, depth: int) -> Part:
 
 
 def arrays_of(trial: Trial, seed: int) -> list[Array]:
-    """Inputs in several layouts: plain, transposed in memory, every second element, backwards."""
+    """Inputs in several layouts: plain, transposed in memory, every second element, backwards, axes in any order."""
     rng, chance = np.random.default_rng(seed), random.Random(seed)
     arrays = []
     for shape in trial.shapes:
         array = np.asarray(rng.uniform(-1, 1, shape))
-        match chance.randrange(4):
+        match chance.randrange(5):
             case 1 if shape:
                 array = np.asfortranarray(array)
             case 2 if shape:
@@ -96,6 +96,9 @@ def arrays_of(trial: Trial, seed: int) -> list[Array]:
             case 3 if shape:
                 array = np.ascontiguousarray(array[tuple(slice(None, None, -1) for _ in shape)])
                 array = array[tuple(slice(None, None, -1) for _ in shape)]
+            case 4 if shape:
+                order = chance.sample(range(len(shape)), len(shape))
+                array = np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
             case _:
                 pass
         arrays.append(array)

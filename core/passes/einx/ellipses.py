@@ -200,11 +200,7 @@ class _Counts:
                     rest.append((given, rank, name))
             pending = rest
         for given, rank, name in pending:
-            opened = [
-                item
-                for item in given.items
-                if isinstance(item, Repetition) and self.of(item) not in self.known
-            ]
+            opened = [item for item in _rooted(given.items) if self.of(item) not in self.known]
             texts = " and ".join(f"`{item_text(item)}`" for item in opened)
             message = f"{name} has rank {rank}, and nothing says how it is divided among {texts}"
             inner = next((axis for axis in _axes(opened) if axis.name != HIDDEN), None)
@@ -255,8 +251,8 @@ class _Counts:
         message = f"{name} has rank {rank}, but `{text}` has rank {takes}"
         labels = [Label(given.span, f"rank {takes}")]
         help_line = f"write an axis for each dimension of {name}, or `...` for those in between"
-        for item in given.items:
-            if isinstance(item, Repetition) and self.of(item) in self.known:
+        for item in _rooted(given.items):
+            if self.of(item) in self.known:
                 times, because, span = self.known[self.of(item)]
                 message += (
                     f": `{item_text(item)}` stands for {counted(times, 'repetition')} ({because})"
