@@ -10,7 +10,17 @@ from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.kernel import Change, Define, For, Kernel, Program, Rest, statements_within
-from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Position, Scalar, Select
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Load,
+    Local,
+    Position,
+    Scalar,
+    Select,
+    reads_both,
+)
 from ilang.core.record import record
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -325,6 +335,9 @@ class Spelling:
             return f"{literal(1.0, scalar.dtype)} / {self._atom(scalar.arguments[0])}"
         if scalar.primitive == "where":
             test, yes, no = scalar.arguments
+            if reads_both(scalar):
+                words = [self._truth(test), self.expression(yes), self.expression(no)]
+                return f"where_{scalar.dtype}({', '.join(words)})"
             return f"{self._truth(test)} ? {self._atom(yes)} : {self._atom(no)}"
         words = [self.expression(a) for a in scalar.arguments]
         name = mathlib.name_of(scalar.primitive, scalar.dtype)
@@ -345,12 +358,13 @@ class Spelling:
         return f"({C_TYPES[scalar.dtype]})({words[0]} {sign} {words[1]})"
 
     def _logic(self, scalar: Apply) -> str:
+        """Logic of truth values, each 0 or 1. Both sides are computed: see ``where_f32`` in ``headers/numbers.h``."""
         words = [self._truth(a) for a in scalar.arguments]
         match scalar.primitive:
             case "and":
-                return f"{words[0]} && {words[1]}"
+                return f"{words[0]} & {words[1]}"
             case "or":
-                return f"{words[0]} || {words[1]}"
+                return f"{words[0]} | {words[1]}"
             case "xor":
                 return f"{words[0]} != {words[1]}"
             case "not":

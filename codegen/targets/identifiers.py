@@ -24,7 +24,7 @@ RESERVED = frozenset(
     VECTOR HELD loaded loaded0 loaded1 loaded2 loaded3 stored filling fills sums_of_runs
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
-    arguments aligned overlap measure check base derive multiply compose
+    arguments aligned overlap measure check base derive multiply compose where_bool
     stream own workers memory done blocks_of TRY Memory
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
@@ -234,7 +234,7 @@ def _patterns() -> re.Pattern[str]:
     return re.compile(
         r"n_.*|_.*"  # extents; what belongs to compilers
         r"|(max|min|square|exp|ln|tanh|pow|sin|cos)_(f32|f64|i32|i64)|i(32|64)_of_f(32|64)|ceil_i64"  # our own helpers
-        r"|floor_divide_(f32|f64|i32|i64)"
+        r"|(floor_divide|where)_(f32|f64|i32|i64)"
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
         r"|(transpose(_square|_half|_short)?|line)_[fi](32|64)|(lanes_)?[fi](32|64)x\d+(u|m|_\w+)?"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ops import OPS
+from ilang.core.ops import OPS, SLOW
 from ilang.core.record import record
 
 INFINITY = float("inf")
@@ -112,6 +112,13 @@ def walk(scalar: Scalar) -> Iterator[Scalar]:
             yield from walk(scalar.otherwise)
         case _:
             return
+
+
+def reads_both(choice: Apply) -> bool:
+    """Whether both sides of a choice are computed: one loads, and neither takes long."""
+    parts = [part for side in choice.arguments[1:] for part in walk(side)]
+    slow = any(isinstance(part, Apply) and part.primitive in SLOW for part in parts)
+    return not slow and any(isinstance(part, Load) for part in parts)
 
 
 def operands_of(scalar: Scalar) -> tuple[int, ...]:

@@ -210,6 +210,36 @@ static __device__ inline float min_f32(float a, float b)
     return b != b ? b : one;
 }
 
+/* one of two */
+static __device__ inline float where_f32(int which, float a, float b)
+{
+    return which ? a : b;
+}
+
+/* one of two */
+static __device__ inline double where_f64(int which, double a, double b)
+{
+    return which ? a : b;
+}
+
+/* one of two */
+static __device__ inline int32_t where_i32(int which, int32_t a, int32_t b)
+{
+    return which ? a : b;
+}
+
+/* one of two */
+static __device__ inline int64_t where_i64(int which, int64_t a, int64_t b)
+{
+    return which ? a : b;
+}
+
+/* one of two */
+static __device__ inline uint8_t where_bool(int which, uint8_t a, uint8_t b)
+{
+    return which ? a : b;
+}
+
 /* the larger of two; NaN if one is */
 static __device__ inline float max_f32(float a, float b)
 {

@@ -35,6 +35,36 @@ static inline int64_t i64_of_f64(double a)
     return (a >= -9223372036854775808.0 && a < 9223372036854775808.0) ? (int64_t)a : INT64_MIN;
 }
 
+/* one of two, both read: GCC 12 makes wrong vector code of loads under a condition in small nested loops */
+static inline float where_f32(int which, float a, float b)
+{
+    return which ? a : b;
+}
+
+/* one of two, both read: GCC 12 makes wrong vector code of loads under a condition in small nested loops */
+static inline double where_f64(int which, double a, double b)
+{
+    return which ? a : b;
+}
+
+/* one of two, both read: GCC 12 makes wrong vector code of loads under a condition in small nested loops */
+static inline int32_t where_i32(int which, int32_t a, int32_t b)
+{
+    return which ? a : b;
+}
+
+/* one of two, both read: GCC 12 makes wrong vector code of loads under a condition in small nested loops */
+static inline int64_t where_i64(int which, int64_t a, int64_t b)
+{
+    return which ? a : b;
+}
+
+/* one of two, both read: GCC 12 makes wrong vector code of loads under a condition in small nested loops */
+static inline uint8_t where_bool(int which, uint8_t a, uint8_t b)
+{
+    return which ? a : b;
+}
+
 /* the larger of two; NaN if one is */
 static inline float max_f32(float a, float b)
 {
