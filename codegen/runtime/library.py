@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import ModuleError, nearest, visible
 from ilang.core.ir.syntax import Module, Name
 from ilang.core.notation.arity import wires_of_all
 
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.session import Model, Session
+    from ilang.core.build.program import Given
+
 
 class Library(dict[str, Component]):
-    """Components by name, in the order in which the file defines them."""
+    """Components by name, in the order in which the file defines them; sessions of tensor functions and routines."""
+
+    def __init__(self, components: Iterable[tuple[str, Component]], module: Module) -> None:
+        """For the definitions of a module."""
+        super().__init__(components)
+        self._module = module
+
+    @cached_property
+    def model(self) -> Model:
+        """The tensor functions and the routines of the file."""
+        from ilang.codegen.runtime.session import Model
+
+        return Model(self._module)
+
+    def session(
+        self,
+        name: str,
+        shapes: Mapping[str, str] | None = None,
+        config: Mapping[str, Given] | None = None,
+        **options: Any,
+    ) -> Session:
+        """A tensor function or a routine with its parameters and its state.
+
+        Args:
+            name: what the file calls it.
+            shapes: of its inputs: ``batch|input->output``, sizes divided by commas (``"64|784"``).
+            config: configuration values by name; those with defaults may be left out.
+            options: ``seed=0`` of initial values; ``target="c"``, or "numpy", "cuda", "cuda-emulated"; ``threads=1``,
+                how many cores a run uses at most; ``keep=[]``, further tensors of the text to read after a run, which
+                forbids fusing them; ``parameters=None``, another session, whose parameters this one shares, or values
+                by path.
+
+        Raises:
+            Error: what is wrong with the text, the shapes or the configuration, and where.
+        """
+        from ilang.codegen.runtime.session import options_of
+
+        return self.model.session(options_of(name, shapes or {}, config or {}, options))
 
     def __missing__(self, name: str) -> NoReturn:
         """A name that the file does not define: E0401."""
@@ -28,7 +71,8 @@ def library(module: Module) -> Library:
     """Every definition of a module, exported or not."""
     definitions = {definition.name: definition for definition in module.definitions}
     wires = wires_of_all(definitions)
-    return Library(
+    components = [
         (d.name, Component(Name(d.name, d.span), wires[d.name], definitions, module, d.name))
         for d in module.definitions
-    )
+    ]
+    return Library(components, module)

@@ -158,11 +158,11 @@ def _node(e: Expression, number: Mapping[Expression, int], names: Names) -> Term
         span = whole(Source("<tensor>", e.name))
         return Terminal(e.name, "number", (None, None, None), None, made.values, span)
     name = names.fresh(e.name)
-    span, (batch, inner, output) = _placed(name, made.rows)
+    span, (batch, inner, output) = placed(name, made.rows)
     return Terminal(name, made.kind, (batch, inner, output), made.count(), None, span)
 
 
-def _placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]:
+def placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]:
     """A leaf as messages show it, ``x: 20|4->2``: where it stands, and its known axes, each with its place."""
     text = f"{name}: "
     places: list[tuple[str, int, int, Axis, int]] = []

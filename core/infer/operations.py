@@ -20,6 +20,7 @@ from ilang.core.diagnostic import ShapeError
 from ilang.core.infer.arrays import Arrays
 from ilang.core.infer.counting import RowAxis
 from ilang.core.infer.indices import opened_axes
+from ilang.core.infer.notes import Notes, alike, compared
 from ilang.core.infer.rowvars import EMPTY
 from ilang.core.infer.scopes import Scopes
 from ilang.core.ir import spec as notation
@@ -36,10 +37,12 @@ from ilang.core.ir.graph import (
     operands,
 )
 from ilang.core.ir.operation import (
+    Alike,
     Compose,
     Einsum,
     Fits,
     Interleave,
+    Noted,
     Operation,
     Pointwise,
     SameSize,
@@ -113,6 +116,7 @@ class Collecting:
         self.inside: dict[int, set[Read]] = {}
         self.annotated: dict[tuple[int, str], Var] = {}
         self.scopes = Scopes(self._fresh)
+        self.notes = Notes(self._fresh, self._open)
         self.used, self.bound = _uses(graph)
         for value, node in enumerate(graph.nodes):
             self._node(value, node)
@@ -517,6 +521,13 @@ class Collecting:
                 shapes = self.shapes[constraint.result], self.shapes[constraint.operand]
                 for kind, row, operand_row in zip(KINDS, *shapes, strict=True):
                     self._below(row, operand_row, Origin(says, None, f"their {kind} rows"))
+            case Alike():
+                shapes = self.shapes[constraint.one], self.shapes[constraint.other]
+                self.constraints += alike(constraint, *shapes)
+            case Noted():
+                self.constraints += self.notes.constraints(
+                    constraint, self.shapes[constraint.value]
+                )
             case _:
                 assert_never(constraint)
 
@@ -582,7 +593,5 @@ def _uses(graph: Graph) -> tuple[set[int], set[int]]:
         repeated = isinstance(node, Operation) and isinstance(node.logic, Pointwise)
         if not repeated and not isinstance(node, Elementwise):
             bound.update(operands(node))
-    for constraint in graph.constraints:
-        if isinstance(constraint, Fits):
-            used |= {constraint.result, constraint.operand}
+    used.update(value for each in graph.constraints for value in compared(each))
     return used, bound

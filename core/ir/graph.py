@@ -20,6 +20,7 @@ Invariants:
       the last iteration that meets an element stores it, in the order of the axes.
     - The factors of a view are its ``axes``, in order: those of its ``source``, dimension after dimension, and again
       those of its ``target``.
+    - What stands for a gradient, or for what flows back to a value, is an input and feeds neither.
     - What is ``called`` a name is a value; names of the outermost definition come first.
 """
 
@@ -206,6 +207,34 @@ class Called:
     span: Span
 
 
+@record
+class Backprop:
+    """Gradients of the sum of all elements of value ``of``.
+
+    A pair is an input, which stands for a gradient until what computes that is attached, and the value that the
+    gradient is with respect to.
+    """
+
+    of: int
+    gradients: tuple[tuple[int, int], ...]
+    span: Span
+
+
+@record
+class Custom:
+    """A value with a gradient of its own: where ``cotangent``, an input, is what flows back to ``value``.
+
+    A pair is a value that ``value`` is computed from, and what flows back to that. Nothing flows back otherwise.
+    """
+
+    value: int
+    cotangent: int
+    gradients: tuple[tuple[int, int], ...]
+    name: str
+    span: Span
+    refused: bool = False
+
+
 Node = Input | Assignment | Elementwise | View | Einx | Terminal | Operation
 
 
@@ -252,6 +281,8 @@ class Graph:
     annotations: tuple[Annotation, ...] = ()
     constraints: tuple[SizeConstraint, ...] = ()
     called: tuple[Called, ...] = ()
+    backward: tuple[Backprop, ...] = ()
+    custom: tuple[Custom, ...] = ()
 
     def value_names(self) -> dict[int, str]:
         """What the text calls values that are no inputs, each by its first name; two values may have one name."""

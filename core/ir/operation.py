@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ilang.core.ir.functions import ShapeNote
 from ilang.core.ir.rows import Known
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
@@ -132,6 +133,27 @@ class Fits:
     operand: int
 
 
+@record
+class Alike:
+    """Two values have the same axes: a tensor before and after an assignment, or a tensor and its gradient."""
+
+    one: int
+    other: int
+    name: str
+    span: Span
+
+
+@record
+class Noted:
+    """What a head writes of the rows of ``value``, called ``name``; the letters of one ``scope`` are one size each."""
+
+    value: int
+    name: str
+    note: ShapeNote
+    scope: int
+    span: Span
+
+
 Amount = str | int | tuple[str | int, ...] | None
 """A size: that of a name, a number, a product of these, or one of which nothing is said."""
 
@@ -153,5 +175,5 @@ class Sized:
     labels: tuple[str, ...] = ()
 
 
-SizeConstraint = SetSize | SameSize | Scaled | Fits | Sized
+SizeConstraint = SetSize | SameSize | Scaled | Fits | Alike | Noted | Sized
 """A further constraint on a graph; a label means that of the last specification that uses it."""

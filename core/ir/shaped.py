@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ilang.core.ir.affine import Affine, Looked, Within
-from ilang.core.ir.graph import Axis, Groups
+from ilang.core.ir.graph import Axis, Backprop, Custom, Groups
 from ilang.core.ir.scalar import Position, Scalar, walk
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
@@ -279,6 +279,7 @@ class Shaped:
     """A component with everything inferred; ``tensors[n]`` describes the value of ``nodes[n]``.
 
     ``rows`` and ``counted`` tell what einsum specifications found; ``guessed`` are sizes that nothing gives.
+    ``backward`` and ``custom`` are those of the graph; once gradients are attached there are none.
     """
 
     name: str
@@ -293,6 +294,8 @@ class Shaped:
     counted: tuple[Counted, ...] = ()
     guessed: tuple[int, ...] = ()
     reaches: tuple[Reach, ...] = ()
+    backward: tuple[Backprop, ...] = ()
+    custom: tuple[Custom, ...] = ()
 
     def owner(self, value: int) -> int:
         """The value whose memory has the elements of a value: what a view is of, else the value itself."""

@@ -70,7 +70,14 @@ def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shap
 
 
 def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
-    """The values that the outputs are computed from, themselves included."""
+    """The values that the outputs are computed from, themselves included, and gradients among them."""
+    beside: dict[int, list[int]] = {}
+    for back in program.backward:
+        for given, wrt in back.gradients:
+            beside[given] = [back.of, wrt]
+    for rule in program.custom:
+        pairs = [value for pair in rule.gradients for value in pair]
+        beside[rule.value] = [rule.cotangent, *pairs] if program.backward else []
     found: set[int] = set()
     todo = list(outputs)
     while todo:
@@ -78,6 +85,7 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
         if value not in found:
             found.add(value)
             todo += graph.operands(program.nodes[value])
+            todo += beside.get(value, ())
     return found
 
 
@@ -119,9 +127,37 @@ class _Shaping(Assignments):
             self.solved.counted(),
             self.solved.guessed,
             tuple(self.reaches),
+            *self._backward(),
         )
         self._check_annotations(result)
         return result
+
+    def _backward(self) -> tuple[tuple[graph.Backprop, ...], tuple[graph.Custom, ...]]:
+        """What gradients are to be attached, of the values that there are."""
+        backward = tuple(
+            replace(
+                each, of=self.number[each.of], gradients=self._pairs(each.gradients, self.place)
+            )
+            for each in self.program.backward
+            if any(given in self.place for given, _ in each.gradients)
+        )
+        custom = tuple(
+            replace(
+                each,
+                value=self.number[each.value],
+                cotangent=self.number[each.cotangent],
+                gradients=self._pairs(each.gradients, self.number),
+            )
+            for each in self.program.custom
+            if each.value in self.number and each.cotangent in self.place
+        )
+        return backward, custom
+
+    def _pairs(
+        self, pairs: Sequence[tuple[int, int]], present: Collection[int]
+    ) -> tuple[tuple[int, int], ...]:
+        """Pairs of values, those whose first is present."""
+        return tuple((self.number[a], self.number[b]) for a, b in pairs if a in present)
 
     def _node(self, value: int, node: graph.Node) -> None:
         match node:

@@ -60,7 +60,7 @@ def gradient(
     Raises:
         MeaningError: E0260 (an assignment through which nothing can flow back).
     """
-    derived = _Reverse(shaped, wrt, values, dtypes, ones).run()
+    derived = Reverse(shaped, wrt, values, dtypes, ones).run()
     verify(derived)
     return derived
 
@@ -76,7 +76,7 @@ class _Flow:
     extra: tuple[Read, ...]
 
 
-class _Reverse:
+class Reverse:
     """One run over a program, from its last value to its first."""
 
     def __init__(
@@ -133,7 +133,10 @@ class _Reverse:
 
     def _active(self) -> set[int]:
         """The values of the new program that floats of the wanted inputs reach."""
-        reached = {self.number[self.shaped.inputs[n]] for n in self.wrt}
+        return self._reached({self.number[self.shaped.inputs[n]] for n in self.wrt})
+
+    def _reached(self, reached: set[int]) -> set[int]:
+        """The values of the new program that are computed from floats of some, themselves included."""
         for value, node in enumerate(self.new.nodes):
             if self.new.tensors[value].dtype not in FLOATS:
                 reached.discard(value)
@@ -158,11 +161,18 @@ class _Reverse:
         for cotangent, value in zip(self.cotangents, self.shaped.outputs, strict=True):
             if self.number[value] in self.active:
                 self.flowing.setdefault(self.number[value], []).append(cotangent)
+        self.sweep()
+        return self._finished()
+
+    def sweep(self) -> None:
+        """Pass on what flows back to each value, from the last to the first."""
         for value in reversed(range(len(self.new.nodes))):
             node = self.new.nodes[value]
             if value not in self.flowing or isinstance(node, Input):
                 continue
             total = self._total(value)
+            if self._passed_on(value, total):
+                continue
             match node:
                 case View():
                     self._through_view(value, node, total)
@@ -170,7 +180,10 @@ class _Reverse:
                     self._through(value, node, total)
                 case _:
                     assert_never(node)
-        return self._finished()
+
+    def _passed_on(self, value: int, total: int) -> bool:
+        """Whether a value has a gradient of its own, which then has been passed on."""
+        return False
 
     def _total(self, value: int) -> int:
         """The sum of all that flows back to a value."""

@@ -50,6 +50,31 @@ def module(source: str, name: str, inputs: Sequence[Any], target: str) -> Any:
         return load(path)[name](*inputs, target=_here(target))
 
 
+def routine(  # noqa: PLR0917 - the scorer gives them so
+    source: str,
+    name: str,
+    shapes: dict[str, str],
+    config: dict[str, float],
+    parameters: dict[str, Any],
+    steps: Sequence[dict[str, Any]],
+    want: Sequence[str],
+    target: str,
+) -> dict[str, Any]:
+    """Run a tensor function or a routine of a module, step by step, and read what is wanted after the last."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "module.i")
+        path.write_text(source, "utf-8")
+        keep = [each for each in want if each != "return"]
+        session = load(path).session(name, shapes, config, target=_here(target), keep=keep)
+        for each, values in parameters.items():
+            session.parameters[each] = values
+        result: Any = None
+        for step in steps:
+            result = session(**step)
+        first = result[0] if isinstance(result, tuple) else result
+        return {each: first if each == "return" else session.value(each) for each in want}
+
+
 def einx(
     op: str, description: str, inputs: Sequence[Any], params: dict[str, Any], target: str
 ) -> Any:

@@ -18,8 +18,8 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Load, Scalar, Select, reads_both, walk
 from ilang.core.ir.rewriting import parts_of, unless_same, with_bodies
+from ilang.core.ir.scalar import Apply, Load, Scalar, Select, reads_both, walk
 from ilang.core.record import replace
 
 PEELED = 16

@@ -1,0 +1,574 @@
+"""Sessions: a tensor function or a routine with its parameters and its state, compiled once, run as often as wanted.
+
+    m = load("model.i")
+    s = m.session("step", shapes={"x": "64|784", "y": "64|10"}, config={"lr": 0.1}, seed=0)
+    loss = s(x=images, y=labels)
+    s.parameters["mlp.layer_1.w"]
+
+A run reads the arrays of a session and writes into others, which then take their place: nothing is copied, and a run
+that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.runtime.arguments import (
+    NUMPY_TYPES,
+    SUPPORTED,
+    check_threads,
+    contiguous,
+    supported_array,
+)
+from ilang.codegen.runtime.component import DEVICES, check_target
+from ilang.codegen.runtime.initial import initial_values, stored_values
+from ilang.codegen.runtime.specialization import Specialization
+from ilang.core import pipeline
+from ilang.core.build.measure import extent_of_axis
+from ilang.core.build.program import Given
+from ilang.core.build.routines import Built, Result
+from ilang.core.build.settings import Around
+from ilang.core.build.tensor import Rows, Shape
+from ilang.core.build.values import Measured, Stored
+from ilang.core.diagnostic import DataError, nearest
+from ilang.core.infer.projections import sizes_of
+from ilang.core.ir.rows import extent_of, known_axes
+from ilang.core.ir.syntax import Module
+from ilang.core.record import record
+from ilang.core.transform.attached import attached
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.arguments import Array
+    from ilang.core.infer.inferred import Inferred
+
+
+@record
+class Tensor:
+    """A parameter, or state: its path, its shape, its element type, how it begins."""
+
+    path: str
+    shape: Shape
+    dtype: str
+
+    def count(self) -> int:
+        """How many elements it has."""
+        return int(np.prod(self.shape.memory(), dtype=np.int64))
+
+
+class Arrays(MutableMapping[str, "Array"]):
+    """Arrays by path, of fixed shapes and types: assigning replaces the values."""
+
+    def __init__(self, tensors: Sequence[Tensor], what: str) -> None:
+        """No values yet."""
+        self.tensors = {each.path: each for each in tensors}
+        self._arrays: dict[str, Array] = {}
+        self._shared: dict[str, tuple[Arrays, str]] = {}
+        self._what = what
+
+    def __getitem__(self, path: str) -> Array:
+        """The values, valid until the next run. Raises DataError (E0753): there is none of this path."""
+        self._check(path)
+        return self.now(path)
+
+    def __setitem__(self, path: str, values: Any) -> None:
+        """Replace the values. Raises DataError: E0753, E0754 (another shape)."""
+        self._check(path)
+        self.put(path, fitted(path, values, self.tensors[path]))
+
+    def now(self, path: str) -> Array:
+        """The array of a path that there is."""
+        other = self._shared.get(path)
+        return self._arrays[path] if other is None else other[0].now(other[1])
+
+    def put(self, path: str, array: Array) -> None:
+        """Another array of its shape and type takes the place of that of a path."""
+        other = self._shared.get(path)
+        if other is None:
+            self._arrays[path] = array
+        else:
+            other[0].put(other[1], array)
+
+    def share(self, path: str, other: Arrays, theirs: str) -> None:
+        """The array of a path is that of another session from now on.
+
+        Raises:
+            DataError: E0754 (they have other shapes).
+        """
+        mine, its = self.tensors[path], other.tensors[theirs]
+        if mine.shape.memory() != its.shape.memory() or mine.dtype != its.dtype:
+            here, there = mine.shape.memory(), its.shape.memory()
+            what = f"{path} has shape {here} here and {there} as {theirs} of the other session"
+            raise DataError("E0754", what)
+        self._shared[path] = other, theirs
+
+    def __delitem__(self, path: str) -> None:
+        """Refuse: the tensors of a session are those of its text."""
+        raise DataError("E0753", f"{path} cannot be removed: the text has it")
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths, in the order of evaluation."""
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.tensors)
+
+    def _check(self, path: str) -> None:
+        if path not in self.tensors:
+            guess = nearest(str(path), list(self.tensors))
+            listed = ", ".join(self.tensors) or "none"
+            hint = f"did you mean {guess}?" if guess else f"there are {listed}"
+            raise DataError("E0753", f"there is no {self._what} {path}", help=hint)
+
+
+def fitted(path: str, values: Any, tensor: Tensor) -> Array:
+    """A copy of values as an array of the shape and the type of a tensor.
+
+    Raises:
+        DataError: E0754.
+    """
+    array = supported_array(path, values)
+    dims = tensor.shape.memory()
+    if array.shape != dims:
+        raise DataError(
+            "E0754",
+            f"{path} has shape {dims}, and the array given for it {array.shape}",
+            help="axes are stored batch first, then output, then input",
+        )
+    return np.array(array, NUMPY_TYPES[tensor.dtype], order="C", copy=True)
+
+
+class Settings(MutableMapping[str, Given]):
+    """The configuration of a session: what is used in arithmetic alone may change between runs."""
+
+    def __init__(self, built: Built, values: Mapping[str, Given], dtype: Any) -> None:
+        """The values that a session was made with."""
+        self._built = built
+        self._values = dict(values)
+        self._dtype = dtype
+        self.arrays = {
+            name: np.full(1, cell.initial, dtype)
+            for name, cell in built.settings.items()
+            if isinstance(cell.initial, int | float)
+        }
+
+    def __getitem__(self, name: str) -> Given:
+        """The value now."""
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Given) -> None:
+        """Another value from the next run on. Raises DataError: E0750, E0755 (it is fixed)."""
+        if name not in self._values:
+            listed = ", ".join(self._values) or "none"
+            message = f"there is no configuration value {name}"
+            raise DataError("E0750", message, help=f"there are {listed}")
+        if name in self._built.fixed or name not in self.arrays:
+            raise DataError(
+                "E0755",
+                f"{name} is fixed: the program was built with {self._values[name]}",
+                self._built.fixed.get(name),
+                "make another session, with another config",
+            )
+        if isinstance(value, bool | int | float):
+            self._values[name] = value
+            self.arrays[name] = np.full(1, value, self._dtype)
+            return
+        message = f"the configuration value {name} is a number, not {value!r}"
+        raise DataError("E0750", message)
+
+    def __delitem__(self, name: str) -> None:
+        """Refuse: configuration is that of the head."""
+        raise DataError("E0755", f"{name} cannot be removed: the head has it")
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order of the head."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._values)
+
+
+class Session:
+    """A definition with its arrays. A run takes arrays for its inputs by name, and gives what it returns."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        """Infer every shape; the first run compiles.
+
+        Raises:
+            Error: whatever is wrong with the text, the shapes or the configuration.
+        """
+        check_target(options.target)
+        check_threads(options.threads)
+        self._model = model
+        self._options = options
+        self._solved = Solved(model, options)
+        solved = self._solved
+        self.config = Settings(solved.built, solved.config, solved.float)
+        self.parameters = Arrays(solved.tensors("parameter"), "parameter")
+        self.state = Arrays(solved.tensors("declared"), "state")
+        self._constants = solved.constants()
+        self._begin(options)
+        self._last: dict[str, Array] = {}
+        self._specialization: Specialization | None = None
+
+    def _begin(self, options: Options) -> None:
+        """Initial values, or those of another session."""
+        from ilang.codegen.runtime.sharing import matched
+
+        solved, given = self._solved, options.parameters
+        others: Mapping[str, str] = {}
+        if isinstance(given, Session):
+            others = matched(list(self.parameters), list(given.parameters))
+            for path, theirs in others.items():
+                self.parameters.share(path, given.parameters, theirs)
+        for cell, tensor in solved.cells("parameter"):
+            if tensor.path not in others:
+                values = initial_values(solved, cell, tensor, options.seed)
+                self.parameters.put(tensor.path, values)
+        if isinstance(given, Mapping):
+            for path, values in given.items():
+                self.parameters[path] = values
+        for _, tensor in solved.cells("declared"):
+            zeros = np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype])
+            self.state.put(tensor.path, zeros)
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> Mapping[str, Tensor]:
+        """The inputs of a run: name, shape and element type."""
+        return {tensor.path: tensor for _, tensor in self._solved.cells("input")}
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Run once.
+
+        Args:
+            arrays: inputs in the order of the head.
+            named: inputs by name.
+
+        Returns:
+            What the definition returns: an array, a tuple of several, None.
+
+        Raises:
+            DataError: E0742 (an input is missing), E0754 (an array of another shape), E0756 (no such input).
+        """
+        given = self._given(arrays, named)
+        results = self._run(given)
+        returned: list[Array] = []
+        for result, array in zip(self._solved.results, results, strict=True):
+            self._keep(result, array, returned)
+        if not returned:
+            return None
+        return returned[0] if len(returned) == 1 else tuple(returned)
+
+    def _keep(self, result: Result, array: Array, returned: list[Array]) -> None:
+        """Put what a run gives where it belongs."""
+        match result.role:
+            case "return":
+                returned.append(array)
+            case "parameter":
+                self.parameters.put(result.path, array)
+            case "state":
+                self.state.put(result.path, array)
+            case "gradient" | "kept":
+                self._last[result.path] = array
+
+    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:
+        """An array for each input of the compiled program."""
+        solved = self._solved
+        names = [each.name for each in self._model.head(solved.name).tensors]
+        if len(names) < len(arrays):
+            message = f"{solved.name} takes {len(names)} arrays, and {len(arrays)} are given"
+            raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
+        by_name = {**dict(zip(names, arrays, strict=False)), **named}
+        for name in by_name:
+            if name not in names:
+                guess = nearest(name, names)
+                hint = f"did you mean {guess}?" if guess else f"its inputs are {', '.join(names)}"
+                raise DataError("E0756", f"{solved.name} has no input {name}", help=hint)
+        for name in names:
+            if name not in by_name:
+                message = f"the input {name} of {solved.name} has no array"
+                raise DataError("E0742", message, help=f"give it: s({name}=array)")
+        checked = {
+            tensor.path: _input(tensor, by_name[tensor.path]) for _, tensor in solved.cells("input")
+        }
+        return [self._array(cell, checked) for cell in solved.needed]
+
+    def _array(self, cell: Stored, inputs: Mapping[str, Array]) -> Array:
+        match cell.kind:
+            case "input":
+                return inputs[cell.name]
+            case "parameter":
+                return self.parameters.now(self._solved.built.paths[cell])
+            case "declared":
+                return self.state.now(self._solved.built.paths[cell])
+            case "setting":
+                return self.config.arrays[cell.name]
+            case _:
+                return self._constants[cell]
+
+    def _run(self, given: list[Array]) -> Sequence[Array]:
+        """The results of one run, each an array of its own."""
+        solved, target = self._solved, self._options.target
+        if self._specialization is None:
+            self._specialization = Specialization(solved.shaped())
+        if not solved.results:
+            return ()
+        specialization = self._specialization
+        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
+        if target == "numpy":
+            results = specialization.evaluate(given, extents, None)
+        elif target in DEVICES:
+            from ilang.codegen.runtime.offload import device_of
+
+            offloaded = specialization.on(device_of(target))
+            results = offloaded.call(given, {}, extents, None)
+        else:
+            plan = specialization.plan(extents)
+            results = plan.call(given, given, None, self._options.threads)
+        return results if isinstance(results, tuple) else (results,)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def value(self, path: str) -> Array:
+        """A parameter, a gradient of the last run, state, or a tensor that the session keeps.
+
+        Raises:
+            DataError: E0757.
+        """
+        if path in self.parameters.tensors:
+            return self.parameters[path]
+        if path in self.state.tensors:
+            return self.state[path]
+        if path in self._last:
+            return self._last[path]
+        have = [
+            *self.parameters,
+            *self.state,
+            *(r.path for r in self._solved.results if r.role != "return"),
+        ]
+        if path in have:
+            raise DataError("E0757", f"{path} has no values before the first run")
+        guess = nearest(path, have)
+        keep = f"session(…, keep=[{path!r}]) keeps a tensor of the text"
+        hint = f"did you mean {guess}? " if guess else ""
+        raise DataError("E0757", f"no run gives {path}", help=hint + keep)
+
+
+class Solved:
+    """A definition whose shapes are inferred."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        """Infer them.
+
+        Raises:
+            Error: whatever is wrong with the text, the shapes or the configuration.
+        """
+        self.name = options.name
+        self.built = model.built(options)
+        self.config = model.configuration(options)
+        self.inferred: Inferred = pipeline.infer_rows(self.built.graph)
+        inputs = [cell for cell, _ in self.built.inputs if cell.kind == "input"]
+        wide = any(cell.dtype == "f64" for cell in inputs)
+        self.dtype = "f64" if wide else "f32"
+        self.float = NUMPY_TYPES[self.dtype]
+        self.results = self.built.results
+        self.number = dict(self.built.inputs)
+        from ilang.core.passes.solved_to_shaped import needed_values
+
+        outputs = [each.number for each in self.results]
+        wanted = needed_values(self.built.graph, outputs)
+        self.needed = [cell for cell, number in self.built.inputs if number in wanted]
+
+    def dims(self, cell: Stored) -> tuple[int, ...]:
+        """The extents of what a tensor keeps, in memory order."""
+        return tuple(sizes_of(self.inferred.shapes[self.number[cell]]))
+
+    def shape(self, cell: Stored) -> Shape:
+        """Its rows."""
+        rows = self.inferred.shapes[self.number[cell]]
+        batch, inner, output = (tuple(map(extent_of, known_axes(row))) for row in rows)
+        return Shape(batch, inner, output)
+
+    def type_of(self, cell: Stored) -> str:
+        """Its element type."""
+        return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
+
+    def cells(self, kind: str) -> list[tuple[Stored, Tensor]]:
+        """What a run keeps of one kind, in the order of evaluation."""
+        paths = self.built.paths
+        return [
+            (cell, Tensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
+            for cell, _ in self.built.inputs
+            if cell.kind == kind
+        ]
+
+    def tensors(self, kind: str) -> list[Tensor]:
+        """The same, without what the text has of them."""
+        return [tensor for _, tensor in self.cells(kind)]
+
+    def constants(self) -> dict[Stored, Array]:
+        """The arrays of constants."""
+        found: dict[Stored, Array] = {}
+        for cell, _ in self.built.inputs:
+            if cell.kind != "constant":
+                continue
+            dims = self.dims(cell)
+            if isinstance(cell.initial, Measured):
+                extent = extent_of_axis(self.built, self.inferred, cell)
+                found[cell] = np.full(dims, extent, self.float)
+            else:
+                found[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
+        return found
+
+    def shaped(self) -> Any:
+        """The typed graph, gradients attached."""
+        dtypes = [self.dtype] * len(self.built.graph.inputs)
+        for cell, number in self.built.inputs:
+            dtypes[number] = self.type_of(cell)
+        outputs = [each.number for each in self.results]
+        return attached(pipeline.tensors_shaped(self.inferred, dtypes, outputs))
+
+
+def _input(tensor: Tensor, values: Any) -> Array:
+    """An array for an input, as C reads it.
+
+    Raises:
+        DataError: E0754, E0758 (another element type).
+    """
+    array = supported_array(tensor.path, values)
+    dims = tensor.shape.memory()
+    if array.shape != dims:
+        raise DataError(
+            "E0754",
+            f"{tensor.path} has shape {dims} in this session, and the array given for it {array.shape}",
+            help="make a session for arrays of another shape",
+        )
+    have = SUPPORTED[array.dtype]
+    if have != tensor.dtype:
+        if not np.can_cast(array.dtype, NUMPY_TYPES[tensor.dtype], "same_kind"):
+            message = f"{tensor.path} is {tensor.dtype} in this session, and the array given for it {have}"
+            raise DataError(
+                "E0758", message, help=f"write its type in the head: `{tensor.path}: {have}`"
+            )
+        array = array.astype(NUMPY_TYPES[tensor.dtype])
+    return contiguous(array)
+
+
+@record
+class Options:
+    """What a session is made with."""
+
+    name: str
+    shapes: Mapping[str, Rows]
+    config: Mapping[str, Given]
+    keep: tuple[str, ...]
+    seed: int
+    target: str
+    threads: int
+    parameters: Any
+
+
+DEFAULTS: dict[str, Any] = {"keep": (), "seed": 0, "target": "c", "threads": 1, "parameters": None}
+
+
+def options_of(
+    name: str,
+    shapes: Mapping[str, str],
+    config: Mapping[str, Given],
+    given: Mapping[str, Any],
+) -> Options:
+    """What a session is made with, from the arguments of ``Library.session``.
+
+    Raises:
+        DataError: E0752 (a shape), E0756 (an argument that there is not).
+    """
+    for each in given:
+        if each not in DEFAULTS:
+            guess = nearest(each, list(DEFAULTS))
+            listed = f"did you mean {guess}?" if guess else f"there are {', '.join(DEFAULTS)}"
+            raise DataError("E0756", f"a session has no option {each}", help=listed)
+    rows = {each: rows_of(each, text) for each, text in shapes.items()}
+    chosen = {**DEFAULTS, **given}
+    chosen["keep"] = tuple(chosen["keep"])
+    return Options(name, rows, config, *chosen.values())
+
+
+class Model:
+    """The tensor functions and the routines of a file."""
+
+    def __init__(self, module: Module) -> None:
+        """For the definitions of a file."""
+        self.module = module
+        self._graphs: dict[object, Any] = {}
+        self._definitions = pipeline.definitions_of(module)
+
+    def session(self, options: Options) -> Session:
+        """A session; see ``Library.session``."""
+        return Session(self, options)
+
+    def head(self, name: str) -> Any:
+        """The head of a definition."""
+        heads = [each.head for each in self.module.functions]
+        heads += [each.head for each in self.module.routines]
+        return next(head for head in heads if head.name == name)
+
+    def built(self, options: Options) -> Built:
+        """The graph of a definition."""
+        from ilang.core.build.program import built
+
+        around = Around(self.module, self._component, self._file)
+        return built(around, options.name, options.shapes, options.config, options.keep)
+
+    def configuration(self, options: Options) -> dict[str, Given]:
+        """The configuration values of a definition, defaults included."""
+        from ilang.core.build.program import configuration
+
+        return configuration(self.head(options.name), options.config)
+
+    def _component(self, component: Any) -> Any:
+        """The graph of a component: by its name, or its tree."""
+        from ilang.core.ir.functions import Reference
+
+        if isinstance(component, Reference):
+            known = self._graphs.get(component.name)
+            if known is None:
+                made = pipeline.module_graph(self.module, component.name, self._definitions)
+                known = self._graphs.setdefault(component.name, made)
+            return known
+        return pipeline.graph_of(component, "component", self._definitions)
+
+    def _file(self, path: str, span: Any) -> Array:
+        """The array in a file beside the text."""
+        from pathlib import Path
+
+        place = Path(self.module.source.name).parent / path
+        try:
+            return supported_array(path, np.load(place, allow_pickle=False))
+        except (OSError, ValueError) as error:
+            message = f"{path} cannot be read: {error}"
+            raise DataError("E0759", message, span, "`file` reads .npy files") from None
+
+
+def rows_of(name: str, text: str) -> Rows:
+    """The rows that a shape spells: ``batch|input->output``, sizes divided by commas.
+
+    Raises:
+        DataError: E0752.
+    """
+    batch, bar, rest = text.rpartition("|")
+    inner, arrow, output = rest.rpartition("->")
+    rows = []
+    for part in (batch if bar else "", inner if arrow else "", output):
+        sizes = [each.strip() for each in part.split(",")] if part.strip() else []
+        if not all(each.isascii() and each.isdigit() for each in sizes):
+            message = f"{text!r} is no shape for {name}"
+            help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
+            raise DataError("E0752", message, help=help_line)
+        rows.append(tuple((int(each), None) for each in sizes))
+    return rows[0], rows[1], rows[2]

@@ -1,0 +1,252 @@
+"""Tensors to nodes of the graph, each when it is first needed; what keeps values has the node of its latest ones.
+
+Example, of ``y = "w" * x`` and then ``w =- lr *. w.grad`` after ``backprop(y)``:
+    n0 = x;  n1 = w;  n2 = lr;  n3 stands for the gradient of n4 with respect to n1
+    n4 = compose(n1, n0);  n5 = n2 *. n3;  n6 = n1 - n5, which is what w is from now on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from ilang.core.build.tensor import placed
+from ilang.core.build.values import (
+    Computed,
+    Measured,
+    Number,
+    Output,
+    Picked,
+    Ruled,
+    Stored,
+    Tensor,
+    operands,
+)
+from ilang.core.diagnostic import MeaningError
+from ilang.core.ir import graph as g
+from ilang.core.ir import operation as o
+from ilang.core.ir.rows import Known, Origin
+from ilang.core.ir.scalar import Operand
+from ilang.core.names import Names
+from ilang.core.record import replace
+from ilang.core.source import Span
+
+
+class Emission:
+    """Nodes under construction; they have their final numbers when inputs have been moved to the front."""
+
+    def __init__(self) -> None:
+        """No nodes yet."""
+        self.nodes: list[g.Node] = []
+        self.first: dict[Stored, int] = {}
+        self.latest: dict[Tensor, int] = {}
+        self.results: dict[object, dict[int, int]] = {}
+        self.constraints: list[o.SizeConstraint] = []
+        self.annotations: list[g.Annotation] = []
+        self.called: list[g.Called] = []
+        self.custom: list[g.Custom] = []
+        self.backward: list[tuple[int, list[tuple[int, int]], Span]] = []
+        self.measured: list[tuple[Stored, int]] = []
+        self.names = Names()
+        self.updates: set[int] = set()
+        self.scopes = 0
+
+    # -- values ------------------------------------------------------------------------------------------------------
+
+    def read(self, wanted: Tensor) -> int:
+        """The node that a tensor is now; what it is computed from comes before, and nothing is computed twice."""
+        todo = [(wanted, False)]
+        while todo:
+            value, ready = todo.pop()
+            if value in self.latest:
+                continue
+            if ready:
+                self.latest[value] = self._node(value)
+                continue
+            todo.append((value, True))
+            todo += [(each, False) for each in reversed(self._before(value))]
+        return self.latest[wanted]
+
+    @staticmethod
+    def _before(value: Tensor) -> tuple[Tensor, ...]:
+        """What must be there before a node of a tensor is made."""
+        if isinstance(value, Stored) and isinstance(value.initial, Measured):
+            return (value.initial.value,)
+        return operands(value)
+
+    def add(self, node: g.Node) -> int:
+        """Add a node; its number."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def alike(self, one: int, other: int, name: str, span: Span) -> None:
+        """Two values have the same axes."""
+        self.constraints.append(o.Alike(one, other, name, span))
+
+    def _node(self, value: Tensor) -> int:
+        match value:
+            case Stored():
+                return self._stored(value)
+            case Number():
+                text = value.span.text() or str(value.value)
+                rows = (None, None, None)
+                return self.add(o.Terminal(text, "number", rows, None, value.value, value.span))
+            case Computed():
+                given = tuple(self.latest[each] for each in value.operands)
+                made = (value.scalar, value.acc, value.logic, value.text, value.span)
+                return self.add(o.Operation(given, *made, value.schedule))
+            case Output():
+                return self._output(value)
+            case Picked():
+                message = "the position of a slice is a number or a configuration value"
+                raise MeaningError("E0278", message, value.position.span)
+            case Ruled():
+                return self._ruled(value)
+            case _:
+                assert_never(value)
+
+    def _stored(self, value: Stored) -> int:
+        """The input that has the values that a tensor starts from."""
+        known, count = value.rows, None
+        if value.kind == "constant" and None in known:
+            count = getattr(value.initial, "size", None)
+            count = len(value.initial) if isinstance(value.initial, list) else count
+            known = (None, None, None)
+        name = self.names.fresh(_word(value.name))
+        span, rows = placed(name, known)
+        span = value.span
+        if value.kind == "setting" or isinstance(value.initial, Measured):
+            unit = Known(1, True, None, Origin(name, value.span))
+            rows = [(), (), (unit,)]
+        whole = None not in known and value.kind != "parameter"
+        kind: o.TerminalKind = "data" if whole else "fill"
+        kind = "parameter" if value.kind == "parameter" else kind
+        number = self.add(o.Terminal(name, kind, (rows[0], rows[1], rows[2]), count, None, span))
+        self.first[value] = number
+        return number
+
+    def assign(self, cell: Stored, number: int) -> None:
+        """A tensor has other values from now on, with the same axes."""
+        self.updates.add(number)
+        before = self.latest.get(cell)
+        if before is not None:
+            self.alike(number, before, cell.name, self.nodes[number].span)
+        self.latest[cell] = number
+
+    def _ruled(self, value: Ruled) -> int:
+        """A value with a gradient of its own: a copy, for which that stands."""
+        inner = self.latest[value.value]
+        node = o.Operation((inner,), Operand(0), "+", o.Pointwise(), value.name, value.span)
+        number = self.add(node)
+        self.alike(number, inner, value.name, value.span)
+        if value.tracked:
+            return number
+        unknown = ((None, None, None), None, None, None, value.span)
+        cotangent = self.read(value.cotangent or Stored("cotangent", value.name, *unknown))
+        self.alike(cotangent, number, value.name, value.span)
+        pairs = []
+        for operand, gradient in value.gradients:
+            pair = (self.read(operand), self.read(gradient))
+            self.alike(*pair, f"what flows back through {value.name}", value.span)
+            pairs.append(pair)
+        rule = (number, cotangent, tuple(pairs), value.name, value.span, value.refused)
+        self.custom.append(g.Custom(*rule))
+        return number
+
+    def _output(self, value: Output) -> int:
+        """An output of a component, whose nodes are added once."""
+        component = value.of
+        numbers = self.results.get(component)
+        if numbers is None:
+            given = [self.latest[each] for each in component.operands]
+            numbers = self.results[component] = self._included(component.graph, given)
+        return numbers[component.graph.outputs[value.number]]
+
+    def _included(self, graph: g.Graph, given: Sequence[int]) -> dict[int, int]:
+        """The nodes of a component, whose inputs are values that there are."""
+        numbers = dict(zip(graph.inputs, given, strict=True))
+        for value, node in enumerate(graph.nodes):
+            if value in numbers:
+                continue
+            if isinstance(node, g.Einx):
+                message = "operations in einx notation are no part of tensor functions yet"
+                raise MeaningError("E0278", message, node.span)
+            values = [numbers[each] for each in g.operands(node)]
+            numbers[value] = self.add(g.rewired(node, values))
+        most = 0
+        for annotation in graph.annotations:
+            scope = self.scopes + annotation.scope
+            most = max(most, annotation.scope)
+            moved = replace(annotation, value=numbers[annotation.value], scope=scope)
+            self.annotations.append(moved)
+        for constraint in graph.constraints:
+            if not isinstance(constraint, o.Sized):
+                self.constraints.append(constraint)
+                continue
+            scope = self.scopes + constraint.scope
+            most = max(most, constraint.scope)
+            moved_size = replace(constraint, value=numbers[constraint.value], scope=scope)
+            self.constraints.append(moved_size)
+        self.scopes += most + 1
+        return numbers
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def graph(self, name: str, outputs: Sequence[int]) -> tuple[g.Graph, Mapping[int, int]]:
+        """The graph, inputs first, and the final number of each node."""
+        inputs = [
+            n
+            for n, node in enumerate(self.nodes)
+            if isinstance(node, o.Terminal) and node.kind != "number"
+        ]
+        chosen = set(inputs)
+        order = inputs + [n for n in range(len(self.nodes)) if n not in chosen]
+        number = {old: new for new, old in enumerate(order)}
+        nodes = [
+            g.rewired(node, [number[each] for each in g.operands(node)])
+            for node in (self.nodes[old] for old in order)
+        ]
+        return g.Graph(
+            name,
+            tuple(nodes),
+            tuple(range(len(inputs))),
+            tuple(number[each] for each in outputs),
+            tuple(replace(each, value=number[each.value]) for each in self.annotations),
+            tuple(_moved(each, number) for each in self.constraints),
+            tuple(replace(each, value=number[each.value]) for each in self.called),
+            tuple(
+                g.Backprop(number[of], tuple((number[a], number[b]) for a, b in pairs), span)
+                for of, pairs, span in self.backward
+            ),
+            tuple(
+                replace(
+                    each,
+                    value=number[each.value],
+                    cotangent=number[each.cotangent],
+                    gradients=tuple((number[a], number[b]) for a, b in each.gradients),
+                )
+                for each in self.custom
+            ),
+        ), number
+
+
+def _word(name: str) -> str:
+    """A name as loops and C may have it; that of what has none says what it is."""
+    word = name.replace(".", "_")
+    return word if word.isidentifier() and word.isascii() else "literal"
+
+
+def _moved(constraint: o.SizeConstraint, number: Mapping[int, int]) -> o.SizeConstraint:
+    """A constraint of values that have other numbers."""
+    match constraint:
+        case o.Alike():
+            return replace(constraint, one=number[constraint.one], other=number[constraint.other])
+        case o.Noted() | o.Sized():
+            return replace(constraint, value=number[constraint.value])
+        case o.Fits():
+            moved = number[constraint.result], number[constraint.operand]
+            return o.Fits(*moved)
+        case o.SetSize() | o.SameSize() | o.Scaled():
+            return constraint
+        case _:
+            assert_never(constraint)

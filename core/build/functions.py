@@ -1,0 +1,582 @@
+"""Tensor functions: their expressions become tensors (``build/values.py``), their strings parameters with paths.
+
+Example, ``op layer(x; hid) = ?/("w" * x + "b" hid)`` called as ``layer(x; 64)`` in the definition that is run:
+    layer.w and layer.b are parameters, b with 64 output axes;
+    n1 = compose(layer.w, x);  n2 = n1 + layer.b;  n3 = relu(n2)
+
+Names, calls, configuration and paths end here. Shapes are not known yet, but for what is written of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from ilang.core.build.primitives import ELEMENTWISE, INFIX
+from ilang.core.build.settings import (
+    Around,
+    Configuration,
+    Frame,
+    Instance,
+    Meaning,
+    Setting,
+)
+from ilang.core.build.tensor import Rows
+from ilang.core.build.values import (
+    Component,
+    Computed,
+    Number,
+    Output,
+    Owner,
+    Picked,
+    Stored,
+    Tensor,
+    is_logical,
+)
+from ilang.core.diagnostic import Label, MeaningError, counted
+from ilang.core.ir import functions as ast
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.operation import (
+    Compose,
+    Einsum,
+    Logic,
+    Pointwise,
+    Slice,
+)
+from ilang.core.ir.primitives import PRIMITIVES
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, renumbered
+from ilang.core.ir.spec import Spec
+from ilang.core.ir.syntax import Schedule
+from ilang.core.notation.einsum import parse_spec
+from ilang.core.ops import PRIMITIVES as SCALARS
+from ilang.core.record import replace
+from ilang.core.source import Source, Span
+
+LONGEST_TEXT = 60
+"""The longest text of an operation; longer ones are cut."""
+
+
+class Functions(Configuration):
+    """The tensors of one program: its definitions, what is shared between their uses, and what must hold of sizes."""
+
+    def __init__(self, around: Around) -> None:
+        """For the definitions of a module."""
+        super().__init__(around)
+        self.component = around.component
+        self.load = around.load
+        self.shared: dict[str, tuple[Owner, dict[object, Owner]]] = {}
+        self.constraints: list[Tensor] = []
+        self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
+        self.scopes = 0
+        self.active: list[ast.Head] = []
+        self.root: Owner
+
+    # -- expressions -------------------------------------------------------------------------------------------------
+
+    def tensor(self, frame: Frame, term: ast.Term) -> Tensor:
+        """The tensor that an expression is; chains of operators that lean left are followed by a loop."""
+        chain: list[ast.Term] = []
+        while True:
+            chain.append(term)
+            match term:
+                case ast.Binary() | ast.EinsumTwo():
+                    term = term.left
+                case ast.EinsumOne() | ast.Sliced():
+                    term = term.operand
+                case _:
+                    break
+        value = self._tensor(frame, chain.pop())
+        while chain:
+            value = self._continued(frame, chain.pop(), value)
+        return value
+
+    def _continued(self, frame: Frame, term: ast.Term, left: Tensor) -> Tensor:
+        """An expression whose left operand is a tensor already."""
+        match term:
+            case ast.Binary():
+                return self._binary(frame, term, left)
+            case ast.EinsumOne():
+                self.fitting(term.spec, 1)
+                return self.operation(Operand(0), "+", Einsum(term.spec), [left], term.span)
+            case ast.EinsumTwo():
+                right = self.tensor(frame, term.right)
+                product = Apply("mul", (Operand(0), Operand(1)))
+                self.fitting(term.spec, 2)
+                return self.operation(product, "+", Einsum(term.spec), [left, right], term.span)
+            case ast.Sliced():
+                return self._sliced(frame, term, left)
+            case _:
+                raise AssertionError(term)
+
+    @staticmethod
+    def fitting(spec: Spec, count: int) -> None:
+        """Refuse a specification of another number of operands.
+
+        Raises:
+            MeaningError: E0290.
+        """
+        if len(spec.operands) != count:
+            wanted = "one tensor" if count == 1 else f"{count} tensors"
+            has = counted(len(spec.operands), "operand")
+            help_line = "operands are divided by `;`: `ij; jk => ik`"
+            message = f"the specification has {has}, and stands between {wanted}"
+            if count == 1:
+                message = f"the specification has {has}, and is that of {wanted}"
+            raise MeaningError("E0290", message, spec.span, help_line)
+
+    def _tensor(self, frame: Frame, term: ast.Term) -> Tensor:
+        match term:
+            case ast.Reference():
+                return self._read(self.meaning(frame, term), term.span)
+            case ast.Access():
+                return self.access(frame, term)
+            case ast.Number():
+                return Number(term.value, term.span)
+            case ast.Unit():
+                return self._unit(term)
+            case ast.Nested():
+                return self.literal(term)
+            case ast.Declared():
+                return self.parameter(frame, term)
+            case ast.Unary():
+                return self._unary(frame, term)
+            case ast.Called():
+                return self.only(self.call(frame, term), term.span)
+            case ast.Repeated():
+                return self._repeated(frame, term)
+            case ast.Scheduled():
+                return self._scheduled(self.tensor(frame, term.term), term.schedule)
+            case ast.Listed() | ast.Text():
+                what = "a list of numbers" if isinstance(term, ast.Listed) else "a string"
+                message = f"{what} is a configuration value, and a tensor is wanted here"
+                raise MeaningError("E0262", message, term.span)
+            case _:
+                raise AssertionError(term)
+
+    def _read(self, meaning: Meaning, span: Span) -> Tensor:
+        """What a name means as a tensor."""
+        match meaning:
+            case Setting():
+                if meaning.tensor is not None:
+                    return meaning.tensor
+                if isinstance(meaning.value, tuple):
+                    message = "a list of numbers is a configuration value, and no tensor"
+                    raise MeaningError("E0262", message, span)
+                return Number(meaning.value, span)
+            case Instance():
+                name = meaning.function.head.name
+                message = f"this is `{name}` with its parameters, and not called"
+                raise MeaningError("E0263", message, span, f"call it: `{span.text()}(x)`")
+            case _:
+                return meaning
+
+    def meaning(self, frame: Frame, name: ast.Reference) -> Meaning:
+        """What a name means in a body.
+
+        Raises:
+            MeaningError: E0264 (nothing).
+        """
+        if name.name in frame.names:
+            return frame.names[name.name]
+        if name.name in frame.declared:
+            return self.parameter(frame, frame.declared[name.name][0])
+        if name.name in self.components:
+            graph = self.component(name)
+            if not graph.inputs:
+                return self.only(self._outputs(graph, [], name.span), name.span)
+        raise self.unknown(frame, name)
+
+    def access(self, frame: Frame, term: ast.Access) -> Tensor:
+        """A part of a tensor: only routines have parts."""
+        raise AssertionError(term)
+
+    def operation(
+        self,
+        scalar: Scalar,
+        acc: str,
+        logic: Logic,
+        operands: Sequence[Tensor],
+        span: Span,
+        schedule: Schedule | None = None,
+    ) -> Tensor:
+        """The result of an operation; arithmetic takes bools as 0 or 1."""
+        number = {n: n for n in range(len(operands))}
+        whole = {n for n, each in enumerate(operands) if is_bool(each)}
+        scalar = as_numbers(scalar, whole) if whole else renumbered(scalar, number)
+        return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, span)
+
+    def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
+        """A scalar function, element by element."""
+        return self.operation(scalar, "+", Pointwise(), operands, span)
+
+    def _unary(self, frame: Frame, term: ast.Unary) -> Tensor:
+        operand = self.tensor(frame, term.operand)
+        match term.operator:
+            case "!." | "!..":
+                return operand
+            case "-" if isinstance(operand, Number):
+                return Number(-operand.value, term.span)
+            case "-":
+                return self.pointwise(Apply("neg", (Operand(0),)), [operand], term.span)
+            case "not":
+                return self.pointwise(Apply("not", (Operand(0),)), [operand], term.span)
+            case "?/":
+                return self.pointwise(ELEMENTWISE["relu"], [operand], term.span)
+            case _:
+                assert_never(term.operator)
+
+    def _binary(self, frame: Frame, term: ast.Binary, left: Tensor) -> Tensor:
+        if term.operator == "**.":
+            return self._power(frame, term, left)
+        right = self.tensor(frame, term.right)
+        if term.operator in ("*", "/"):
+            for side, value in ((term.left, left), (term.right, right)):
+                if isinstance(value, Number) or (
+                    isinstance(value, Stored) and value.kind == "setting"
+                ):
+                    raise MeaningError(
+                        "E0266",
+                        f"`{term.operator}` contracts axes, and `{side.span.text()}` is a number",
+                        term.sign.span,
+                        f"element by element it is `{term.operator}.`",
+                    )
+            primitive = "mul" if term.operator == "*" else "div"
+            scalar = Apply(primitive, (Operand(0), Operand(1)))
+            return self.operation(scalar, "+", Compose(), [left, right], term.span)
+        return self.pointwise(INFIX[term.operator], [left, right], term.span)
+
+    def _power(self, frame: Frame, term: ast.Binary, left: Tensor) -> Tensor:
+        """``x **. n``: the exponent is known when the program is built, so that it needs no logarithm."""
+        exponent = self.number(frame, term.right)
+        match exponent:
+            case 1:
+                scalar: Scalar = Operand(0)
+            case 2:
+                scalar = Apply("square", (Operand(0),))
+            case -1:
+                scalar = Apply("recip", (Operand(0),))
+            case _:
+                scalar = Apply("pow", (Operand(0), Constant(float(exponent))))
+        return self.pointwise(scalar, [left], term.span)
+
+    def _sliced(self, frame: Frame, term: ast.Sliced, operand: Tensor) -> Tensor:
+        """``x @| n``."""
+        where = term.position
+        if isinstance(where, ast.Reference):
+            meaning = self.meaning(frame, where)
+            if not isinstance(meaning, Setting):
+                position = self._read(meaning, where.span)
+                return Picked(operand, position, shortened(term.span), term.span)
+        number = self.whole(frame, where, "a position")
+        return self.operation(Operand(0), "+", Slice(number, None), [operand], term.span)
+
+    @staticmethod
+    def _scheduled(value: Tensor, schedule: Schedule) -> Tensor:
+        if not isinstance(value, Computed):
+            message = "a schedule is that of an operation, and this is none"
+            raise MeaningError("E0267", message, schedule.span)
+        return replace(value, schedule=schedule)
+
+    def _unit(self, term: ast.Unit) -> Tensor:
+        """``'q' 2.0``: its one axis has a label, and does not stretch."""
+        rows: Rows = ((), (), ((1, term.label),))
+        return constant(shortened(term.span), rows, [term.number], term.span)
+
+    @staticmethod
+    def literal(term: ast.Nested) -> Stored:
+        """Numbers in brackets, stored batch axes first, then output, then input axes."""
+        return constant(shortened(term.span), literal_rows(term), term, term.span)
+
+    def only(self, outputs: Sequence[Tensor], span: Span) -> Tensor:
+        """The one output of a call."""
+        if len(outputs) != 1:
+            message = f"a call in an expression has one output, and this one has {len(outputs)}"
+            raise MeaningError("E0268", message, span)
+        return outputs[0]
+
+    # -- parameters --------------------------------------------------------------------------------------------------
+
+    def parameter(self, frame: Frame, term: ast.Declared) -> Tensor:
+        """The parameter that a string declares: the same one wherever the string stands in a body."""
+        key = "_".join([term.name, *(str(turn + 1) for turn in frame.turns)])
+        known = frame.owner.held.get(key)
+        if known is None:
+            rows, initial = self._first_shape(frame, term.name)
+            known = Stored("parameter", key, rows, initial, None, frame.owner, term.span)
+            frame.owner.held[key] = known
+        frame.names.setdefault(term.name, known)
+        return known
+
+    def _first_shape(self, frame: Frame, name: str) -> tuple[Rows, object]:
+        """What the strings of one name write of a parameter, which must agree."""
+        rows: Rows = ((), None, None)
+        initial: object = None
+        first: ast.Declared | None = None
+        for term in frame.declared[name]:
+            if term.extents is None and term.initial is None:
+                continue
+            said: tuple[Rows, object]
+            if term.extents is not None:
+                extents = [self.whole(frame, each, "an extent") for each in term.extents]
+                said = ((), (), tuple((extent, None) for extent in extents)), None
+            elif isinstance(term.initial, ast.Nested):
+                said = literal_rows(term.initial), term.initial
+            else:
+                assert term.initial is not None
+                said = ((), None, None), term.initial.value
+            if first is not None and said != (rows, initial):
+                raise MeaningError(
+                    "E0271",
+                    f"{name} is declared in two ways: `{first.span.text()}` and `{term.span.text()}`",
+                    term.span,
+                    "the same string is the same parameter: write its shape or its values once",
+                    [Label(first.span, "first here"), Label(term.span, "again here")],
+                )
+            (rows, initial), first = said, first or term
+        return rows, initial
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def call(self, frame: Frame, term: ast.Called) -> Sequence[Tensor]:
+        """The outputs of a call."""
+        name = term.component.name if isinstance(term.component, ast.Reference) else None
+        if name is not None:
+            meaning = frame.names.get(name)
+            if isinstance(meaning, Instance):
+                return [self._instance(frame, meaning, term)]
+            if name in self.functions:
+                return [self._function(frame, self.functions[name], term, name)]
+            if name in self.routines:
+                message = f"`{name}` is a routine, and no part of an expression"
+                raise MeaningError(
+                    "E0272", message, term.span, "call it as a statement of a routine"
+                )
+            if name not in self.components and name in PRIMITIVES:
+                return [self._primitive(frame, name, term)]
+            if name not in self.components:
+                assert isinstance(term.component, ast.Reference)
+                raise self.unknown(frame, term.component)
+        if term.settings:
+            message = "a component has no configuration"
+            raise MeaningError("E0273", message, term.settings[0].span)
+        graph = self.component(term.component)
+        given = self._arguments(frame, term.arguments)
+        self._count(name or "the component", len(graph.inputs), len(given), term.span)
+        return self._outputs(graph, given, term.span)
+
+    def _arguments(self, frame: Frame, terms: Sequence[ast.Term]) -> list[Tensor]:
+        """The tensors of arguments; a call stands for all of its outputs."""
+        given: list[Tensor] = []
+        for term in terms:
+            if isinstance(term, ast.Called):
+                given += self.call(frame, term)
+            else:
+                given.append(self.tensor(frame, term))
+        return given
+
+    @staticmethod
+    def _outputs(graph: Graph, given: Sequence[Tensor], span: Span) -> list[Tensor]:
+        component = Component(graph, tuple(given), span)
+        return [Output(component, number, span) for number in range(len(graph.outputs))]
+
+    @staticmethod
+    def _count(name: str, wanted: int, given: int, span: Span) -> None:
+        if wanted != given:
+            message = f"{name} takes {counted(wanted, 'tensor')}, and {given} {'is' if given == 1 else 'are'} given"
+            raise MeaningError("E0274", message, span)
+
+    def _function(
+        self, frame: Frame, function: ast.Function, term: ast.Called, name: str
+    ) -> Tensor:
+        """A call of a tensor function: with parameters of its own where its head has a `;`."""
+        given = self._arguments(frame, term.arguments)
+        settings, label = self.settings(frame, function.head, term.settings, term.span)
+        owner, kept = self._owner(frame, function, label or name, term)
+        return self.applied(function, owner, given, settings, term.span, kept)
+
+    def bound(self, frame: Frame, name: str, term: ast.Term) -> Meaning:
+        """What ``name = term`` binds: a tensor, or an instance of a definition."""
+        if isinstance(term, ast.Called) and not term.arguments and term.settings is not None:
+            component = term.component
+            function = (
+                self.functions.get(component.name) if isinstance(component, ast.Reference) else None
+            )
+            if function is not None and function.head.tensors:
+                settings, label = self.settings(frame, function.head, term.settings, term.span)
+                owner, _ = self._owner(frame, function, label or name, term)
+                return Instance(function, settings, owner, term.span)
+        return self.tensor(frame, term)
+
+    def _instance(self, frame: Frame, instance: Instance, term: ast.Called) -> Tensor:
+        """A call of an instance, whose parameters are made."""
+        if term.settings:
+            message = "this has its configuration already"
+            labels = [Label(instance.span, "here"), Label(term.settings[0].span, "again here")]
+            raise MeaningError("E0273", message, term.settings[0].span, None, labels)
+        given = self._arguments(frame, term.arguments)
+        return self.applied(
+            instance.function, instance.owner, given, instance.settings, term.span, {}
+        )
+
+    def _owner(
+        self, frame: Frame, function: ast.Function, base: str, term: ast.Called
+    ) -> tuple[Owner, dict[object, Owner] | None]:
+        """Whose parameters a call has."""
+        head = function.head
+        if head.configuration is None:
+            if head.name not in self.shared:
+                owner = Owner(self.root, head.name, head.name, {}, [], head.span)
+                self.shared[head.name] = (owner, {})
+                self.root.uses.append(owner)
+            return self.shared[head.name]
+        place = (id(term), frame.turns)
+        if frame.kept is not None and place in frame.kept:
+            return frame.kept[place], frame.kept
+        owner = Owner(frame.owner, base, head.name, {}, [], term.span)
+        frame.owner.uses.append(owner)
+        if frame.kept is not None:
+            frame.kept[place] = owner
+        return owner, frame.kept
+
+    def applied(
+        self,
+        function: ast.Function,
+        owner: Owner,
+        given: Sequence[Tensor],
+        settings: Mapping[str, Setting],
+        span: Span,
+        kept: dict[object, Owner] | None,
+    ) -> Tensor:
+        """The result of a tensor function of some tensors."""
+        head = function.head
+        self._count(head.name, len(head.tensors), len(given), span)
+        if head in self.active:
+            circle = " -> ".join([each.name for each in self.active] + [head.name])
+            raise MeaningError("E0276", f"{head.name} needs itself: {circle}", span)
+        self.active.append(head)
+        names = self.noted(head.tensors, given)
+        names.update(settings)
+        if isinstance(function.body, ast.Primitive):
+            from ilang.core.build.customs import custom
+
+            result = custom(self, function, given, settings, span)
+        else:
+            frame = Frame(owner, names, strings(function.body), (), kept)
+            result = self.body(frame, function.body)
+        self.active.pop()
+        return result
+
+    def noted(
+        self, heads: Sequence[ast.TensorParameter], given: Sequence[Tensor]
+    ) -> dict[str, Meaning]:
+        """The tensors of a head by name; what it writes of their rows is noted."""
+        self.scopes += 1
+        names: dict[str, Meaning] = {}
+        for head, value in zip(heads, given, strict=True):
+            names[head.name] = value
+            if head.shape is not None:
+                self.notes.append((value, head.name, head.shape, self.scopes))
+        return names
+
+    def body(self, frame: Frame, body: ast.Body) -> Tensor:
+        """The result of a body."""
+        for each in body.bindings:
+            if each.name is None:
+                self.constraints.append(self.tensor(frame, each.term))
+            else:
+                frame.names[each.name] = self.bound(frame, each.name, each.term)
+        return self.tensor(frame, body.result)
+
+    def _repeated(self, frame: Frame, term: ast.Repeated) -> Tensor:
+        """``repeat``: the result of each turn is what the next begins with."""
+        over = self.known(self.setting(frame, term.over))
+        if not isinstance(over, tuple):
+            over = tuple(range(self.whole(frame, term.over, "a count")))
+        carried = self.tensor(frame, term.start)
+        for turn, value in enumerate(over):
+            names: dict[str, Meaning] = {
+                term.carried: carried,
+                term.variable: Setting(value, None, (), term.span),
+            }
+            carried = self.body(frame.within(names, turn), term.body)
+        return carried
+
+    # -- primitives --------------------------------------------------------------------------------------------------
+
+    def _primitive(self, frame: Frame, name: str, term: ast.Called) -> Tensor:
+        """A call of a primitive."""
+        wanted = PRIMITIVES[name]
+        if term.settings:
+            raise MeaningError("E0273", f"{name} has no configuration", term.settings[0].span)
+        if wanted is not None and wanted != len(term.arguments):
+            message = (
+                f"{name} takes {counted(wanted, 'argument')}, and {len(term.arguments)} are given"
+            )
+            raise MeaningError("E0274", message, term.span)
+        if name in ELEMENTWISE:
+            given = [self.tensor(frame, each) for each in term.arguments]
+            return self.pointwise(ELEMENTWISE[name], given, term.span)
+        from ilang.core.build.special import special
+
+        return special(self, frame, name, term)
+
+
+def constant(name: str, rows: Rows, values: object, span: Span) -> Stored:
+    """A tensor of numbers that the text or a file has."""
+    return Stored("constant", name, rows, values, None, None, span)
+
+
+def literal_rows(term: ast.Nested) -> Rows:
+    """The axes of numbers in brackets."""
+    batch, inner, output = (
+        tuple((extent, None) for row, extent in term.levels if row == kind) for kind in range(3)
+    )
+    return batch, inner, output
+
+
+def strings(node: object) -> dict[str, list[ast.Declared]]:
+    """The strings that declare tensors in a body, by name, in the order of the text."""
+    found: dict[str, list[ast.Declared]] = {}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Declared):
+            found.setdefault(each.name, []).append(each)
+    return found
+
+
+def is_bool(value: Tensor) -> bool:
+    """Whether a tensor holds truth values."""
+    match value:
+        case Computed():
+            return is_logical(value.scalar)
+        case Stored():
+            return value.dtype == "bool"
+        case _:
+            return False
+
+
+def as_numbers(scalar: Scalar, whole: set[int]) -> Scalar:
+    """A scalar function in which arithmetic takes some operands, which are bools, as 0 or 1."""
+    match scalar:
+        case Operand():
+            return Convert(scalar, "f32") if scalar.number in whole else scalar
+        case Apply():
+            kind = SCALARS[scalar.primitive].kind
+            if kind == "logic":
+                return scalar
+            first = scalar.arguments[:1] if kind == "select" else ()
+            rest = scalar.arguments[len(first) :]
+            arguments = (*first, *(as_numbers(each, whole) for each in rest))
+            return replace(scalar, arguments=arguments)
+        case _:
+            return scalar
+
+
+def shortened(span: Span) -> str:
+    """The text of an expression in one line, cut where it is long."""
+    text = " ".join(span.text().split())
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def spec_of(text: ast.Text) -> Einsum:
+    """The specification that a string is."""
+    return Einsum(parse_spec(Source("<spec>", text.text)))

@@ -1,0 +1,273 @@
+"""One definition as a graph: a tensor function, or a run of a routine, for inputs whose shapes are known.
+
+parse -> ``build/functions.py`` and ``build/routines.py`` -> ``build/emission.py`` -> ``ir/graph.py``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.build.functions import strings
+from ilang.core.build.routines import Built, Result, Routines
+from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
+from ilang.core.build.tensor import Rows
+from ilang.core.build.values import Measured, Stored, Tensor
+from ilang.core.diagnostic import DataError, Label, MeaningError, nearest
+from ilang.core.ir import functions as ast
+from ilang.core.ir import operation as o
+from ilang.core.ir.graph import operands as node_operands
+from ilang.core.source import Span
+
+SCALAR: Rows = ((), (), ((1, None),))
+Given = float | int | Sequence[float | int]
+
+
+def built(
+    around: Around,
+    name: str,
+    shapes: Mapping[str, Rows],
+    config: Mapping[str, Given],
+    keep: Sequence[str] = (),
+) -> Built:
+    """A definition as a graph.
+
+    Args:
+        around: its file, and what that may use.
+        name: the tensor function or the routine to run.
+        shapes: what is known of the axes of its inputs; an input that is not there has them found from use.
+        config: configuration values by name.
+        keep: further tensors to give, by name.
+
+    Raises:
+        Error: MeaningError (E026, E027, E028), DataError (E0750 to E0752).
+    """
+    run = Routines(around)
+    definition = run.functions.get(name) or run.routines.get(name)
+    if definition is None:
+        raise _unknown(run, name)
+    head = definition.head
+    run.begin(name, head.span)
+    inputs = [
+        Stored(
+            "input",
+            each.name,
+            shapes.get(each.name, (None, None, None)),
+            None,
+            each.dtype,
+            None,
+            each.span,
+        )
+        for each in head.tensors
+    ]
+    names = run.noted(head.tensors, inputs)
+    settings = _settings(head, config)
+    names.update(settings)
+    if isinstance(definition, ast.Function):
+        frame = _function(run, definition, names, inputs, settings)
+    else:
+        frame = run.routine(definition, run.root, names, None)
+    return _finished(run, name, frame, inputs, settings, keep)
+
+
+def _function(
+    run: Routines,
+    function: ast.Function,
+    names: dict[str, Meaning],
+    inputs: Sequence[Stored],
+    settings: Mapping[str, Setting],
+) -> Frame:
+    """The forward code of a tensor function."""
+    frame = Frame(run.root, names, {})
+    run.active.append(function.head)
+    if isinstance(function.body, ast.Primitive):
+        from ilang.core.build.customs import custom
+
+        result = custom(run, function, inputs, settings, function.span)
+    else:
+        frame = Frame(run.root, names, strings(function.body))
+        result = run.body(frame, function.body)
+    run.returned = [run.needed(result)]
+    return frame
+
+
+def _settings(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Setting]:
+    """The configuration of the definition that is run: numbers come at run time until something fixes them."""
+    wanted = {each.name: each for each in head.configuration or ()}
+    for name in config:
+        if name not in wanted:
+            guess = nearest(name, list(wanted))
+            takes = f"its configuration is {', '.join(wanted)}" if wanted else "it has none"
+            help_line = f"did you mean {guess}?" if guess else takes
+            message = f"{head.name} has no configuration value {name}"
+            raise DataError("E0750", message, help=help_line)
+    values: dict[str, Setting] = {}
+    for name, written in wanted.items():
+        if name in config:
+            values[name] = _given(name, config[name], written)
+        elif written.default is None:
+            message = f"{head.name} needs the configuration value {name}"
+            help_line = f"give it: config={{{name!r}: 1}}"
+            raise DataError("E0750", message, written.span, help_line)
+        else:
+            values[name] = _default(name, written, values)
+    return values
+
+
+def configuration(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Given]:
+    """The configuration values of a definition by name, defaults included."""
+    return {name: setting.value for name, setting in _settings(head, config).items()}
+
+
+def _given(name: str, value: Given, written: ast.Configured) -> Setting:
+    if isinstance(value, int | float):
+        return _number(name, int(value) if isinstance(value, bool) else value, written.span)
+    if all(isinstance(each, int | float) for each in value):
+        return Setting(tuple(value), None, (), written.span)
+    message = f"the configuration value {name} is a number or a list of numbers, not {value!r}"
+    raise DataError("E0750", message, written.span)
+
+
+def _default(name: str, written: ast.Configured, before: Mapping[str, Setting]) -> Setting:
+    """A value that is written in the head; it may use those before it."""
+    assert written.default is not None
+    value = evaluated(written.default, before)
+    if isinstance(value, tuple):
+        return Setting(value, None, (), written.span)
+    return _number(name, value, written.span)
+
+
+def _number(name: str, value: float | int, span: Span) -> Setting:
+    scalar = Stored("setting", name, SCALAR, value, None, None, span)
+    return Setting(value, scalar, (name,), span)
+
+
+def _unknown(run: Routines, name: str) -> DataError:
+    others = [*run.functions, *run.routines]
+    guess = nearest(name, others)
+    listed = f"there are {', '.join(others)}" if others else "the file has none"
+    message = f"there is no tensor function or routine {name}"
+    return DataError("E0751", message, help=f"did you mean {guess}?" if guess else listed)
+
+
+def _finished(
+    run: Routines,
+    name: str,
+    frame: Frame,
+    inputs: Sequence[Stored],
+    settings: Mapping[str, Setting],
+    keep: Sequence[str],
+) -> Built:
+    """The graph of what has run, and what it gives."""
+    for each in inputs:
+        run.emission.read(each)
+    results = [Result("return", str(n), number) for n, number in enumerate(run.returned or ())]
+    cells = run.emission.latest
+    for cell in [each for each in cells if isinstance(each, Stored)]:
+        number = cells[cell]
+        if cell.kind == "parameter" and cell in run.assigned:
+            results.append(Result("parameter", run.path(cell), number))
+        elif cell in run.state:
+            if cell not in run.assigned:
+                message = f"nothing computes `{cell.name}`, which is read here"
+                raise MeaningError("E0281", message, cell.span)
+            results.append(Result("state", run.path(cell), number))
+    results += _gradients(run)
+    results += _kept(run, frame, keep, results)
+    _constrain(run)
+    graph, number_of = run.emission.graph(name, [each.number for each in results])
+    held = [
+        (cell, number_of[number])
+        for cell, number in run.emission.first.items()
+        if cell.kind not in ("gradient", "cotangent")
+    ]
+    paths = {
+        cell: run.path(cell) for cell, _ in held if cell.kind == "parameter" or cell in run.state
+    }
+    _refuse_equal(paths)
+    return Built(
+        graph,
+        tuple(sorted(held, key=lambda pair: pair[1])),
+        {
+            cell: number_of[cells[cell.initial.value]]
+            for cell, _ in held
+            if isinstance(cell.initial, Measured)
+        },
+        tuple(Result(r.role, r.path, number_of[r.number]) for r in results),
+        dict(run.fixed),
+        {key: each.tensor for key, each in settings.items() if isinstance(each.tensor, Stored)},
+        paths,
+        frozenset(number_of[number] for number in _forward(run)),
+    )
+
+
+def _forward(run: Routines) -> set[int]:
+    """The nodes that what goes back is computed from; of a run that goes nowhere back, all but new values."""
+    if run.back is None:
+        return set(range(len(run.emission.nodes))) - run.emission.updates
+    found: set[int] = set()
+    todo = [run.back[0]]
+    while todo:
+        number = todo.pop()
+        if number not in found:
+            found.add(number)
+            todo += node_operands(run.emission.nodes[number])
+    return found
+
+
+def _gradients(run: Routines) -> list[Result]:
+    """The gradients of parameters, and others that the text names."""
+    if run.back is None:
+        return [
+            Result("gradient", run.path(cell), run.emission.latest[cell])
+            for cell in run.gradients.values()
+            if cell in run.emission.latest
+        ]
+    for value in list(run.reached):
+        if isinstance(value, Stored) and value.kind == "parameter":
+            run.gradient(value, value.span)
+    return [
+        Result("gradient", run.path(cell), run.needed(cell))
+        for value, cell in sorted(run.gradients.items(), key=lambda pair: run.path(pair[1]))
+        if value in run.reached or cell in run.emission.latest
+    ]
+
+
+def _kept(
+    run: Routines, frame: Frame, keep: Sequence[str], given: Sequence[Result]
+) -> list[Result]:
+    """Further tensors that the caller asks for by name, those aside that a run gives anyway."""
+    results: list[Result] = []
+    named: dict[str, object] = {**frame.names, **{run.path(cell): cell for cell in run.named}}
+    have = {each.path for each in given if each.role != "return"}
+    for name in dict.fromkeys(keep):
+        base, _, part = name.rpartition(".")
+        value = named.get(base if part == "grad" else name)
+        if name in have or not isinstance(value, Tensor):
+            continue
+        if part == "grad" and run.back is not None and value in run.reached:
+            cell = run.gradient(value, run.back[2])
+            results.append(Result("kept", name, run.needed(cell)))
+        elif value in run.emission.latest:
+            results.append(Result("kept", name, run.emission.latest[value]))
+    return results
+
+
+def _constrain(run: Routines) -> None:
+    """What must hold of sizes, of what has been computed."""
+    for value in run.constraints:
+        run.emission.read(value)
+    for value, name, note, scope in run.notes:
+        number = run.emission.read(value)
+        run.emission.constraints.append(o.Noted(number, name, note, scope, note.span))
+
+
+def _refuse_equal(paths: Mapping[Stored, str]) -> None:
+    """No two tensors have one path."""
+    known: dict[str, Stored] = {}
+    for cell, path in paths.items():
+        other = known.setdefault(path, cell)
+        if other is not cell:
+            labels = [Label(cell.span, "one"), Label(other.span, "the other")]
+            message = f"two tensors have the path {path}"
+            help_line = 'give a call a name of its own: `layer(x; 64, label = "first")`'
+            raise MeaningError("E0279", message, cell.span, help_line, labels)

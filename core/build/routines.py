@@ -1,0 +1,547 @@
+"""Routines: statements one after the other, each assignment giving a tensor other values (TENSORS.md section 3).
+
+Example, ``cd step(x) { y = "w" * x; backprop(y); w =- 0.1 *. w.grad; return y }``:
+    inputs x and w;  n2 = compose(w, x);  n3 stands for the gradient of n2 with respect to w
+    n4 = 0.1 *. n3;  n5 = w - n4, which is what w is after the run;  outputs n2, n5, n3
+
+A tensor keeps its name and its axes, and has a node for each assignment: the graph itself assigns nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, assert_never
+
+from ilang.core.build.customs import single_scalar
+from ilang.core.build.emission import Emission
+from ilang.core.build.flow import feeding, is_source, read_back
+from ilang.core.build.functions import Functions, strings
+from ilang.core.build.primitives import FOLDS, joined
+from ilang.core.build.settings import Frame, Meaning, Setting
+from ilang.core.build.tensor import Rows
+from ilang.core.build.values import (
+    Computed,
+    Number,
+    Owner,
+    Ruled,
+    Stored,
+    Tensor,
+)
+from ilang.core.diagnostic import Label, MeaningError
+from ilang.core.ir import functions as ast
+from ilang.core.ir.graph import Graph, operands
+from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
+from ilang.core.ir.scalar import Apply, Constant, Operand
+from ilang.core.ir.spec import Fixed, Joined, Window
+from ilang.core.ir.spec import Label as AxisLabel
+from ilang.core.record import record
+from ilang.core.source import Span
+
+Role = Literal["return", "parameter", "state", "gradient", "kept"]
+UNKNOWN: Rows = (None, None, None)
+
+
+@record
+class Result:
+    """A value that a run gives: what it is for, its path (or its place among those returned), its node."""
+
+    role: Role
+    path: str
+    number: int
+
+
+@record
+class Built:
+    """A definition as a graph: what its inputs hold, by node, and what a run of it gives, output by output.
+
+    ``fixed`` are the configuration values that the graph depends on, with the place that makes it so. ``settings`` are
+    those that come at run time. ``forward`` has the nodes that give tensors, and not new values to what there is: how
+    they use a parameter says what it begins with.
+    """
+
+    graph: Graph
+    inputs: tuple[tuple[Stored, int], ...]
+    measured: Mapping[Stored, int]
+    results: tuple[Result, ...]
+    fixed: Mapping[str, Span]
+    settings: Mapping[str, Stored]
+    paths: Mapping[Stored, str]
+    forward: frozenset[int]
+
+
+class Routines(Functions):
+    """One run of a definition: its statements in order, and the nodes that they need."""
+
+    def begin(self, name: str, span: Span) -> None:
+        """Nothing has run yet."""
+        self.root = Owner(None, name, name, {}, [], span)
+        self.emission = Emission()
+        self.returned: list[int] | None = None
+        self.gradients: dict[Tensor, Stored] = {}
+        self.of: dict[Stored, Tensor] = {}
+        self.back: tuple[int, list[tuple[int, int]], Span] | None = None
+        self.reached: set[Tensor] = set()
+        self.assigned: dict[Stored, Span] = {}
+        self.state: dict[Stored, Span] = {}
+        self.owners: dict[Stored, tuple[Tensor | None, str]] = {}
+        self.named: dict[Stored, None] = {}
+        self.used: dict[Tensor, int] = {}
+        self.running: list[ast.Head] = []
+
+    # -- names and parts ---------------------------------------------------------------------------------------------
+
+    def access(self, frame: Frame, term: ast.Access) -> Tensor:
+        """A part of a tensor."""
+        if isinstance(term.tensor, ast.Declared):
+            value: Tensor = self.declare(frame, term.tensor)
+        else:
+            value = self._read(self.meaning(frame, term.tensor), term.span)
+        match term.part:
+            case "value":
+                return value
+            case "grad":
+                return self.gradient(value, term.span)
+            case "merge" | "grad.merge":
+                return Number(0.0, term.span)  # there are no other ranks
+
+    def gradient(self, value: Tensor, span: Span) -> Stored:
+        """The tensor that keeps the gradient of another."""
+        known = self.gradients.get(value)
+        if known is not None:
+            return known
+        if not self._is_differentiable(value):
+            raise MeaningError(
+                "E0280",
+                f"`{_name(value)}` has no gradient: no parameter feeds it",
+                span,
+                "`track(x)` is x with a gradient",
+            )
+        owner = value.owner if isinstance(value, Stored) else None
+        cell = Stored("gradient", f"{_name(value)}.grad", UNKNOWN, None, None, owner, span)
+        self.gradients[value] = cell
+        self.of[cell] = value
+        return cell
+
+    def _is_differentiable(self, value: Tensor) -> bool:
+        """Whether something can flow back to a value: a parameter feeds it, or it is tracked."""
+        return any(is_source(each) for each in feeding([value]))
+
+    def declare(self, frame: Frame, term: ast.Declared) -> Stored:
+        """The tensor that a string on the left of an assignment declares."""
+        known = frame.names.get(term.name)
+        if isinstance(known, Stored):
+            return known
+        cell = Stored("declared", term.name, UNKNOWN, None, None, frame.owner, term.span)
+        frame.names[term.name] = cell
+        self.named[cell] = None
+        return cell
+
+    def needed(self, value: Tensor) -> int:
+        """The node that a tensor is now; reading what is not written yet makes it state."""
+        for each in feeding([value], every=True, done=self.emission.latest):
+            if not isinstance(each, Stored) or each in self.emission.latest:
+                continue
+            if each.kind == "gradient":
+                self._await(each)
+            elif each.kind == "declared":
+                self.state[each] = each.span
+        return self.emission.read(value)
+
+    def _await(self, cell: Stored) -> None:
+        """A gradient is read: it stands for what ``backprop`` computes."""
+        value = self.of[cell]
+        if self.back is None or value not in self.reached:
+            raise MeaningError(
+                "E0281",
+                f"nothing has computed `{cell.name}` here",
+                cell.span,
+                "`backprop(t)` computes the gradients of what feeds t",
+            )
+        number = self.emission.read(cell)
+        of = self.used.get(value, self.emission.latest[value])
+        self.back[1].append((number, of))
+        self.emission.alike(number, of, cell.name, cell.span)
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def run(self, frame: Frame, statements: Sequence[ast.Statement]) -> None:
+        """Follow statements in order."""
+        for each in statements:
+            self._statement(frame, each)
+
+    def _statement(self, frame: Frame, each: ast.Statement) -> None:
+        match each:
+            case ast.Assigned():
+                self._assign(frame, each)
+            case ast.Bound():
+                if each.name is None:
+                    self.constraints.append(self.tensor(frame, each.term))
+                else:
+                    frame.names[each.name] = self.bound(frame, each.name, each.term)
+            case ast.Forward():
+                self._forward(frame, each)
+            case ast.ZeroGradients():
+                self._zero(frame, each)
+            case ast.Backprop():
+                self._backprop(frame, each)
+            case ast.ForEach():
+                self._for_each(frame, each)
+            case ast.Condition():
+                holds = self.number(frame, each.test)
+                self.run(frame, each.statements if holds else each.otherwise)
+            case ast.Routined():
+                self._call(frame, each)
+            case ast.Returned():
+                self.returned = [self.needed(self.tensor(frame, term)) for term in each.terms]
+            case ast.Commented():
+                self.run(frame, each.statements)
+
+    def _for_each(self, frame: Frame, each: ast.ForEach) -> None:
+        """The statements for each parameter; what they alone declare belongs to it."""
+        for parameter in self.parameters(self.tensor(frame, each.tensor)):
+            inner = frame.within({each.variable: parameter})
+            for name, term in targets(each.statements).items():
+                if name not in frame.names:
+                    self.owners[self.declare(inner, term)] = (parameter, name)
+            self.run(inner, each.statements)
+
+    def parameters(self, value: Tensor) -> list[Stored]:
+        """The parameters that something flows back to from a tensor, in the order of evaluation."""
+        return [
+            each
+            for each in feeding([value])
+            if isinstance(each, Stored) and each.kind == "parameter"
+        ]
+
+    def _forward(self, frame: Frame, each: ast.Forward) -> None:
+        value = self.tensor(frame, each.tensor)
+        if value in self.emission.latest:
+            message = f"`{each.tensor.name}` is computed already"
+            place = self.emission.nodes[self.emission.latest[value]].span
+            labels = [Label(each.span, "again here"), Label(place, "it is this")]
+            raise MeaningError("E0282", message, each.span, "leave this out", labels)
+        self.needed(value)
+
+    def _zero(self, frame: Frame, each: ast.ZeroGradients) -> None:
+        for parameter in self.parameters(self.tensor(frame, each.tensor)):
+            self._clear(parameter, each.span)
+
+    def _clear(self, value: Tensor, span: Span) -> None:
+        """The gradient of a tensor is 0."""
+        zero = self.pointwise(Operand(0), [Number(0.0, span)], span)
+        cell = self.gradient(value, span)
+        number = self.emission.read(zero)
+        self.emission.alike(number, self.emission.read(value), cell.name, span)
+        self.emission.assign(cell, number)
+
+    def _backprop(self, frame: Frame, each: ast.Backprop) -> None:
+        value = self.tensor(frame, each.tensor)
+        if self.back is not None:
+            labels = [Label(each.span, "again here"), Label(self.back[2], "first here")]
+            message = "a run goes back once"
+            raise MeaningError("E0283", message, each.span, "add what both are of", labels)
+        if not self._is_differentiable(value):
+            message = f"no parameter feeds `{each.tensor.name}`: nothing has a gradient of it"
+            raise MeaningError("E0280", message, each.span, "`track(x)` is x with a gradient")
+        of = self.needed(value)
+        self.reached = set(feeding([value]))
+        self._unchanged(value, each)
+        for tensor, cell in self.gradients.items():
+            if tensor in self.reached:
+                self.emission.latest.pop(cell, None)
+        self.back = (of, [], each.span)
+        self.emission.backward.append(self.back)
+
+    def _unchanged(self, value: Tensor, each: ast.Backprop) -> None:
+        """Refuse that what the way back reads has other values by now."""
+        for tensor in feeding([value]):
+            if not isinstance(tensor, Computed):
+                continue
+            node = self.emission.nodes[self.emission.latest[tensor]]
+            for operand, number in zip(tensor.operands, operands(node), strict=True):
+                if isinstance(operand, Stored):
+                    self.used.setdefault(operand, number)
+            for operand in read_back(tensor, self._is_differentiable):
+                cell = operand
+                if not isinstance(cell, Stored) or cell not in self.assigned:
+                    continue
+                if self.emission.latest[operand] not in operands(node):
+                    labels = [
+                        Label(each.span, "goes back through what it was"),
+                        Label(self.assigned[cell], "it has other values from here on"),
+                    ]
+                    message = f"`{_name(cell)}` is assigned between its use and `backprop`"
+                    help_line = "assign after `backprop`, or copy it before"
+                    raise MeaningError("E0284", message, each.span, help_line, labels)
+
+    def _call(self, frame: Frame, each: ast.Routined) -> None:
+        """The call of another routine."""
+        name = each.name.name
+        if name not in self.routines:
+            if name in self.functions or name in self.components:
+                message = f"`{name}` gives a tensor, which this statement drops"
+                help_line = f"bind it: `y = {each.span.text()}`"
+                raise MeaningError("E0285", message, each.span, help_line)
+            raise self.unknown(frame, each.name)
+        routine = self.routines[name]
+        if routine.head in self.running:
+            circle = " -> ".join([head.name for head in self.running] + [name])
+            raise MeaningError("E0276", f"{name} needs itself: {circle}", each.span)
+        given = [self.tensor(frame, term) for term in each.arguments]
+        self._count(name, len(routine.head.tensors), len(given), each.span)
+        settings, _ = self.settings(frame, routine.head, each.settings, each.span)
+        names = self.noted(routine.head.tensors, given)
+        names.update(settings)
+        owner = Owner(self.root, name, name, {}, [], each.span)
+        self.routine(routine, owner, names, given[0] if given else None)
+
+    def routine(
+        self,
+        routine: ast.Routine,
+        owner: Owner,
+        names: dict[str, Meaning],
+        first: Tensor | None,
+    ) -> Frame:
+        """Run the statements of a routine; what it declares belongs to its first tensor."""
+        declared = targets(routine.statements)
+        frame = Frame(owner, names, strings(expressions(routine.statements)))
+        for term in declared.values():
+            cell = self.declare(frame, term)
+            if owner is not self.root:
+                self.owners[cell] = (first, routine.head.name)
+        self.running.append(routine.head)
+        self.run(frame, routine.statements)
+        self.running.pop()
+        return frame
+
+    # -- assignments -------------------------------------------------------------------------------------------------
+
+    def _assign(self, frame: Frame, each: ast.Assigned) -> None:
+        """``LHS ASGN RHS``."""
+        cell = self._target(frame, each.target)
+        comes, logic = self._right(frame, each)
+        number = self._assigned(cell, each, comes, logic)
+        if isinstance(cell, Stored):
+            if cell.kind == "gradient":
+                self.emission.alike(number, self.emission.read(self.of[cell]), cell.name, each.span)
+            self.emission.assign(cell, number)
+            self.assigned[cell] = each.span
+        else:
+            self.emission.alike(number, self.emission.read(cell), _name(cell), each.span)
+            self.emission.latest[cell] = number
+
+    def _target(self, frame: Frame, target: ast.Reference | ast.Access | ast.Declared) -> Tensor:
+        """What an assignment gives other values."""
+        match target:
+            case ast.Declared():
+                return self.declare(frame, target)
+            case ast.Access():
+                if "merge" in target.part:
+                    message = "`merge` is what comes from other ranks: it is read, and not assigned"
+                    raise MeaningError("E0286", message, target.span)
+                value: Tensor = self.access(frame, target)
+            case ast.Reference():
+                meaning = self.meaning(frame, target)
+                if isinstance(meaning, Setting):
+                    message = f"`{target.name}` is a configuration value, and no tensor"
+                    raise MeaningError("E0286", message, target.span)
+                value = self._read(meaning, target.span)
+            case _:
+                assert_never(target)
+        if isinstance(value, Number):
+            raise MeaningError("E0286", "a number is not assigned", target.span)
+        if not isinstance(value, Stored):
+            self.needed(value)
+        return value
+
+    def _right(self, frame: Frame, each: ast.Assigned) -> tuple[Tensor, Logic]:
+        """What comes from the right side of an assignment, and how its axes meet."""
+        right = each.right
+        logic = _logic(each.logic)
+        if not isinstance(right, ast.Single):
+            value = self.tensor(frame, right)
+            if each.logic is not None:
+                return self._folded(each, Operand(0), logic, [value]), logic
+            return value, Pointwise()
+        given = [self.tensor(frame, term) for term in right.operands]
+        if isinstance(logic, Einsum):
+            self.fitting(logic.spec, len(given))
+        if each.logic is None and right.operator in ("*", "/") and len(given) == 2:
+            raise MeaningError(
+                "E0287",
+                f"`{right.operator}` between two operands of an assignment needs a `~logic`",
+                right.span,
+                'write `~logic:"@"` to contract axes, `~logic:"."` for element by element',
+            )
+        scalar = single_scalar(right, len(given))
+        if each.logic is None and right.operator is None:
+            return given[0], Pointwise()
+        return self._folded(each, scalar, logic, given), logic
+
+    def _folded(
+        self, each: ast.Assigned, scalar: object, logic: Logic, given: Sequence[Tensor]
+    ) -> Tensor:
+        """What an assignment makes of its operands, folded along the axes that its logic drops."""
+        fold = "+" if each.accumulator is None else FOLDS[each.accumulator][1]
+        if each.accumulator is None and _drops(logic):
+            message = "`=:` folds nothing, and this logic drops axes"
+            place = each.logic.span if each.logic else each.span
+            raise MeaningError("E0288", message, place, "`=:+` sums over them")
+        if fold is None and _drops(logic):
+            message = f"`={each.accumulator}` has no order in which to fold the axes that this logic drops"
+            raise MeaningError("E0288", message, each.span)
+        return self.operation(scalar, fold or "+", logic, given, each.span, each.schedule)  # type: ignore[arg-type]
+
+    def _assigned(self, cell: Tensor, each: ast.Assigned, comes: Tensor, logic: Logic) -> int:
+        """The node of the values that a tensor has after an assignment."""
+        partial = each.accumulator in (None, "?/") and _has_places(logic)
+        if each.accumulator is None or each.fresh:
+            value = self._from_neutral(each, comes)
+            if not (partial and not each.fresh and cell in self.emission.latest):
+                return self.needed(self._own(value, each.span))
+            before: Tensor = self._now(cell, each.span)
+        else:
+            before = self._now(cell, each.span)
+            value = self.pointwise(joined(each.accumulator), [before, comes], each.span)
+        if partial:
+            value = self._reached(each, logic, comes, value, before)
+        return self.needed(value)
+
+    def _reached(
+        self, each: ast.Assigned, logic: Logic, comes: Tensor, value: Tensor, before: Tensor
+    ) -> Tensor:
+        """New values where a logic reaches, those before elsewhere."""
+        assert isinstance(comes, Computed)
+        ones = Apply("add", (Apply("mul", (Constant(0), Constant(0))), Constant(1)))
+        mask = Computed(comes.operands, ones, "+", logic, comes.text, None, each.span)
+        chosen = Apply("where", (Operand(0), Operand(1), Operand(2)))
+        return self.pointwise(chosen, [mask, value, before], each.span)
+
+    def _now(self, cell: Tensor, span: Span) -> Tensor:
+        """The values that a tensor has now, as a tensor that keeps them."""
+        number = self.needed(cell)
+        now = Computed((cell,), Operand(0), "+", Pointwise(), _name(cell), None, span)
+        self.emission.latest[now] = number
+        return now
+
+    def _own(self, value: Tensor, span: Span) -> Tensor:
+        """Values that nothing else keeps: a copy of what another tensor keeps, or of a number."""
+        if isinstance(value, Stored | Number | Ruled) or value in self.emission.latest:
+            return self.pointwise(Operand(0), [value], span)
+        return value
+
+    def _from_neutral(self, each: ast.Assigned, comes: Tensor) -> Tensor:
+        """What an accumulator makes of its neutral element and what comes."""
+        match each.accumulator:
+            case "-":
+                return self.pointwise(Apply("neg", (Operand(0),)), [comes], each.span)
+            case "/":
+                return self.pointwise(Apply("recip", (Operand(0),)), [comes], each.span)
+            case "**":
+                one = Number(1, each.span)
+                return self.pointwise(joined("**"), [one, comes], each.span)
+            case "&&" | "||":
+                return self.pointwise(Apply("truth", (Operand(0),)), [comes], each.span)
+            case _:
+                return comes
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def path(self, cell: Stored) -> str:
+        """The path of a parameter, of a gradient, or of what a routine declares."""
+        if cell.kind == "gradient":
+            value = self.of[cell]
+            return f"{self.path(value) if isinstance(value, Stored) else _name(value)}.grad"
+        if cell in self.owners:
+            first, routine = self.owners[cell]
+            base = self.path(first) if isinstance(first, Stored) else routine
+            return f"{base}.{cell.name}"
+        owner_path = cell.owner.path() if cell.owner is not None else ()
+        return ".".join((*owner_path, cell.name))
+
+
+def _name(value: Tensor) -> str:
+    match value:
+        case Stored() | Ruled():
+            return value.name
+        case Computed():
+            return value.text
+        case _:
+            return value.span.text()
+
+
+def _logic(logic: ast.Logic | None) -> Logic:
+    """How the axes of an assignment meet; element by element where nothing is written."""
+    if logic is None or logic.kind == ".":
+        return Pointwise()
+    if logic.kind == "@":
+        return Compose()
+    if logic.kind == "T":
+        return Transpose()
+    assert logic.spec is not None
+    return Einsum(logic.spec)
+
+
+def _drops(logic: Logic) -> bool:
+    """Whether a logic has axes that its result lacks."""
+    match logic:
+        case Compose():
+            return True
+        case Einsum():
+            kept = {n for axis in logic.spec.result.axes() for n in _names(axis)}
+            kept |= {row.variable for row in logic.spec.result.rows if row.variable}
+            used = {n for s in logic.spec.operands for axis in s.axes() for n in _names(axis)}
+            used |= {r.variable for s in logic.spec.operands for r in s.rows if r.variable}
+            return bool(used - kept)
+        case _:
+            return False
+
+
+def _names(axis: object) -> tuple[str, ...]:
+    match axis:
+        case AxisLabel():
+            return (axis.name,)
+        case Window():
+            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
+        case Joined():
+            return axis.parts
+        case _:
+            return ()
+
+
+def _has_places(logic: Logic) -> bool:
+    """Whether a logic may leave elements of its result unwritten: a fixed position, a diagonal, a window."""
+    if not isinstance(logic, Einsum):
+        return False
+    axes = logic.spec.result.axes()
+    names = [n for axis in axes for n in _names(axis)]
+    return len(set(names)) < len(names) or any(isinstance(a, Fixed | Window) for a in axes)
+
+
+def targets(statements: Sequence[ast.Statement]) -> dict[str, ast.Declared]:
+    """The strings on the left of assignments: the tensors that statements declare, those of inner loops aside."""
+    found: dict[str, ast.Declared] = {}
+    for each in statements:
+        match each:
+            case ast.Assigned():
+                target = each.target.tensor if isinstance(each.target, ast.Access) else each.target
+                if isinstance(target, ast.Declared):
+                    found.setdefault(target.name, target)
+            case ast.Condition():
+                found = {**targets(each.statements), **targets(each.otherwise), **found}
+            case ast.Commented():
+                found = {**targets(each.statements), **found}
+            case _:
+                pass
+    return found
+
+
+def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
+    """What is computed in statements: the right sides of names and assignments."""
+    found: list[object] = []
+    for each in ast.walk(tuple(statements)):
+        if isinstance(each, ast.Assigned):
+            found.append(each.right)
+        elif isinstance(each, ast.Bound):
+            found.append(each.term)
+    return tuple(found)

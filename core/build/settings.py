@@ -1,0 +1,289 @@
+"""Configuration of tensor functions: what is known when a program is built, and what comes at run time.
+
+Example, ``op layer(x; hid = 64) = "b" hid *. hid``: the extent fixes hid, arithmetic alone would read it at run time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from ilang.core.build.values import Owner, Tensor
+from ilang.core.diagnostic import Label, MeaningError, nearest
+from ilang.core.ir import functions as ast
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.syntax import Definition, Module
+from ilang.core.record import entity
+from ilang.core.source import Span
+
+Figure = float | int
+"""A number that is known when a program is built."""
+
+
+@entity
+class Setting:
+    """A configuration value: its number, or its list of numbers, and the tensor that arithmetic reads.
+
+    ``names`` are the configuration values of the definition that is run that it depends on: used for more than
+    arithmetic it fixes those.
+    """
+
+    value: Figure | tuple[Figure, ...]
+    tensor: Tensor | None
+    names: tuple[str, ...]
+    span: Span
+
+
+@entity
+class Instance:
+    """A use of a definition with its parameters, ``l = layer(; 64)``, not called yet."""
+
+    function: ast.Function
+    settings: Mapping[str, Setting]
+    owner: Owner
+    span: Span
+
+
+Meaning = Tensor | Setting | Instance
+
+
+@entity
+class Around:
+    """What tensor functions may use: the definitions of their file, components, other files.
+
+    ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file.
+    """
+
+    module: Module
+    component: Callable[[object], Graph]
+    load: Callable[[str, Span], object]
+
+
+class Frame:
+    """One evaluation of a body: what names mean in it, and whose parameters its strings are."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        names: dict[str, Meaning],
+        declared: Mapping[str, Sequence[ast.Declared]],
+        turns: tuple[int, ...] = (),
+        kept: dict[object, Owner] | None = None,
+    ) -> None:
+        """Begin with what a head binds.
+
+        Args:
+            owner: has the parameters.
+            names: what names mean.
+            declared: the strings of the body, by name.
+            turns: which turn of each ``repeat`` around it this is.
+            kept: the instances of a definition whose calls share one set, by the place of their calls.
+        """
+        self.owner = owner
+        self.names = names
+        self.declared = declared
+        self.turns = turns
+        self.kept = kept
+
+    def within(self, names: Mapping[str, Meaning], turn: int | None = None) -> Frame:
+        """The same with other names, in a turn of a ``repeat``."""
+        turns = self.turns if turn is None else (*self.turns, turn)
+        return Frame(self.owner, {**self.names, **names}, self.declared, turns, self.kept)
+
+
+class Configuration(ABC):
+    """The definitions of a program by name, and what its configuration values are."""
+
+    def __init__(self, around: Around) -> None:
+        """For the definitions of a module."""
+        module = around.module
+        self.functions = {function.head.name: function for function in module.functions}
+        self.routines = {routine.head.name: routine for routine in module.routines}
+        self.components: dict[str, Definition] = {d.name: d for d in module.definitions}
+        self.fixed: dict[str, Span] = {}
+
+    @abstractmethod
+    def tensor(self, frame: Frame, term: ast.Term) -> Tensor:
+        """The tensor that an expression is."""
+
+    def unknown(self, frame: Frame, name: ast.Reference) -> MeaningError:
+        """What is wrong with a name that means no tensor."""
+        others = {**self.functions, **self.routines, **self.components}
+        if name.name in others:
+            message = f"`{name.name}` is a definition, and a tensor is wanted here"
+            return MeaningError("E0264", message, name.span, f"call it: `{name.name}(x)`")
+        guess = nearest(name.name, [*frame.names, *frame.declared, *others])
+        message = f"nothing is called `{name.name}` here"
+        return MeaningError(
+            "E0264", message, name.span, f"did you mean `{guess}`?" if guess else None
+        )
+
+    def settings(
+        self, frame: Frame, head: ast.Head, given: Sequence[ast.Setting] | None, span: Span
+    ) -> tuple[dict[str, Setting], str | None]:
+        """The configuration of a use of a definition, by name, and its label."""
+        wanted = {each.name: each for each in head.configuration or ()}
+        values: dict[str, Setting] = {}
+        label: str | None = None
+        order = iter(wanted)
+        for each in given or ():
+            if each.name == "label" and isinstance(each.value, ast.Text):
+                label = each.value.text
+                continue
+            name = each.name or next(order, None)
+            if name is None or name not in wanted:
+                guess = nearest(name or "", list(wanted)) if name else None
+                takes = f"its configuration is {', '.join(wanted)}" if wanted else "it has none"
+                message = f"{head.name} has no configuration value {name or 'in this place'}"
+                help_line = f"did you mean `{guess}`?" if guess else takes
+                raise MeaningError("E0275", message, each.span, help_line)
+            if name in values:
+                raise MeaningError("E0275", f"{name} is given twice", each.span)
+            values[name] = self.setting(frame, each.value)
+        for name, written in wanted.items():
+            if name in values:
+                continue
+            if written.default is None:
+                message = f"{head.name} needs {name}"
+                help_line = f"give it after the `;`: `{head.name}(x; {name} = 1)`"
+                labels = [Label(written.span, "it has no default")]
+                raise MeaningError("E0275", message, span, help_line, labels)
+            empty = Frame(frame.owner, dict(values), {})
+            values[name] = self.setting(empty, written.default)
+        return values, label
+
+    def setting(self, frame: Frame, term: ast.Term) -> Setting:
+        """The configuration value that an expression is: known numbers, and what arithmetic reads of it."""
+        match term:
+            case ast.Listed():
+                parts = [self.setting(frame, item) for item in term.items]
+                values = tuple(each.value for each in parts if not isinstance(each.value, tuple))
+                names = tuple(name for each in parts for name in each.names)
+                return Setting(values, None, names, term.span)
+            case ast.Nested(levels=((2, _),)):
+                return Setting(tuple(map(_plain, term.numbers)), None, (), term.span)
+            case ast.Number():
+                return Setting(term.value, None, (), term.span)
+            case ast.Reference():
+                meaning = frame.names.get(term.name)
+                if isinstance(meaning, Setting):
+                    return meaning
+                if meaning is None and term.name not in frame.declared:
+                    raise self.unknown(frame, term)
+                message = (
+                    f"`{term.name}` is a tensor, and this must be known when the program is built"
+                )
+                help_line = (
+                    "it takes numbers and configuration values: those after the `;` of a head"
+                )
+                raise MeaningError("E0269", message, term.span, help_line)
+            case ast.Unary():
+                inner = self.setting(frame, term.operand)
+                value = _applied(term.operator, [inner.value], term.span)
+                return self._derived(frame, term, value, inner.names)
+            case ast.Binary():
+                sides = [self.setting(frame, side) for side in (term.left, term.right)]
+                value = _applied(term.operator, [side.value for side in sides], term.span)
+                names = tuple(dict.fromkeys(name for side in sides for name in side.names))
+                return self._derived(frame, term, value, names)
+            case ast.Scheduled():
+                return self.setting(frame, term.term)
+            case _:
+                message = "this must be known when the program is built"
+                help_line = "it takes numbers, configuration values and arithmetic over them"
+                raise MeaningError("E0269", message, term.span, help_line)
+
+    def _derived(
+        self, frame: Frame, term: ast.Term, value: Figure, names: tuple[str, ...]
+    ) -> Setting:
+        """A configuration value computed from others; those that come at run time, by a tensor."""
+        return Setting(value, self.tensor(frame, term) if names else None, names, term.span)
+
+    def known(self, setting: Setting) -> Figure | tuple[Figure, ...]:
+        """What a configuration value is; what it depends on is then fixed when the program is built."""
+        for name in setting.names:
+            self.fixed.setdefault(name, setting.span)
+        return setting.value
+
+    def number(self, frame: Frame, term: ast.Term) -> Figure:
+        """A number that must be known when the program is built."""
+        value = self.known(self.setting(frame, term))
+        if isinstance(value, tuple):
+            raise MeaningError("E0269", "a number is wanted here, not a list", term.span)
+        return value
+
+    def whole(self, frame: Frame, term: ast.Term, what: str) -> int:
+        """A whole number of 0 or more that must be known when the program is built."""
+        value = self.number(frame, term)
+        if value < 0 or value != int(value):
+            raise MeaningError(
+                "E0270", f"{what} is a whole number of 0 or more, not {value}", term.span
+            )
+        return int(value)
+
+
+def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Figure | tuple[Figure, ...]:
+    """What a default of a head is: arithmetic over numbers and the values before it."""
+    match term:
+        case ast.Number():
+            return term.value
+        case ast.Reference() if term.name in settings:
+            return settings[term.name].value
+        case ast.Listed():
+            return tuple(_figure(evaluated(item, settings), item.span) for item in term.items)
+        case ast.Nested(levels=((2, _),)):
+            return tuple(map(_plain, term.numbers))
+        case ast.Unary():
+            return _applied(term.operator, [evaluated(term.operand, settings)], term.span)
+        case ast.Binary():
+            sides = [evaluated(side, settings) for side in (term.left, term.right)]
+            return _applied(term.operator, sides, term.span)
+        case _:
+            message = "a default is a number, a list, or arithmetic over the values before it"
+            raise MeaningError("E0269", message, term.span)
+
+
+def _figure(value: Figure | tuple[Figure, ...], span: Span) -> Figure:
+    if isinstance(value, tuple):
+        raise MeaningError("E0269", "a number is wanted here, not a list", span)
+    return value
+
+
+def _plain(number: float) -> Figure:
+    return int(number) if number == int(number) else number
+
+
+def _applied(operator: str, values: Sequence[object], span: Span) -> Figure:
+    """Arithmetic of numbers that are known when a program is built."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(numbers) != len(values):
+        raise MeaningError("E0269", "arithmetic is of numbers, and not of lists", span)
+    try:
+        return _ARITHMETIC[operator, len(numbers)](*numbers)
+    except KeyError:
+        message = f"`{operator}` is not for configuration values"
+        raise MeaningError("E0269", message, span) from None
+    except (ZeroDivisionError, OverflowError, ValueError):
+        raise MeaningError("E0270", f"`{span.text()}` has no value", span) from None
+
+
+_ARITHMETIC: dict[tuple[str, int], Callable[..., Figure]] = {
+    ("-", 1): lambda a: -a,
+    ("not", 1): lambda a: int(not a),
+    ("!.", 1): lambda a: a,
+    ("!..", 1): lambda a: a,
+    ("?/", 1): lambda a: max(0, a),
+    **dict.fromkeys([("+", 2), ("+.", 2)], lambda a, b: a + b),
+    **dict.fromkeys([("-", 2), ("-.", 2)], lambda a, b: a - b),
+    ("*.", 2): lambda a, b: a * b,
+    ("/.", 2): lambda a, b: a // b if a % b == 0 and isinstance(a, int) else a / b,
+    ("**.", 2): lambda a, b: a**b,
+    ("<", 2): lambda a, b: int(a < b),
+    ("<=", 2): lambda a, b: int(a <= b),
+    (">", 2): lambda a, b: int(a > b),
+    (">=", 2): lambda a, b: int(a >= b),
+    ("=", 2): lambda a, b: int(a == b),
+    ("<>", 2): lambda a, b: int(a != b),
+    ("&&", 2): lambda a, b: int(bool(a) and bool(b)),
+    ("||", 2): lambda a, b: int(bool(a) or bool(b)),
+}

@@ -1,0 +1,81 @@
+"""Primitives that are no functions of elements: over rows, of gradients, and constants (TENSORS.md section 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ilang.core.build.values import Measured, Ruled, Stored, Tensor
+from ilang.core.diagnostic import MeaningError
+from ilang.core.ir import functions as ast
+from ilang.core.ir.operation import Einsum, Interleave, Transpose
+from ilang.core.ir.scalar import Apply, Operand
+from ilang.core.notation.einsum import parse_spec
+from ilang.core.source import Source, Span
+
+if TYPE_CHECKING:
+    from ilang.core.build.functions import Functions
+    from ilang.core.build.settings import Frame
+
+
+def special(build: Functions, frame: Frame, name: str, call: ast.Called) -> Tensor:
+    """The tensor that a call of one of ``primitives.SPECIAL`` gives."""
+    arguments, span = call.arguments, call.span
+    match name:
+        case "interleave":
+            pair = [build.tensor(frame, each) for each in arguments]
+            both = Apply("add", (Operand(0), Operand(1)))
+            return build.operation(both, "+", Interleave(), pair, span)
+        case "transpose":
+            value = build.tensor(frame, arguments[0])
+            return build.operation(Operand(0), "+", Transpose(), [value], span)
+        case "stop_gradient" | "track":
+            value = build.tensor(frame, arguments[0])
+            return Ruled(value, None, (), False, name, name == "track", span)
+        case "square":
+            return _square(build, build.tensor(frame, arguments[0]), span)
+        case "einmax":
+            spec = Einsum(parse_spec(Source("<spec>", _text(name, arguments[0]))))
+            build.fitting(spec.spec, 1)
+            value = build.tensor(frame, arguments[1])
+            return build.operation(Operand(0), ">", spec, [value], span)
+        case "dim":
+            value = build.tensor(frame, arguments[0])
+            initial = Measured(value, _text(name, arguments[1]), span)
+            return _constant(f"dim {initial.axis}", ((), (), ((1, None),)), initial, span)
+        case "fill":
+            number = build.number(frame, arguments[0])
+            return _constant(f"fill {number}", (None, None, None), float(number), span)
+        case "range":
+            return _constant("range", (None, None, None), "range", span)
+        case "values":
+            numbers = [build.number(frame, each) for each in arguments]
+            return _constant("values", (None, None, None), numbers, span)
+        case "file":
+            path = _text(name, arguments[0])
+            return _constant(path, (None, None, None), build.load(path, span), span)
+        case _:
+            raise AssertionError(name)
+
+
+def _constant(name: str, rows: object, initial: object, span: Span) -> Stored:
+    return Stored("constant", name, rows, initial, None, None, span)  # type: ignore[arg-type]
+
+
+def _square(build: Functions, value: Tensor, span: Span) -> Tensor:
+    """The tensor, of which the input and the output row are one."""
+    batch, both = (ast.RowNote((), name, ()) for name in ("batch", "square"))
+    build.scopes += 1
+    build.notes.append((value, "square", ast.ShapeNote((batch, both, both), span), build.scopes))
+    return value
+
+
+def _text(name: str, term: ast.Term) -> str:
+    """An argument that is a string."""
+    match term:
+        case ast.Text():
+            return term.text
+        case ast.Declared(extents=None, initial=None):
+            return term.name
+        case _:
+            message = f"{name} takes a string here"
+            raise MeaningError("E0262", message, term.span)

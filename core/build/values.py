@@ -1,0 +1,195 @@
+"""Tensors of functions and routines before they are a graph: what each is computed from, and what keeps its values.
+
+Produced by ``build/functions.py`` and ``build/routines.py``, turned into nodes by ``build/emission.py`` when it is
+first needed. Two are one only if they are the same object: a value is computed once, whoever reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ilang.core.build.tensor import Rows
+from ilang.core.ir.graph import Graph
+from ilang.core.ir.operation import Logic
+from ilang.core.ir.scalar import Apply, Convert, Operand, Scalar
+from ilang.core.ir.syntax import Schedule
+from ilang.core.ops import PRIMITIVES
+from ilang.core.record import entity
+from ilang.core.source import Span
+
+Kind = Literal["input", "parameter", "declared", "setting", "constant", "gradient", "cotangent"]
+"""What keeps values: arrays of a call, a parameter, a tensor that a routine declares, a configuration value that comes
+at run time, numbers of the text or a file, and what stands for a gradient or for what flows back."""
+
+
+@entity
+class Stored:
+    """A tensor that keeps values: an assignment gives it others.
+
+    ``rows`` is what is known of its axes, None of a row for one that is found from use. ``initial`` has what it starts
+    from: an array, a number, a literal, ``range``, a ``Measured``, or None.
+    """
+
+    kind: Kind
+    name: str
+    rows: Rows
+    initial: Any
+    dtype: str | None
+    owner: Owner | None
+    span: Span
+
+
+@entity
+class Number:
+    """A number: one output axis of size 1, which stretches."""
+
+    value: float | int
+    span: Span
+
+
+@entity
+class Computed:
+    """The result of one operation."""
+
+    operands: tuple[Tensor, ...]
+    scalar: Scalar
+    acc: str
+    logic: Logic
+    text: str
+    schedule: Schedule | None
+    span: Span
+
+
+@entity
+class Component:
+    """A call of a component of another notation; its outputs are ``Output`` values."""
+
+    graph: Graph
+    operands: tuple[Tensor, ...]
+    span: Span
+
+
+@entity
+class Output:
+    """One output of a component."""
+
+    of: Component
+    number: int
+    span: Span
+
+
+@entity
+class Picked:
+    """One position of the first batch axis, which a tensor of whole numbers gives at run time."""
+
+    operand: Tensor
+    position: Tensor
+    text: str
+    span: Span
+
+
+@entity
+class Ruled:
+    """A value with a gradient of its own.
+
+    ``gradients`` pairs a value that it is computed from with what flows back to that, where ``cotangent`` flows back to
+    it. ``refused``: it has none, and asking for it is an error.
+    """
+
+    value: Tensor
+    cotangent: Stored | None
+    gradients: tuple[tuple[Tensor, Tensor], ...]
+    refused: bool
+    name: str
+    tracked: bool
+    span: Span
+
+
+@entity
+class Measured:
+    """``dim(x, "n")``: the extent of an axis of a tensor, by its letter or its label."""
+
+    value: Tensor
+    axis: str
+    span: Span
+
+
+Tensor = Stored | Number | Computed | Output | Picked | Ruled
+
+
+def operands(value: Tensor) -> tuple[Tensor, ...]:
+    """What a value is computed from."""
+    match value:
+        case Stored() | Number():
+            return ()
+        case Computed():
+            return value.operands
+        case Output():
+            return value.of.operands
+        case Picked():
+            return (value.operand, value.position)
+        case Ruled():
+            return (value.value,)
+
+
+def flowing(value: Tensor) -> tuple[Tensor, ...]:
+    """The values that something flows back to from a value."""
+    match value:
+        case Computed():
+            numbers = _differentiable(value.scalar)
+            return tuple(each for n, each in enumerate(value.operands) if n in numbers)
+        case Ruled() if not value.tracked:
+            return tuple(operand for operand, _ in value.gradients)
+        case Picked():
+            return (value.operand,)
+        case _:
+            return operands(value)
+
+
+def _differentiable(scalar: Scalar) -> frozenset[int]:
+    """The operands of a scalar function that it has derivatives with respect to: not those that are only compared."""
+    match scalar:
+        case Operand():
+            return frozenset((scalar.number,))
+        case Convert():
+            return _differentiable(scalar.argument)
+        case Apply():
+            if is_logical(scalar):
+                return frozenset()
+            parts = scalar.arguments[1:] if scalar.primitive == "where" else scalar.arguments
+            return frozenset().union(*map(_differentiable, parts))
+        case _:
+            return frozenset()
+
+
+def is_logical(scalar: Scalar) -> bool:
+    """Whether a scalar function gives a bool, which arithmetic takes as 0 or 1."""
+    return isinstance(scalar, Apply) and PRIMITIVES[scalar.primitive].kind in ("compare", "logic")
+
+
+@entity
+class Owner:
+    """What paths are made of: a use of a definition, whose parameters and instances have names.
+
+    ``parent`` is None for the definition that is run. ``base`` is its own name there; ``definition`` what it is a use
+    of. Where several uses of one definition have one name, numbers tell them apart.
+    """
+
+    parent: Owner | None
+    base: str
+    definition: str
+    held: dict[str, Stored]
+    uses: list[Owner]
+    span: Span
+
+    def path(self) -> tuple[str, ...]:
+        """The names from the definition that is run down to here."""
+        if self.parent is None:
+            return ()
+        alike = [
+            each
+            for each in self.parent.uses
+            if (each.base, each.definition) == (self.base, self.definition)
+        ]
+        name = self.base if len(alike) == 1 else f"{self.base}_{alike.index(self) + 1}"
+        return (*self.parent.path(), name)

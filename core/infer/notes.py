@@ -1,0 +1,66 @@
+"""What heads of tensor functions write of rows: ``x[b|i->o, 3]``. A letter is one size throughout a use of a head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ilang.core.ir.functions import AxisNote
+from ilang.core.ir.operation import Alike, Fits, Noted, SizeConstraint
+from ilang.core.ir.rows import KINDS, Dim, Known, Origin, Row, RowEqual, Shape, Var
+
+
+class Notes:
+    """The axes that letters are, and the row variables, by scope."""
+
+    def __init__(self, fresh: Callable[[str], Var], opened: Callable[[], Row]) -> None:
+        """``fresh`` makes an axis that is not known, ``opened`` a row that is one row variable."""
+        self.fresh = fresh
+        self.opened = opened
+        self.axes: dict[tuple[int, str], Var] = {}
+        self.rows: dict[tuple[int, str], Row] = {}
+
+    def constraints(self, noted: Noted, shape: Shape) -> Iterator[RowEqual]:
+        """What a head writes of the rows of a value."""
+        for kind, note, row in zip(KINDS, noted.note.rows, shape, strict=True):
+            leading, trailing = (
+                tuple([self._axis(noted, axis) for axis in axes])
+                for axes in (note.leading, note.trailing)
+            )
+            variable: int | None = None
+            if note.variable is not None:
+                key = (noted.scope, note.variable)
+                if key not in self.rows:
+                    self.rows[key] = self.opened()
+                variable = self.rows[key].variable
+            says = f"what is written of {noted.name}"
+            origin = Origin(says, noted.note.span, f"its {kind} row", None)
+            yield RowEqual(Row(leading, variable, trailing), row, origin)
+
+    def _axis(self, noted: Noted, axis: AxisNote) -> Dim:
+        """A size that is written, or the axis that a letter is in this scope."""
+        if isinstance(axis.size, int):
+            here = Origin(f"`{axis.span.text()}` of {noted.name}", axis.span, "", "written")
+            return Known(axis.size, False, axis.label, here)
+        key = (noted.scope, axis.size)
+        if key not in self.axes:
+            self.axes[key] = self.fresh(f"axis {axis.size} of {noted.name}")
+        return self.axes[key]
+
+
+def alike(constraint: Alike, one: Shape, other: Shape) -> Iterator[RowEqual]:
+    """Two values have the same axes."""
+    says = f"{constraint.name}, which keeps its shape,"
+    for kind, row, before in zip(KINDS, one, other, strict=True):
+        rows = f"its {kind} row before and after"
+        yield RowEqual(row, before, Origin(says, constraint.span, rows, None))
+
+
+def compared(constraint: SizeConstraint) -> tuple[int, ...]:
+    """The values whose axes a constraint compares with those of another."""
+    match constraint:
+        case Fits():
+            return constraint.result, constraint.operand
+        case Alike():
+            return constraint.one, constraint.other
+        case _:
+            return ()

@@ -1,0 +1,207 @@
+"""Gradients inside a program: inputs that stand for them are replaced by what computes them.
+
+Example, of ``backprop(y)`` and ``w =- w.grad``, where n2 stands for the gradient of n3 with respect to w, n0:
+    in:   n3[b] = sum n0[i] * n1[b,i];  n4[i] = n0[i] - n2[i];  backward of n3: n2 is with respect to n0
+    out:  n3[b] = sum n0[i] * n1[b,i];  d3[b] = 1;  d0[i] = sum d3[b] * n1[b,i];  n4[i] = n0[i] - d0[i]
+
+What the gradient of a value is computed from comes before it, whatever the order of the numbers was. A value with a
+gradient of its own passes on what that says, and nothing of how the value is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ilang.core.check.shaped import verify
+from ilang.core.diagnostic import MeaningError
+from ilang.core.ir.graph import Backprop, Custom
+from ilang.core.ir.shaped import Input, Place, Shaped
+from ilang.core.record import replace
+from ilang.core.transform.building import Building, renumbered, sources
+from ilang.core.transform.copies import see_through
+from ilang.core.transform.reverse import Reverse
+
+
+def attached(shaped: Shaped) -> Shaped:
+    """The program in which nothing stands for a gradient.
+
+    Raises:
+        MeaningError: E0260 (an assignment through which nothing can flow back), E0261 (an operation has no gradient).
+    """
+    if not shaped.backward and not shaped.custom:
+        return shaped
+    return _Attaching(shaped).program()
+
+
+class _Attaching(Reverse):
+    """One run over a program, value after value as they are needed."""
+
+    def __init__(self, shaped: Shaped) -> None:
+        self.shaped = shaped
+        self.new = Building(shaped.sizes)
+        self.number: dict[int, int] = {}
+        self.flowing: dict[int, list[int]] = {}
+        self.active: set[int] = set()
+        self.back = {given: each for each in shaped.backward for given, _ in each.gradients}
+        self.rules = {rule.value: rule for rule in shaped.custom}
+        self.cotangents = []
+        self.inputs = [n for n in shaped.inputs if not self._stands_for(n)]
+
+    def _stands_for(self, value: int) -> bool:
+        """Whether a value is an input that stands for a gradient, or for what flows back."""
+        return value in self.back or any(r.cotangent == value for r in self.shaped.custom)
+
+    def program(self) -> Shaped:
+        """The program, its inputs first."""
+        for position, value in enumerate(self.inputs):
+            node, tensor = self.shaped.nodes[value], self.shaped.tensors[value]
+            assert isinstance(node, Input)
+            self.number[value] = self.new.add(
+                Input(position, node.span), tensor.name, tensor.dtype, tensor.dims
+            )
+        for value in self.shaped.outputs:
+            self._need(value, self.number)
+        outputs: list[int] = []
+        for value in self.shaped.outputs:
+            outputs.append(self._own(self.number[value], outputs))
+        place = {self.shaped.inputs.index(n): position for position, n in enumerate(self.inputs)}
+        sizes = tuple(
+            replace(
+                size,
+                places=tuple(
+                    Place(place[each.number], each.dim, each.span)
+                    for each in size.places
+                    if each.number in place
+                ),
+            )
+            for size in self.new.sizes
+        )
+        result = see_through(
+            replace(
+                self.shaped,
+                nodes=tuple(self.new.nodes),
+                tensors=tuple(self.new.tensors),
+                sizes=sizes,
+                inputs=tuple(range(len(self.inputs))),
+                outputs=tuple(outputs),
+                backward=(),
+                custom=(),
+            )
+        )
+        verify(result)
+        return result
+
+    def _own(self, value: int, outputs: Sequence[int]) -> int:
+        """A value in memory of its own: a copy of one that is an input, or an output already."""
+        owner, tensor = self.new.owner(value), self.new.tensors[value]
+        taken = {self.new.owner(output) for output in outputs}
+        if owner not in taken and not isinstance(self.new.nodes[owner], Input):
+            return value
+        span = self.new.nodes[value].span
+        return self.new.copied(value, tensor.dtype, tensor.name, tensor.name, span)
+
+    # -- values as they are needed -----------------------------------------------------------------------------------
+
+    def _need(self, wanted: int, number: dict[int, int]) -> None:
+        """Add what a value is computed from, and the value; ``number`` has the values that there are."""
+        todo: list[tuple[int, bool]] = [(wanted, False)]
+        while todo:
+            value, ready = todo.pop()
+            if value in number:
+                continue
+            back = self.back.get(value)
+            if ready:
+                if back is None:
+                    number[value] = self._added(value, number)
+                else:
+                    self._differentiate(back)
+                continue
+            todo.append((value, True))
+            if back is None:
+                todo += [(n, False) for n in self._below(value) if n not in number]
+            else:
+                todo += [(n, False) for n in (back.of, *(wrt for _, wrt in back.gradients))]
+
+    def _below(self, value: int) -> tuple[int, ...]:
+        """What a value is computed from."""
+        return sources(self.shaped.nodes[value])
+
+    def _added(self, value: int, number: Mapping[int, int]) -> int:
+        node, tensor = renumbered(self.shaped.nodes[value], number), self.shaped.tensors[value]
+        return self.new.add(node, tensor.name, tensor.dtype, tensor.dims)
+
+    def _differentiate(self, back: Backprop) -> None:
+        """Add what computes the gradients of a value; each is then what stood for it."""
+        of = self.number[back.of]
+        tensor, span = self.new.tensors[of], self.new.nodes[of].span
+        self.active = self._reached({self.number[wrt] for _, wrt in back.gradients})
+        self.flowing = {}
+        if of in self.active:
+            ones = self.new.filled(1.0, tensor.dtype, tensor.dims, f"d{tensor.name}", span)
+            self.flowing[of] = [ones]
+            self.sweep()
+        for given, wrt in back.gradients:
+            self.number[given] = self._gradient_of(
+                self.number[wrt], self.shaped.tensors[given].name
+            )
+
+    def _gradient_of(self, value: int, name: str) -> int:
+        """What flows back to a value in the end."""
+        tensor = self.new.tensors[value]
+        if value in self.flowing:
+            return self._total(value)
+        return self.new.filled(0.0, tensor.dtype, tensor.dims, name, self.new.nodes[value].span)
+
+    # -- gradients of their own --------------------------------------------------------------------------------------
+
+    def _passed_on(self, value: int, total: int) -> bool:
+        rule = next((r for v, r in self.rules.items() if self.number.get(v) == value), None)
+        if rule is None:
+            return False
+        if rule.refused:
+            raise MeaningError(
+                "E0261",
+                f"{rule.name} has no gradient, and one is asked for",
+                rule.span,
+                "write what flows back after it: `grad { g1 =+ g * ... }`, or keep it out by `stop_gradient`",
+            )
+        number = self._instance(rule, total)
+        for operand, gradient in rule.gradients:
+            self._need(gradient, number)
+            if self.number[operand] in self.active:
+                self._flow_to(self.number[operand], number[gradient])
+        return True
+
+    def _instance(self, rule: Custom, total: int) -> dict[int, int]:
+        """The values that there are, where ``total`` flows back to the value of a rule.
+
+        What depends on that is added for each instance; all else is added once.
+        """
+        reached = {rule.cotangent}
+        for value, node in enumerate(self.shaped.nodes):
+            if reached.intersection(sources(node)):
+                reached.add(value)
+        return _Instance(self.number, {rule.cotangent: total}, reached.__contains__)
+
+
+class _Instance(dict[int, int]):
+    """Values by number: those that depend on a cotangent are its own, all others are shared."""
+
+    def __init__(
+        self, shared: dict[int, int], given: Mapping[int, int], depends: Callable[[int], bool]
+    ) -> None:
+        super().__init__(given)
+        self.shared = shared
+        self.depends = depends
+
+    def __contains__(self, value: object) -> bool:
+        return super().__contains__(value) or value in self.shared
+
+    def __missing__(self, value: int) -> int:
+        return self.shared[value]
+
+    def __setitem__(self, value: int, number: int) -> None:
+        if self.depends(value):
+            super().__setitem__(value, number)
+        else:
+            self.shared[value] = number

@@ -1,0 +1,153 @@
+"""Sessions: parameters by path, state over runs, configuration, sharing, what may be read, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import Error, load
+
+MLP = """
+op layer(x; hid) = ?/("w" * x + "b" hid)
+op mlp(x; out = 2) = "v" * layer(layer(x; 6); 5) + "c" out
+op half_squares(p, t) { d = p - t; 0.5 *. (d *. d ++ "...|... => 0") }
+cd sgd(p; lr, momentum = 0.0) {
+  "delta" =: p.grad
+  if momentum > 0 { "velocity" =: momentum *. velocity + delta; delta =: velocity }
+  p =- lr *. delta
+}
+cd step(x, t; lr = 0.1) {
+  loss = half_squares(mlp(x), t)
+  backprop(loss)
+  for p in params(loss) { sgd(p; lr = lr, momentum = 0.5) }
+  return loss
+}
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Any:
+    path = tmp_path / "model.i"
+    path.write_text(MLP, encoding="utf-8")
+    return load(path)
+
+
+def arrays() -> tuple[Any, Any]:
+    draw = np.random.default_rng(3)
+    return draw.standard_normal((4, 3), np.float32), draw.standard_normal((4, 2), np.float32)
+
+
+def session(module: Any, **options: Any) -> Any:
+    return module.session("step", {"x": "4|3", "t": "4|2"}, seed=1, **options)
+
+
+def test_paths_shapes_and_initial_values(module: Any) -> None:
+    s = session(module)
+    shapes = {path: array.shape for path, array in s.parameters.items()}
+    assert shapes == {
+        "mlp.v": (2, 5),
+        "mlp.layer_1.w": (6, 3),
+        "mlp.layer_1.b": (6,),
+        "mlp.layer_2.w": (5, 6),
+        "mlp.layer_2.b": (5,),
+        "mlp.c": (2,),
+    }
+    bound = {"mlp.v": 5, "mlp.layer_1.w": 3, "mlp.layer_2.w": 6}
+    for path, values in s.parameters.items():
+        if path in bound:
+            assert 0 < np.abs(values).max() <= 1 / np.sqrt(bound[path])
+        else:
+            assert not values.any(), "what is only added begins as zeros"
+    again = session(module)
+    assert all((again.parameters[path] == s.parameters[path]).all() for path in shapes)
+
+
+def by_hand(s: Any, x: Any, t: Any, lr: float, velocity: dict[str, Any]) -> float:
+    """One step of the same network in NumPy, in f64, into the arrays of ``s``."""
+    p = {path: values.astype(np.float64) for path, values in s.items()}
+    h1 = np.maximum(0, x @ p["mlp.layer_1.w"].T + p["mlp.layer_1.b"])
+    h2 = np.maximum(0, h1 @ p["mlp.layer_2.w"].T + p["mlp.layer_2.b"])
+    d = h2 @ p["mlp.v"].T + p["mlp.c"] - t
+    g2 = (d @ p["mlp.v"]) * (h2 > 0)
+    g1 = (g2 @ p["mlp.layer_2.w"]) * (h1 > 0)
+    grads = {
+        "mlp.v": d.T @ h2,
+        "mlp.c": d.sum(0),
+        "mlp.layer_2.w": g2.T @ h1,
+        "mlp.layer_2.b": g2.sum(0),
+        "mlp.layer_1.w": g1.T @ x,
+        "mlp.layer_1.b": g1.sum(0),
+    }
+    for path, gradient in grads.items():
+        velocity[path] = 0.5 * velocity.get(path, 0) + gradient
+        s[path] = (p[path] - lr * velocity[path]).astype(np.float64)
+    return float(0.5 * (d * d).sum())
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_training_with_momentum_is_what_numpy_gives(module: Any, target: str) -> None:
+    s = session(module, target=target)
+    x, t = arrays()
+    mine = {path: np.array(values, np.float64) for path, values in s.parameters.items()}
+    velocity: dict[str, Any] = {}
+    for lr in (0.1, 0.1, 0.02):
+        s.config["lr"] = lr
+        loss = s(x=x, t=t)
+        np.testing.assert_allclose(loss, [by_hand(mine, x, t, lr, velocity)], rtol=1e-5)
+    for path, values in mine.items():
+        np.testing.assert_allclose(s.parameters[path], values, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            s.state[f"{path}.velocity"], velocity[path], rtol=1e-3, atol=1e-5
+        )
+    assert s.value("mlp.v.grad").shape == (2, 5)
+
+
+def test_predicting_with_what_was_trained(module: Any) -> None:
+    s = session(module)
+    x, t = arrays()
+    predict = module.session("mlp", {"x": "4|3"}, parameters=s)
+    before = predict(x=x)
+    s(x=x, t=t)
+    assert (predict(x=x) != before).any(), "the parameters are one"
+    s.parameters["mlp.c"] = [7, 8]
+    np.testing.assert_array_equal(predict.parameters["c"], [7, 8])
+    predict.parameters["c"] = [1, 2]
+    np.testing.assert_array_equal(s.parameters["mlp.c"], [1, 2])
+
+
+def test_arrays_of_the_caller_stay_as_they_are(module: Any) -> None:
+    s = session(module)
+    x, t = arrays()
+    given = np.full((2, 5), 0.5, np.float32)
+    s.parameters["mlp.v"] = given
+    copies = x.copy(), t.copy()
+    s(x=x, t=t)
+    assert (given == 0.5).all()
+    assert (x == copies[0]).all()
+    assert (t == copies[1]).all()
+
+
+def test_what_is_fixed_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text("op f(x; n = 2, scale = 1) = scale *. x **. n\n", encoding="utf-8")
+    s = load(path).session("f", {"x": "3"}, {"scale": 3})
+    s.config["scale"] = 10
+    np.testing.assert_array_equal(s([1, 2, 3]), [10, 40, 90])
+    with pytest.raises(Error, match="n is fixed") as caught:
+        s.config["n"] = 3
+    assert caught.value.code == "E0755"
+
+
+def test_a_run_that_is_refused_changes_nothing(module: Any) -> None:
+    s = session(module)
+    x, t = arrays()
+    s(x=x, t=t)
+    before = {path: values.copy() for path, values in {**s.parameters, **s.state}.items()}
+    with pytest.raises(Error, match=r"\(4, 3\)"):
+        s(x=x[:2], t=t)
+    assert all(
+        (values == before[path]).all() for path, values in {**s.parameters, **s.state}.items()
+    )
