@@ -146,7 +146,10 @@ def _leaf(term: Term) -> str:
 def _unary(term: Unary) -> list[Piece]:
     """A prefix; a space keeps it apart from what would make another sign of it."""
     operand = term.operand
-    number = term.operator.startswith("!") and isinstance(operand, Number)
+    first = operand
+    while isinstance(first, Sliced):
+        first = first.operand
+    number = term.operator.startswith("!") and isinstance(first, Number)
     gate = term.operator == "-" and isinstance(operand, Unary) and operand.operator == "?/"
     gap = " " if number or gate or term.operator == "not" else ""
     return [term.operator + gap, (operand, POWER if term.operator == "-" else CALL)]

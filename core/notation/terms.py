@@ -277,7 +277,9 @@ def read_operand(reader: Reader, context: Context, signed: bool = False) -> Term
     follows = lexeme_at(reader, found.end)
     if found.text in ("!.", "!..") or (signed and found.text == "-" and follows.kind == "number"):
         return _prefixed(reader, context)
-    if found.text == "repeat" or (found.kind not in ("word", "number") and found.text != "("):
+    if found.text in ("repeat", "not") or (
+        found.kind not in ("word", "number") and found.text != "("
+    ):
         return None
     return _primary(reader, context)
 
