@@ -11,6 +11,8 @@ has the windows of all: so are the weights of a convolution in its gradient, of 
 
 The rows of a convolution walk a window of an operand: its lanes are along another axis than those of the window, so
 that what is packed is the other operand, once, and each block of windows is copied once, padding included.
+Where one side of a convolution has few channels, these are rows if its lanes move windows, and its windows are if they
+are all that is left, as in the gradient of its weights: else every read would be tested, and none used twice.
 
     order: axes of both, axes of the window's operand, blocks of windows, j, others, i, reduced parts, i', j'
 """
@@ -94,20 +96,28 @@ def tiling(
         return None
     walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
     outputs = [axis for axis in node.output_axes() if not extents.is_small(node.sizes[axis])]
-    if len(outputs) < 2:
+    if not outputs:
         return None
     lanes = outputs[-1]
     along = [axes for axes in walked if lanes in axes]
     across = [axes for axes in walked if lanes not in axes]
-    rows = [
+    apart = [
         axis
-        for axis in outputs[:-1]
+        for axis in node.output_axes()
         if any(axis in axes for axes in across) and not any(axis in axes for axes in along)
+    ]
+    rows = [axis for axis in apart if axis in outputs[:-1]] or [
+        axis
+        for axis in apart
+        if extents.fixed(node.sizes[axis]) != 1
+        and (_slides(accesses, lanes) or _slides(accesses, axis))
     ]
     if not along or not rows:
         return None
     width = extents.fixed(node.sizes[rows[-1]])
-    if _slides(accesses, lanes) and (width is None or width >= machine.vector_lanes("f32")):
+    thin = extents.is_small(node.sizes[rows[-1]])
+    thin |= width is not None and width < machine.vector_lanes("f32")
+    if _slides(accesses, lanes) and not thin:
         return _windows(node, extents, accesses, lanes, rows[-1], machine)
     if _slides(accesses, rows[-1]):
         return _windows(node, extents, accesses, rows[-1], lanes, machine)
@@ -220,6 +230,16 @@ def _terms(node: Assignment, extents: Extents, longest: int | None = None) -> li
     return factors
 
 
+def _along_memory(
+    node: Assignment, extents: Extents, accesses: Sequence[Access], rows: int, lanes: int
+) -> int | None:
+    """The long summed axis along which what the rows read is walked element by element, if there is one."""
+    reduced = node.reduced_axes()
+    read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
+    found = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
+    return next((axis for axis in found if not extents.is_small(node.sizes[axis])), None)
+
+
 def _tiling(
     node: Assignment,
     extents: Extents,
@@ -229,9 +249,7 @@ def _tiling(
     machine: Machine,
 ) -> Tiling:
     """A tile of rows and lanes; axes that move windows of what is packed stand inside the copy, which has them all."""
-    read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
-    last = (index[-1].terms[-1][1] for index in read if index[-1].terms)
-    factors = _terms(node, extents, next(last, None))
+    factors = _terms(node, extents, _along_memory(node, extents, accesses, rows, lanes))
     height, width = (extents.fixed(node.sizes[axis]) for axis in (rows, lanes))
     factors[rows] = (_balanced(height, machine.tiles.rows),)
     factors[lanes] = (_narrowed(width, machine.tiles.lanes, machine),)
@@ -266,8 +284,10 @@ def _windows(
     lanes: int,
     machine: Machine,
 ) -> Tiling:
-    """A tile whose rows move windows of an operand."""
-    factors = _terms(node, extents)
+    """A tile whose rows move windows of an operand; where these are short, what is summed is long."""
+    short = extents.is_small(node.sizes[rows])
+    longest = _along_memory(node, extents, accesses, rows, lanes) if short else None
+    factors = _terms(node, extents, longest)
     width = extents.fixed(node.sizes[lanes])
     tiles = machine.tiles
     factors[rows] = (tiles.window_rows,)

@@ -183,3 +183,29 @@ def test_lanes_are_along_the_last_axis_that_is_long() -> None:
     assert isinstance(node, Assignment)
     assert nest is not None
     assert schedule_text(node, nest) == ("| o:6,c:64,n:4,y:4,x:32 | c u v o n y x n' y' x' o' c' 0")
+
+
+def last_nest(text: str, small: tuple[str, ...]) -> str:
+    """The nest of the last value where sizes are small."""
+    shaped = infer(graph_of(text_component(text), "f"))
+    numbers = [n for n, size in enumerate(shaped.sizes) if size.name in small]
+    node, nest = shaped.nodes[-1], shaped_to_schedule(shaped, CPU, numbers).nests[-1]
+    assert isinstance(node, Assignment)
+    assert nest is not None
+    return schedule_text(node, nest)
+
+
+def test_few_channels_are_rows_where_lanes_move_windows() -> None:
+    nest = last_nest(WINDOWS, ("o", "u", "v"))
+    assert nest == "| o:6,x:64,c:32,u:4,v:4 | n x y o c u v c' u' v' o' x' 0"
+
+
+def test_short_windows_are_rows_where_no_other_axis_is_long() -> None:
+    """The gradient of the weights of a convolution with few channels in."""
+    nest = last_nest("nc(y+u-1)(x+v-1)*noyx~ocuvnyx >> +ocuvnyx~ocuv", ("c", "u", "v"))
+    assert nest == "| o:32,v:8,n:4,y:4,x:32 | c u o v n y x n' y' x' v' o' 0"
+
+
+def test_a_product_with_few_columns_has_no_tile() -> None:
+    """A copy of what its rows read would cost as much as the product."""
+    assert "i'" not in last_nest(PRODUCT, ("j",))
