@@ -57,7 +57,8 @@ class Functions:
         words = [(f"int64_t {name}", name) for name in names]
         for local in captured.locals:
             kind, name = spelling.kind(local.variable, local.dtype), spelling.name(local.variable)
-            kind = f"const {kind} *" if local.variable in spelling.vectorised else f"{kind} "
+            lanes = spelling.scalar(local.variable).lanes
+            kind = f"const {kind} *" if lanes > 1 else f"{kind} "
             words.append((f"{kind}{name}", name))
         for copy in outline.fills:
             name = late_name(self.program, copy)

@@ -51,7 +51,7 @@ class Quotient(Spelling):
     """Scalars of a kernel in which one division has another text."""
 
     def __init__(self, spelling: Spelling, division: Apply, text: str) -> None:
-        super().__init__(spelling.program, spelling.kernel, spelling.variables)
+        super().__init__(spelling.program, spelling.kernel)
         self.division = division
         self.text = text
 

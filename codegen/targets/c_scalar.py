@@ -15,10 +15,10 @@ Simple = Define | Change | HorizontalReduction | Store
 def lines(s: Simple, spelling: Spelling, indent: str) -> Iterator[str]:
     """A statement; a variable with lanes is the one of the lane at hand."""
     match s:
-        case Define() if s.lanes > 1:
+        case Define() if (lanes := spelling.scalar(s.variable).lanes) > 1:
             name = spelling.name(s.variable)
-            yield f"{indent}{spelling.kind(s.variable, s.dtype)} {name}[{s.lanes}];"
-            head = f"for (int lane = 0; lane < {s.lanes}; ++lane)"
+            yield f"{indent}{spelling.kind(s.variable, s.dtype)} {name}[{lanes}];"
+            head = f"for (int lane = 0; lane < {lanes}; ++lane)"
             yield f"{indent}{head} {name}[lane] = {spelling.value(s.value)};"
         case Define():
             const = "" if s.mutable else "const "

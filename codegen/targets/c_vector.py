@@ -25,7 +25,7 @@ class InTensor(Spelling):
 
     def __init__(self, plain: Spelling, counted: frozenset[int]) -> None:
         """Names as ``plain`` has them, but for the variables that count within a part of the tile."""
-        super().__init__(plain.program, plain.kernel, plain.variables)
+        super().__init__(plain.program, plain.kernel)
         self.counted = counted
 
     def variable(self, number: int) -> str:
@@ -43,7 +43,7 @@ class VectorSpelling(Spelling):
         Some variables of loops over rows and lanes count within a part of the tile; reads use where that is in the
         tensor.
         """
-        super().__init__(plain.program, plain.kernel, plain.variables)
+        super().__init__(plain.program, plain.kernel)
         self.reads = InTensor(plain, registers.counted)
         self.tile = tile.buffer
         self.lanes = registers.lanes

@@ -9,7 +9,7 @@ from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.kernel import Change, Define, For, Kernel, Program, Rest, statements_within
+from ilang.core.ir.kernel import For, Kernel, Program, Rest, Variable
 from ilang.core.ir.scalar import (
     Apply,
     Constant,
@@ -21,7 +21,6 @@ from ilang.core.ir.scalar import (
     Select,
     reads_both,
 )
-from ilang.core.record import record
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
 INDENT = "    "
@@ -72,53 +71,13 @@ def affine(
     return text
 
 
-@record
-class Variables:
-    """The variables of a kernel that have lanes, and its integer variables that only are added to, or multiplied.
-
-    The latter are kept unsigned, where C defines that they wrap, so that no step of the reduction converts: GCC 12
-    before 12.3 loses terms of reductions that do, once it makes vectors of them (its bug 107212).
-    """
-
-    vectorised: frozenset[int] = frozenset()
-    wrapping: frozenset[int] = frozenset()
-
-
-def variables_of(kernel: Kernel | None) -> Variables:
-    """The variables of a kernel by how C holds them; none of the program's own function (``kernel`` None)."""
-    if kernel is None:
-        return Variables()
-    inside = list(statements_within(kernel.body))
-    vectorised = frozenset(s.variable for s in inside if isinstance(s, Define) and s.lanes > 1)
-    defined = {s.variable for s in inside if isinstance(s, Define) and s.dtype in INTEGERS}
-    changes = [s for s in inside if isinstance(s, Change)]
-    others = {s.variable for s in changes if not _is_wrapped(s)}
-    return Variables(vectorised, frozenset(defined & {s.variable for s in changes} - others))
-
-
-def _is_wrapped(change: Change) -> bool:
-    """Whether an integer variable becomes itself plus something, or times something."""
-    value = change.value
-    if not isinstance(value, Apply) or value.primitive not in ("add", "mul"):
-        return False
-    old = value.arguments[0]
-    return isinstance(old, Local) and old.variable == change.variable
-
-
 class Spelling:
     """The names of one kernel, and its scalars and elements as C text."""
 
-    def __init__(
-        self, program: Program, kernel: Kernel | None, variables: Variables | None = None
-    ) -> None:
-        """Names for a kernel, or for the program's own function (``kernel`` None).
-
-        ``variables`` are those of the kernel, where somebody knows them already.
-        """
+    def __init__(self, program: Program, kernel: Kernel | None) -> None:
+        """Names for a kernel, or for the program's own function (``kernel`` None)."""
         self.program = program
         self.kernel = kernel
-        self.variables = variables or variables_of(kernel)
-        self.vectorised, self.wrapping = self.variables.vectorised, self.variables.wrapping
         self.held: dict[Load, str] = {}
 
     def size(self, number: int) -> str:
@@ -142,18 +101,26 @@ class Spelling:
         assert self.kernel is not None
         return identifier(self.kernel.names[number])
 
+    def scalar(self, number: int) -> Variable:
+        """A scalar variable of the kernel."""
+        assert self.kernel is not None
+        return self.kernel.locals[number]
+
     def name(self, number: int) -> str:
         """The name of a scalar variable, without its lane."""
-        assert self.kernel is not None
-        return identifier(self.kernel.locals[number])
+        return identifier(self.scalar(number).name)
 
     def local(self, number: int) -> str:
         """A scalar variable; of one with lanes lane 0, which has its value once they are folded."""
-        return f"{self.name(number)}[0]" if number in self.vectorised else self.name(number)
+        return f"{self.name(number)}[0]" if self.scalar(number).lanes > 1 else self.name(number)
 
     def kind(self, variable: int, dtype: str) -> str:
-        """The C type of a scalar variable."""
-        return UNSIGNED[dtype] if variable in self.wrapping else C_TYPES[dtype]
+        """The C type of a scalar variable: unsigned where it wraps, which C then defines.
+
+        So no step of a reduction converts: GCC 12 before 12.3 loses terms of reductions that do, once it makes vectors
+        of them (its bug 107212).
+        """
+        return UNSIGNED[dtype] if self.scalar(variable).wrapping else C_TYPES[dtype]
 
     def element_kind(self, buffer: int) -> str:
         """The C type of the elements of a buffer."""
@@ -230,7 +197,7 @@ class Spelling:
 
     def _unsigned(self, scalar: Scalar) -> str:
         """An integer as an unsigned one, in parentheses where it is more than one word."""
-        if isinstance(scalar, Local) and scalar.variable in self.wrapping:
+        if isinstance(scalar, Local) and self.scalar(scalar.variable).wrapping:
             return self.local(scalar.variable)
         if isinstance(scalar, Load) and self.program.buffers[scalar.buffer].wrapping:
             return self.element(scalar.buffer, scalar.index)
@@ -242,9 +209,8 @@ class Spelling:
         match scalar:
             case Local():
                 name = self.local(scalar.variable)
-                return (
-                    f"({C_TYPES[scalar.dtype]}){name}" if scalar.variable in self.wrapping else name
-                )
+                wrapping = self.scalar(scalar.variable).wrapping
+                return f"({C_TYPES[scalar.dtype]}){name}" if wrapping else name
             case Load() if scalar in self.held:
                 return self.held[scalar]
             case Load():
@@ -385,14 +351,13 @@ class InLane(Spelling):
 
     def __init__(self, plain: Spelling, lane: str) -> None:
         """Names as ``plain`` has them, but for variables that have lanes."""
-        super().__init__(plain.program, plain.kernel, plain.variables)
+        super().__init__(plain.program, plain.kernel)
         self.lane = lane
 
     def local(self, number: int) -> str:
         """A scalar variable; of one with lanes, the one of the lane."""
-        return (
-            f"{self.name(number)}[{self.lane}]" if number in self.vectorised else self.name(number)
-        )
+        name = self.name(number)
+        return f"{name}[{self.lane}]" if self.scalar(number).lanes > 1 else name
 
 
 def combined(primitive: str, dtype: str, target: str, other: str) -> str:

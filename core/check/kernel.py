@@ -75,19 +75,16 @@ class _Verifier:
                     self.held = held
                     self.block(s.otherwise)
                 case Define():
-                    self._scalar(s.value)
-                    self.demand(s.variable not in self.defined, "a variable is defined once")
-                    self.defined.add(s.variable)
+                    self._define(s)
                     defined.append(s.variable)
                 case Change():
-                    self._scalar(s.value)
-                    self.demand(
-                        s.variable in self.defined, "a variable is defined before it changes"
-                    )
+                    self._change(s)
                 case HorizontalReduction():
                     self.demand(
                         s.variable in self.defined, "a variable is defined before it is folded"
                     )
+                    lanes = self.kernel.locals[s.variable].lanes
+                    self.demand(lanes == s.lanes, "all lanes of a variable are folded")
                 case Tile():
                     self._opened(s.blocks, (s.body, s.edge))
                 case Spread():
@@ -120,6 +117,21 @@ class _Verifier:
         self._fetched(s.fetch)
         self.block(s.body)
         del self.sizes[s.variable]
+
+    def _define(self, s: Define) -> None:
+        """Check a variable that gets its first value."""
+        self._scalar(s.value)
+        self.demand(s.variable not in self.defined, "a variable is defined once")
+        fits = not self.kernel.locals[s.variable].wrapping or s.dtype in INTEGERS
+        self.demand(fits, "what wraps is an integer")
+        self.defined.add(s.variable)
+
+    def _change(self, s: Change) -> None:
+        """Check a variable that gets another value."""
+        self._scalar(s.value)
+        self.demand(s.variable in self.defined, "a variable is defined before it changes")
+        added = not self.kernel.locals[s.variable].wrapping or _adds_to(s)
+        self.demand(added, "what wraps is added to, or multiplied")
 
     def _store(self, s: Store) -> None:
         """Check what is written, and where."""
@@ -230,3 +242,12 @@ class _Verifier:
             raise InternalError(
                 "E9905", f"kernel {self.kernel.name} of {self.program.name}: {invariant}"
             )
+
+
+def _adds_to(change: Change) -> bool:
+    """Whether a variable becomes itself plus something, or times something."""
+    value = change.value
+    if not isinstance(value, Apply) or value.primitive not in ("add", "mul"):
+        return False
+    old = value.arguments[0]
+    return isinstance(old, Local) and old.variable == change.variable

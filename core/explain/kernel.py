@@ -133,12 +133,12 @@ class _Loops:
                 case If():
                     yield from self._if(s, indent)
                 case Define():
-                    yield f"{indent}{self.kernel.locals[s.variable]} = {self._scalar(s.value)}"
+                    yield f"{indent}{self._defined(s)}"
                 case HorizontalReduction():
-                    name = self.kernel.locals[s.variable]
+                    name = self.kernel.locals[s.variable].name
                     yield f"{indent}{name} = reduce the {s.lanes} lanes of {name} with {s.primitive}"
                 case Change():
-                    text = self._update(self.kernel.locals[s.variable], s.value)
+                    text = self._update(self.kernel.locals[s.variable].name, s.value)
                     yield indent + text + ONCE * s.contracts
                 case Tile():
                     yield from self._tile(s, indent)
@@ -183,7 +183,7 @@ class _Loops:
         captured, buffers = outline.captured, self.program.buffers
         scalars = [self._end(n) for n in captured.sizes]
         scalars += [self.kernel.names[n] for n in captured.variables]
-        scalars += [self.kernel.locals[local.variable] for local in captured.locals]
+        scalars += [self.kernel.locals[local.variable].name for local in captured.locals]
         scalars += [f"whether {buffers[n].name} is filled" for n in outline.fills]
         arrays = [buffers[n].name for n in captured.buffers]
         text = f"({', '.join(scalars)}; {', '.join(arrays)})"
@@ -210,6 +210,13 @@ class _Loops:
             inside = f", inside {self._time(sharing.inside)} in {trips} iterations"
         return f"{'·'.join(words) or '1'}{inside}"
 
+    def _defined(self, s: Define) -> str:
+        """The first value of a variable, and what C has to know of it."""
+        variable = self.kernel.locals[s.variable]
+        words = [f"in each of {variable.lanes} lanes"] if variable.lanes > 1 else []
+        words += ["wrapping"] if variable.wrapping else []
+        return " ".join([f"{variable.name} = {self._scalar(s.value)}", *words])
+
     def _transpose(self, s: Transpose, indent: str) -> Iterator[str]:
         """The loops of a copy in squares."""
         past = f", past the caches from {s.stream_from >> 20} MiB" if s.stream_from else ""
@@ -220,7 +227,7 @@ class _Loops:
         """What all threads of a block do together."""
         if isinstance(s, Barrier):
             return "barrier"
-        name = self.kernel.locals[s.variable]
+        name = self.kernel.locals[s.variable].name
         every = "all lanes" if self._is_for_warps() else "all threads"
         return f"{name} = combine {name} of {every} with {s.primitive}"
 
@@ -372,7 +379,7 @@ class _Loops:
     def _leaf(self, scalar: Scalar) -> str:
         match scalar:
             case Local():
-                return self.kernel.locals[scalar.variable]
+                return self.kernel.locals[scalar.variable].name
             case Load():
                 return self._element(scalar.buffer, scalar.index)
             case Position():

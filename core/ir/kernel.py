@@ -11,7 +11,8 @@ Invariants:
       it is written only where the owner is an output, and then all of it.
     - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
       that has all its uses inside.
-    - A vectorised variable changes only in a vectorised loop, and is read elsewhere only when it is reduced.
+    - A variable with lanes changes only in a loop in lanes, and is read elsewhere only when all of them are reduced.
+    - A ``wrapping`` variable is an integer, and each change adds to it or multiplies it.
     - Only a loop with nothing shared between its iterations is ``parallel``: none touches an element that another one
       writes. Parallel loops may be inside each other; one of them at a time has several threads.
 """
@@ -148,7 +149,6 @@ class Define:
     dtype: str
     value: Scalar
     mutable: bool = False
-    lanes: int = 1
 
 
 @record
@@ -277,10 +277,22 @@ class Wish:
 
 
 @record
+class Variable:
+    """A scalar variable of a kernel: its name, and how many ``lanes`` it has, each with a value of its own.
+
+    A ``wrapping`` one is an integer that a reduction only adds to, or multiplies.
+    """
+
+    name: str
+    lanes: int = 1
+    wrapping: bool = False
+
+
+@record
 class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
-    ``names`` and ``locals`` name the loop variables and the scalar variables; ``comments`` say what it computes, in the
+    ``names`` names the loop variables, ``locals`` has the scalar variables; ``comments`` say what it computes, in the
     user's words, one line per assignment with its schedule. ``outline`` says what its function takes, ``wishes`` which
     blocks and threads a person asked for: what cannot be is refused. In a ``narrow`` one 32 bits are enough for
     variables of loops whose iterations are known.
@@ -289,7 +301,7 @@ class Kernel:
     name: str
     body: tuple[Statement, ...]
     names: tuple[str, ...]
-    locals: tuple[str, ...]
+    locals: tuple[Variable, ...]
     comments: tuple[str, ...]
     outline: Outline | None = None
     wishes: tuple[Wish, ...] = ()

@@ -15,7 +15,7 @@ from ilang.core.ir.schedule import Loop, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.ops import OPS
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Place, Scope, fresh
-from ilang.core.passes.storage import Storage, converted, substituted
+from ilang.core.passes.storage import Storage, converted, substituted, wraps
 from ilang.core.record import replace
 
 
@@ -29,7 +29,7 @@ class Loops:
         self.storage = storage
         self.names: list[str] = []
         self.walked: set[str] = set()
-        self.locals: list[str] = []
+        self.locals: list[kernel.Variable] = []
         self.taken: set[str] = set()
         self.serial: dict[str, int] = {}
         self.top = Scope(None, None, frozenset())
@@ -141,9 +141,13 @@ class Loops:
         self.taken.add(chosen)
         return chosen
 
-    def _local(self, name: str) -> int:
-        self.locals.append(self._named(name))
+    def _local(self, name: str, wrapping: bool = False) -> int:
+        self.locals.append(kernel.Variable(self._named(name), wrapping=wrapping))
         return len(self.locals) - 1
+
+    def _accumulator(self, name: str, node: Assignment, dtype: str) -> int:
+        """A variable that a reduction accumulates in, in a type."""
+        return self._local(name, wraps(node, dtype))
 
     def _scratch(self, name: str, dtype: str, dims: list[int], scope: Scope) -> int:
         """A buffer for what a scope computes."""

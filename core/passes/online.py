@@ -131,7 +131,8 @@ class OnlineReductions(Reductions):
                 self.storage.accumulates(buffer, node)
                 places.append(Place(None, buffer, entries))
             else:
-                places.append(Place(self._local(called), None, ()))
+                local = self._accumulator(called, node, node.acc_dtype)
+                places.append(Place(local, None, ()))
         self.kept[instance] = Kept(places[0], node.acc_dtype, None if exact else places[1])
         if not entries:
             for place in places:

@@ -80,7 +80,7 @@ class Reductions(Loops, ABC):
     ) -> Steps:
         """A reduction with one accumulator: a scalar variable, which terms or what ``runs`` give meet."""
         dtype = frame.node.acc_dtype
-        local = self._local("acc")
+        local = self._accumulator("acc", frame.node, dtype)
         acc = Local(local, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
@@ -108,7 +108,7 @@ class Reductions(Loops, ABC):
         dtype, name = frame.node.acc_dtype, self._tensor(frame).name
         parts = self._scratch(f"{name}_parts", dtype, [blocks], scope)
         inside = self._counting(scope)
-        local = self._local("part")
+        local = self._accumulator("part", frame.node, dtype)
         part = Local(local, dtype)
         start = start_of(frame.node)
         inside.block.append(kernel.Define(local, dtype, start, mutable=True))
@@ -122,7 +122,7 @@ class Reductions(Loops, ABC):
         del frame.chunks[chunks.loop]
         inside.block.append(kernel.Store(parts, (axis_index(inside.variable),), part))
         scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
-        local = self._local("acc")
+        local = self._accumulator("acc", frame.node, dtype)
         scope.block.append(kernel.Define(local, dtype, start, mutable=True))
         after = self._counting(scope)
         assert after.variable is not None
@@ -154,7 +154,7 @@ class Reductions(Loops, ABC):
         if tile.elements:
             yield from self._run_of_elements(frame, scope, tile, use)
         else:
-            local = self._local("run")
+            local = self._accumulator("run", frame.node, tile.dtype)
             held = Local(local, tile.dtype)
             start = replace(start_of(frame.node), dtype=tile.dtype)
             scope.block.append(kernel.Define(local, tile.dtype, start, mutable=True))
@@ -315,7 +315,7 @@ class Reductions(Loops, ABC):
             for loop in sums.outputs:
                 inside = self._enter(frame, loop, inside)
                 yield from self._stage_inside(frame, loop)
-            local = self._local("part")
+            local = self._accumulator("part", frame.node, sums.dtype)
             start = replace(start_of(frame.node), dtype=sums.dtype)
             inside.block.append(kernel.Define(local, sums.dtype, start, mutable=True))
             held = Local(local, sums.dtype)

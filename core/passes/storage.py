@@ -20,6 +20,11 @@ from ilang.core.ops import OPS
 from ilang.core.record import replace
 
 
+def wraps(node: Assignment, dtype: str) -> bool:
+    """Whether accumulators of a type are integers that a reduction adds to, or multiplies."""
+    return node.acc in ("+", "*") and dtype in INTEGERS
+
+
 class Storage:
     """The buffers of a program: inputs and outputs first, temporaries as kernels ask for them; and its extents."""
 
@@ -95,7 +100,7 @@ class Storage:
 
     def accumulates(self, number: int, node: Assignment) -> None:
         """Say that a buffer has the accumulators of a reduction: integers wrap where they are added or multiplied."""
-        wrapping = node.acc in ("+", "*") and self.buffers[number].dtype in INTEGERS
+        wrapping = wraps(node, self.buffers[number].dtype)
         self.buffers[number] = replace(self.buffers[number], wrapping=wrapping)
 
     def _add(self, buffer: kernel.Buffer) -> int:

@@ -31,7 +31,7 @@ def shaped_of(text: str, name: str = "program") -> Shaped:
 def is_online(program: Program) -> bool:
     """Whether something in a program runs."""
     names = [buffer.name for buffer in program.buffers]
-    names += [name for kernel in program.kernels for name in kernel.locals]
+    names += [local.name for kernel in program.kernels for local in kernel.locals]
     return any("_run" in name for name in names)
 
 

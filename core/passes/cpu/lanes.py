@@ -37,6 +37,7 @@ from ilang.core.ir.kernel import (
     Rest,
     Statement,
     Store,
+    Variable,
     map_blocks,
     statements_within,
 )
@@ -79,7 +80,7 @@ class _Lanes:
         }
         self.buffer_names = frozenset(buffer.name for buffer in program.buffers)
         self.variables: list[str] = []
-        self.locals: list[str] = []
+        self.locals: list[Variable] = []
         self.taken: set[str] = set()
         self.serial: dict[str, int] = {}
 
@@ -92,7 +93,8 @@ class _Lanes:
 
     def _kernel(self, kernel: Kernel) -> Kernel:
         self.variables, self.locals = list(kernel.names), list(kernel.locals)
-        self.taken, self.serial = {*kernel.names, *kernel.locals}, {}
+        self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
+        self.serial = {}
         body = self._block(kernel.body, None)
         return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
 
@@ -102,12 +104,12 @@ class _Lanes:
         ``around`` is the variable of the loop whose block it is.
         """
         out: list[Statement] = []
-        defined: dict[int, int] = {}
+        defined: set[int] = set()
         rows = _Rows(body)
         for n, s in enumerate(body):
             changes = accumulations(s, self.short) if isinstance(s, For) else ()
             if isinstance(s, Define) and s.mutable:
-                defined[s.variable] = len(out)
+                defined.add(s.variable)
             if isinstance(s, If):
                 out.append(map_blocks(s, lambda block: self._block(block, around)))
             elif not isinstance(s, For):
@@ -120,8 +122,8 @@ class _Lanes:
                 lanes = self._lane_count(changes)
                 others = [c for c in changes if c not in sums]
                 for c in others:
-                    at = defined.pop(c.variable)
-                    out[at] = replace(out[at], lanes=lanes)
+                    defined.remove(c.variable)
+                    self.locals[c.variable] = replace(self.locals[c.variable], lanes=lanes)
                 out += self._summed(replace(s, fetch=fetch), sums, lanes)
                 out += [_horizontal(c, lanes) for c in others]
         return tuple(out)
@@ -195,7 +197,7 @@ class _Lanes:
         """A loop in lanes, its f32 sums in variables of their own for a chunk of it."""
         if not sums:
             return [_vectorised(loop, lanes)]
-        parts = {c.variable: self._fresh(self.locals, "partial") for c in sums}
+        parts = {c.variable: self._partial(lanes) for c in sums}
         body = tuple(
             Change(parts[s.variable], _sum(parts[s.variable], _term(s), "f32"))
             if isinstance(s, Change) and s.variable in parts
@@ -203,7 +205,7 @@ class _Lanes:
             for s in loop.body
         )
         zero = Constant(0, "f32")
-        start = [Define(p, "f32", zero, mutable=True, lanes=lanes) for p in parts.values()]
+        start = [Define(p, "f32", zero, mutable=True) for p in parts.values()]
         end: list[Statement] = [HorizontalReduction(p, "add", "f32", lanes) for p in parts.values()]
         for acc, p in parts.items():
             end.append(Change(acc, _sum(acc, Convert(Local(p, "f32"), "f64"), "f64")))
@@ -212,7 +214,8 @@ class _Lanes:
         if fixed is not None and fixed <= self.chunk:
             return [*start, loop, *end]
         name = self.variables[loop.variable]
-        outer, inner = loop.variable, self._fresh(self.variables, f"{name}1")
+        outer, inner = loop.variable, len(self.variables)
+        self.variables.append(self._fresh(f"{name}1"))
         index = Affine(((self.chunk, outer), (1, inner)))
         chunk = substituted(loop, {outer: index})
         assert isinstance(chunk, For)
@@ -223,12 +226,16 @@ class _Lanes:
         chunk = replace(chunk, variable=inner, size=self._constant(self.chunk), rest=rest)
         return [For(outer, self._chunks(loop.size), (*start, chunk, *end))]
 
-    def _fresh(self, names: list[str], name: str) -> int:
-        """A new variable of the kernel, in one of its two lists of names."""
+    def _partial(self, lanes: int) -> int:
+        """A new variable with lanes."""
+        self.locals.append(Variable(self._fresh("partial"), lanes))
+        return len(self.locals) - 1
+
+    def _fresh(self, name: str) -> str:
+        """The name of a new variable of the kernel."""
         chosen = fresh(name, self.taken, self.buffer_names, serial=self.serial)
         self.taken.add(chosen)
-        names.append(chosen)
-        return len(names) - 1
+        return chosen
 
     def _constant(self, extent: int) -> int:
         """The size number of a constant."""

@@ -29,6 +29,7 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    Variable,
     map_blocks,
     map_statements,
     statements_within,
@@ -70,7 +71,7 @@ class _Merging:
         self.short = short
         self.buffer_names = names
         self.locals = list(kernel.locals)
-        self.taken = {*kernel.locals, *kernel.names}
+        self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
         self.constant = {
             s.variable
             for s in statements_within(kernel.body)
@@ -137,7 +138,7 @@ class _Merging:
         if any(accumulations(s, self.short) for s in (first, second)) and not accumulations(
             merged, self.short
         ):
-            self.taken.difference_update(self.locals[count:])
+            self.taken.difference_update(local.name for local in self.locals[count:])
             del self.locals[count:]
             return None
         return merged
@@ -183,7 +184,7 @@ class _Merging:
             f"{self.program.buffers[s.buffer].name}_element", self.taken, self.buffer_names
         )
         self.taken.add(name)
-        self.locals.append(name)
+        self.locals.append(Variable(name))
         self.constant.add(len(self.locals) - 1)
         return len(self.locals) - 1
 

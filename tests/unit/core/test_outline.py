@@ -91,7 +91,7 @@ def test_scalars_are_given() -> None:
     (given,) = [
         outline.captured.locals for outline in outlines_of(kernel) if outline.captured.locals
     ]
-    assert [kernel.locals[local.variable] for local in given] == ["t1"]
+    assert [kernel.locals[local.variable].name for local in given] == ["t1"]
 
 
 def test_functions_are_printed() -> None:
