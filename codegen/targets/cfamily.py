@@ -79,6 +79,7 @@ class Spelling:
         self.program = program
         self.kernel = kernel
         self.held: dict[Load, str] = {}
+        self.counter = "int64_t"
 
     def size(self, number: int) -> str:
         """An extent: its number, or the variable that holds it."""
@@ -237,7 +238,7 @@ class Spelling:
     def opened(self, loop: For, indent: str, step: str = "1", end: str = "") -> str:
         """The head of a loop; ``end`` in place of its own."""
         name, end = self.variable(loop.variable), end or self.size(loop.size)
-        first = f"int64_t {name} = 0"
+        first = f"{self.counter} {name} = 0"
         if loop.rest is not None:
             first += f", end_{name} = min_i64({end}, {self.rest(loop.rest)})"
             end = f"end_{name}"

@@ -61,11 +61,8 @@ AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "lane"}
 WORD = re.compile(r"\w+")
 THREAD = re.compile(r"\bthread\b")
 """The number of a thread in a block that has several dimensions."""
-GRID = (
-    "(int64_t)blockIdx.x * blockDim.x + threadIdx.x",
-    "(int64_t)gridDim.x * blockDim.x",
-)
-"""The number of a thread of the grid, and how many there are."""
+GRID = "blockIdx.x * blockDim.x + threadIdx.x"
+"""The number of a thread of the grid."""
 
 
 def emit(program: Program) -> str:
@@ -114,6 +111,9 @@ class _Kernel:
         assert isinstance(spread, Spread)
         self.outer = spread
         self.thread, self.threads = self._numbers()
+        spans = self.kernel.spans
+        self.index = "int64_t" if spans is None else "Index" if spans else "int"
+        self.spelling.counter = self.index
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
@@ -138,6 +138,8 @@ class _Kernel:
         yield "/*"
         yield from (comment(f" * {line}") for line in self.kernel.comments)
         yield " */"
+        if self.index == "Index":
+            yield "template <typename Index>"
         yield f"static __global__ void __launch_bounds__({self.launch.grid.threads}, 1)"
         name = f"{identifier(self.program.name)}_{self.kernel.name}"
         yield wrapped(f"{name}(", self._parameters(), ")")
@@ -152,7 +154,7 @@ class _Kernel:
         yield ""
 
     def _parameters(self) -> list[str]:
-        words = [f"int64_t {self.spelling.size(n)}" for n in self.launch.sizes]
+        words = [f"{self.index} {self.spelling.size(n)}" for n in self.launch.sizes]
         for number in self.launch.buffers:
             const = "" if number in self.launch.writes else "const "
             words.append(f"{const}{self._type(number)} *__restrict__ {self._name(number)}")
@@ -216,8 +218,8 @@ class _Kernel:
             kind = VECTORS[self.program.buffers[load.buffer].dtype]
             place = self._vector(load.buffer, load.index, kind, "const ")
             yield f"{inside}const {kind} loaded{n} = {place};"
-        kind = VECTORS[self.program.buffers[first.buffer].dtype]
         whole = first.buffer in loop.wide
+        kind = VECTORS.get(self.program.buffers[first.buffer].dtype, "")
         if whole:
             yield f"{inside}{kind} stored;"
         for lane, store in zip("xyzw", loop.each, strict=False):
@@ -270,7 +272,7 @@ class _Kernel:
             yield spelling.opened(loop, indent)
         else:
             name, (start, end) = spelling.variable(loop.variable), self._ends(loop, loop.chunk)
-            first = f"int64_t {name} = {start}, end_{name} = {end}"
+            first = f"{self.index} {name} = {start}, end_{name} = {end}"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
         yield from self._block(loop.body, indent + INDENT)
         yield f"{indent}}}"
@@ -335,7 +337,8 @@ class _Kernel:
                     continue
                 name, size = spelling.variable(loop.variable), spelling.size(loop.size)
                 first, step = f"blockIdx.{dimension}", f"gridDim.{dimension}"
-                yield f"{indent}for (int64_t {name} = {first}; {name} < {size}; {name} += {step}) {{"
+                head = f"{self.index} {name} = {first}; {name} < {size}; {name} += {step}"
+                yield f"{indent}for ({head}) {{"
                 yield from self._across(s, dimensions[n + 1 :], indent + INDENT)
                 yield f"{indent}}}"
                 return
@@ -405,7 +408,7 @@ class _Kernel:
             inner = " * ".join(sizes[n + 1 :])
             value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
             value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
-            kind = self._kind(loop) if at not in AT.values() or at == AT["threads"] else "int64_t"
+            kind = self._kind(loop) if at not in AT.values() or at == AT["threads"] else self.index
             name = self.spelling.variable(loop.variable)
             if name in words:
                 yield f"{indent}const {kind} {name} = {value};"
@@ -413,7 +416,7 @@ class _Kernel:
     def _kind(self, loop: For) -> str:
         """The type of the variable of a loop: narrow where its iterations are known, and no index is large."""
         return (
-            "int64_t"
+            self.index
             if self.program.sizes[loop.size].fixed is None or not self.kernel.narrow
             else "int"
         )
@@ -440,9 +443,9 @@ class _Kernel:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
         first, end = self._ends(loop, chunk)
         name = self.spelling.variable(loop.variable)
-        yield f"{indent}const int64_t end_{name} = {end};"
+        yield f"{indent}const {self.index} end_{name} = {end};"
         step = f"{name} += {self.threads}"
-        head = f"int64_t {name} = {first} + {self.thread}; {name} < end_{name}; {step}"
+        head = f"{self.index} {name} = {first} + {self.thread}; {name} < end_{name}; {step}"
         yield f"{indent}for ({head}) {{"
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
@@ -467,26 +470,26 @@ class _Kernel:
         at = AT[s.over]
         match s.over:
             case "grid":
-                first, step = GRID
+                first, step = f"({self.index}){GRID}", f"({self.index})gridDim.x * blockDim.x"
             case "blocks":
                 first, step = "blockIdx.x", "gridDim.x"
             case "warps":
                 warp = self._device().warp
                 per_block = self.outer.threads // warp
-                first = f"(int64_t)blockIdx.x * {per_block} + threadIdx.x / {warp}"
-                step = f"(int64_t)gridDim.x * {per_block}"
+                first = f"({self.index})blockIdx.x * {per_block} + threadIdx.x / {warp}"
+                step = f"({self.index})gridDim.x * {per_block}"
             case "threads":
                 first, step = self.thread, self.threads
             case _:
                 assert_never(s.over)
-        kind = "int64_t"
+        kind = self.index
         if s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops):
             kind = "unsigned"
         return f"{kind} {at} = {first}; {at} < {iterations}; {at} += {step}"
 
     def _memory(self, s: Spread, indent: str) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
-        yield from self._scratch(GRID[0], indent)
+        yield from self._scratch(f"(int64_t){GRID}", indent)
         warp = self._device().warp
         touched = {x.buffer for x in statements_within(s.body) if isinstance(x, Store)}
         for number in sorted(touched):

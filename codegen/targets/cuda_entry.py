@@ -25,6 +25,7 @@ class Entry(c_entry.Entry):
         device = host.program.machine.device
         assert device is not None
         self.warp = device.warp
+        self.narrow = device.narrow_elements
 
     def lines(self) -> Iterator[str]:
         """All of them."""
@@ -107,8 +108,23 @@ class Entry(c_entry.Entry):
             blocks = f"dim3({', '.join([blocks, *further])})"
         threads = f"dim3({', '.join(map(str, grid.shape))})" if grid.shape else threads
         kernel = f"{self.name}_{self.program.kernels[launch.kernel].name}"
-        call = wrapped(f"{indent}{kernel}<<<{blocks}, {threads}, 0, stream>>>(", words, ");")
-        return "\n".join([*head, call, *tail])
+        spans = self.program.kernels[launch.kernel].spans
+        if not spans:
+            call = wrapped(f"{indent}{kernel}<<<{blocks}, {threads}, 0, stream>>>(", words, ");")
+            return "\n".join([*head, call, *tail])
+        counts = [self._terms([self.spelling.size(n) for n in span]) for span in spans]
+        calls = [
+            wrapped(
+                f"{indent}{INDENT}{kernel}<{index}><<<{blocks}, {threads}, 0, stream>>>(",
+                words,
+                ");",
+            )
+            for index in ("int", "int64_t")
+        ]
+        test = wrapped(f"{indent}if (are_below({self.narrow}, {{", counts, "})) {")
+        return "\n".join(
+            [*head, test, calls[0], f"{indent}}} else {{", calls[1], f"{indent}}}", *tail]
+        )
 
     def _for_host(self) -> Iterator[str]:
         """The program for arrays of the host."""

@@ -106,8 +106,13 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
         yield f"memory {'; '.join(words)}"
-    if kernel.narrow:
+    if kernel.spans:
+        products = ["·".join(_extent(program, size) for size in span) for span in kernel.spans]
+        yield f"indices of 32 bits where {', '.join(products)} are small"
+    elif kernel.spans is not None:
         yield "indices of 32 bits"
+    elif kernel.narrow:
+        yield "indices of 32 bits where loops are known"
 
 
 def _extent(program: Program, number: int) -> str:

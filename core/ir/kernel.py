@@ -295,7 +295,9 @@ class Kernel:
     ``names`` names the loop variables, ``locals`` has the scalar variables; ``comments`` say what it computes, in the
     user's words, one line per assignment with its schedule. ``outline`` says what its function takes, ``wishes`` which
     blocks and threads a person asked for: what cannot be is refused. In a ``narrow`` one 32 bits are enough for
-    variables of loops whose iterations are known.
+    variables of loops whose iterations are known; for all indices where each product of the sizes of one of ``spans``
+    is below what the device says, which only fixed ones are where there are none. ``spans`` is None where that is not
+    known.
     """
 
     name: str
@@ -306,6 +308,7 @@ class Kernel:
     outline: Outline | None = None
     wishes: tuple[Wish, ...] = ()
     narrow: bool = False
+    spans: tuple[tuple[int, ...], ...] | None = None
 
 
 @record

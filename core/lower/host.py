@@ -51,6 +51,7 @@ def kernel_to_host(program: Program) -> Host:
     )
     ranges = tuple(_ranges(program, uses))
     indices = {n for each in ranges for n in (each.size, *program.buffers[each.buffer].dims)}
+    indices |= {n for kernel in program.kernels for span in kernel.spans or () for n in span}
     measured = (*layout.temporaries, *(n for private in layout.scratch for n in private))
     return Host(
         program,

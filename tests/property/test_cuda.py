@@ -150,6 +150,9 @@ SCHEDULED = {
     "total": ("+ij~.", (((50, 700),), ((1, 1),), ((0, 4),))),
     "product": ("ik*kj~ijk >> +ijk~ij", MATMUL),
     "turned": ("ij~ji", (((50, 70),), ((0, 3),))),
+    "moved_bools": ("v>=.~v | v:4:4 | v 1 v' v''", (((64,), ()), ((7,), ()))),
+    "moved_integers": ("ij~ji | j:16:4 | j j'' j' i >> i32", (((3, 64),), ((3, 7),))),
+    "moved_doubles": ("ij~ij | j:16:2 | i j j' j'' >> f64", (((3, 64),), ((3, 7),))),
     "transpose": ("ij~ji | i:32,j:32 | j i 0 j' i'", (((50, 70),), ((1, 33),), ((0, 3),))),
     "rows": (
         (
@@ -229,6 +232,27 @@ def test_sums_of_f32_stay_within_their_bound(text: str) -> None:
     loaded = load(cuda.emit(lower(shaped, GPU)), "f.cu", checked=False)
     assert loaded.call("f_host", np.array(free, np.int64), *arrays, output) == 0
     np.testing.assert_allclose(output, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("most", [1, 20])
+@pytest.mark.parametrize("name", ["product", "softmax", "turned", "total", "three"])
+def test_indices_of_either_width(name: str, most: int) -> None:
+    """As if arrays of so many elements were large: all of them, or some."""
+    text, shapes = SCHEDULED[name]
+    shaped = infer(graph_of(text_component(text), "f"))
+    source, tests = re.subn(r"are_below\(\d+,", f"are_below({most},", cuda.emit(lower(shaped, GPU)))
+    assert tests
+    loaded = load(source, "f.cu", checked=True)
+    numbers = np.random.default_rng(5)
+    for given in shapes:
+        arrays = [numbers.normal(size=shape).astype(np.float32) for shape in given]
+        extents = fit(shaped, given)
+        (wanted,) = evaluate(shaped, arrays, extents, exact=True)
+        output = np.zeros(wanted.shape, np.float32)
+        free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
+        assert loaded.call("f_host", np.array([*free, 0], np.int64), *arrays, output) == 0
+        assert not emulator().take_findings()
+        np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,19 @@ static unsigned blocks_of(int64_t iterations, int64_t threads, int64_t most)
     return (unsigned)(blocks < most ? blocks : most);
 }
 
+/* whether products of extents are all below a number */
+static bool are_below(int64_t most, std::initializer_list<std::initializer_list<int64_t>> counts)
+{
+    for (const std::initializer_list<int64_t> &extents : counts) {
+        int64_t product = 1;
+        for (const int64_t extent : extents) {
+            if (extent > (most - 1) / product) return false;
+            product *= extent > 1 ? extent : 1;
+        }
+    }
+    return true;
+}
+
 /* how many threads have so many bytes of scratch storage each */
 static int64_t scratches(size_t scratch_bytes, int64_t most, size_t most_bytes)
 {

@@ -1,23 +1,42 @@
-"""Say in which kernels 32 bits are enough for the variables of loops whose iterations are known.
+"""Say in which kernels 32 bits are enough for indices: for loops of known extents, or for all where arrays are small.
 
 Example:
-    in:   for k in 0..16: a[64i+k,j]      out:  the same, indices of 32 bits: k is one; i, of an unknown extent, is not
+    in:   spread i in 0..n_i_16 and j in 0..n_j_16 over blocks      out:  the same, k of 32 bits;
+            for k in 0..16: ... a[16i+i1,k], b[k,16j+j1]                  i and j, too, where n_i, n_j and n_i_16·n_j_16
+                                                                          are below 2^29
 
-What rests on an extent that is not known is of 64 bits, and so is an index that is a value.
+A thread divides and multiplies numbers of 32 bits in a few instructions, and has more registers for its sums. What has
+to be small is the number of elements of each array that a kernel touches, and of iterations that its threads count
+together: no index is more than a few times as large. An index that is a value, or one that steps far, is of 64 bits.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+
+from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
-from ilang.core.ir.kernel import For, Kernel, Program, statements_within
+from ilang.core.ir.kernel import For, If, Kernel, Part, Program, statements_within
 from ilang.core.ir.rewriting import accesses, parts_of
-from ilang.core.ir.scalar import Position
+from ilang.core.ir.scalar import Position, Select
 from ilang.core.record import replace
+
+MOST_TIMES = 3
+"""How often an index may have extents that are known at run time: as large as is tested, each, and below 2^31 all."""
+MOST_BESIDE = 1 << 20
+"""What it may have besides, of extents that are known, and numbers."""
+
+Span = tuple[int, ...]
 
 
 def kernel_to_indices(program: Program) -> Program:
     """The program whose kernels say so."""
-    kernels = tuple(replace(each, narrow=_is_narrow(program, each)) for each in program.kernels)
+    kernels = tuple(
+        replace(each, narrow=_is_narrow(program, each), spans=_Spans(program, each).all())
+        for each in program.kernels
+    )
     return program if kernels == program.kernels else replace(program, kernels=kernels)
 
 
@@ -31,9 +50,7 @@ def _is_narrow(program: Program, kernel: Kernel) -> bool:
         return False
     if any(part.looked or part.sizes for _, index in touched for part in index):
         return False
-    loops = [s for s in inside if isinstance(s, For)]
-    loops += [loop for s in inside if isinstance(s, Spread) for loop in s.loops]
-    extents = [program.sizes[loop.size].fixed or 0 for loop in loops]
+    extents = [program.sizes[loop.size].fixed or 0 for loop in _loops(kernel)]
     counts = [_known(program, number) for number in {number for number, _ in touched}]
     return all(count < device.narrow_elements for count in (*extents, *counts))
 
@@ -47,3 +64,90 @@ def _known(program: Program, number: int) -> int:
             break
         elements *= max(1, fixed)
     return elements
+
+
+def _loops(kernel: Kernel) -> list[For]:
+    """All loops of a kernel."""
+    inside = list(statements_within(kernel.body))
+    spread = [loop for s in inside if isinstance(s, Spread) for loop in s.loops]
+    return [*(s for s in inside if isinstance(s, For)), *spread]
+
+
+class _Spans:
+    """One kernel: the products of extents that have to be small for all of its indices to be of 32 bits."""
+
+    def __init__(self, program: Program, kernel: Kernel) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.loops = _loops(kernel)
+        self.sizes = {loop.variable: loop.size for loop in self.loops}
+        self.parts = {part.size: part for part in program.parts if isinstance(part, Part)}
+
+    def all(self) -> tuple[Span, ...] | None:
+        """The products, each as its sizes; None where that is not enough.
+
+        A part of an extent stands for the extent: it has no more iterations.
+        """
+        spans: set[Span] = {(loop.size,) for loop in self.loops}
+        for form in self._forms():
+            found = None if form is None else self._of(form)
+            if found is None:
+                return None
+            spans |= found
+        for s in statements_within(self.kernel.body):
+            if isinstance(s, Spread):
+                spans.add(tuple(sorted(loop.size for loop in s.loops)))
+        for number, _ in accesses(self.kernel.body):
+            spans.add(tuple(sorted(self.program.buffers[number].dims)))
+        spans = {tuple(sorted(map(self._whole, span))) for span in spans}
+        device = self.program.machine.device
+        assert device is not None
+        if any(device.narrow_elements <= self._least(span) for span in spans):
+            return None
+        unknown = {s for s in spans if any(self.program.sizes[n].fixed is None for n in s)}
+        others = {s: [Counter(t) for t in unknown if t != s] for s in unknown}
+        return tuple(sorted(s for s in unknown if not any(Counter(s) <= t for t in others[s])))
+
+    def _whole(self, size: int) -> int:
+        """What a size is a part of, else itself."""
+        return self.parts[size].whole if size in self.parts else size
+
+    def _least(self, span: Span) -> int:
+        """The product of what is known of some extents."""
+        return prod(max(1, self.program.sizes[number].fixed or 1) for number in span)
+
+    def _forms(self) -> Iterator[Affine | None]:
+        """Every index of the kernel; None for one that is a value."""
+        for _, index in accesses(self.kernel.body):
+            yield from index
+        for rest in (loop.rest for loop in self.loops):
+            if rest is not None:
+                yield rest.start
+                yield Affine((), sizes=((1, rest.size),))
+                yield from () if rest.until is None else (rest.until,)
+        for s in statements_within(self.kernel.body):
+            within = list(s.within) if isinstance(s, If) else []
+            for part in parts_of(s):
+                yield from (None,) if isinstance(part, Position) else ()
+                within += part.within if isinstance(part, Select) else ()
+            for each in within:
+                yield each.index
+                yield from () if each.size is None else (Affine((), sizes=((1, each.size),)),)
+
+    def _of(self, form: Affine) -> set[Span] | None:
+        """The extents that an index is a sum of; None where it may be many times as large, or is looked up."""
+        named = [(c, self.sizes[variable]) for c, variable in form.terms] + [*form.sizes]
+        times, beside, found = 0, abs(form.offset), set[Span]()
+        for c, size in named:
+            fixed, part = self.program.sizes[size].fixed, self.parts.get(size)
+            if fixed is not None:
+                beside += abs(c) * fixed
+            elif part is not None and abs(c) <= part.step:
+                times, beside = times + 1, beside + part.step
+                found.add((part.whole,))
+            else:
+                times += abs(c)
+                found.add((size,))
+        if form.looked or times > MOST_TIMES or beside > MOST_BESIDE:
+            return None
+        return found

@@ -107,15 +107,12 @@ class _Moving:
         if loop.role != "u" or loop.rest is not None or not isinstance(store, Store):
             return loop
         extent = self.sizes[loop.size].fixed
-        if len(loop.body) > 1 or not list(self._runs(store, loop.variable, "")):
+        if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, "")]:
             return loop
         wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
         if any(self._lanes(number) != extent for number in wide):
             return loop
-        each = [
-            substituted(store, {loop.variable: Affine((), lane)})
-            for lane in range(self._lanes(store.buffer))
-        ]
+        each = [substituted(store, {loop.variable: Affine((), lane)}) for lane in range(extent)]
         written = tuple(s for s in each if isinstance(s, Store))
         return replace(loop, wide=tuple(sorted(wide)), each=written)
 

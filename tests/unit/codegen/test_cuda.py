@@ -121,10 +121,12 @@ def test_a_product_stays_in_registers_and_reads_vectors(tmp_path: Path, architec
         capture_output=True,
         check=True,
     )
-    text = (tmp_path / "all.ptx").read_text("ascii")
-    assert text.count("fma.rn.f32") == (16 + 1) * 8 * 4  # whole blocks, and a loop for others
-    assert text.count("ld.shared.v4.f32") == (16 + 1) * 3
-    assert "ld.shared.f32" not in text
-    assert "ld.global.nc.v4.f32" in text
-    assert text.count("st.global.v4.f32") == 8
-    assert "local" not in text
+    kernels = (tmp_path / "all.ptx").read_text("ascii").split(".entry")[1:]
+    assert len(kernels) == 2  # with indices of 32 bits, and of 64
+    for text in kernels:
+        assert text.count("fma.rn.f32") == (16 + 1) * 8 * 4  # whole blocks, and a loop for others
+        assert text.count("ld.shared.v4.f32") == (16 + 1) * 3
+        assert "ld.shared.f32" not in text
+        assert "ld.global.nc.v4.f32" in text
+        assert text.count("st.global.v4.f32") == 8
+        assert "local" not in text
