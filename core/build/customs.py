@@ -18,7 +18,9 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
 from ilang.core.ir.scalar import Apply, Operand, Scalar
 from ilang.core.ir.spec import Spec
+from ilang.core.notation.einsum import parse_spec
 from ilang.core.record import replace
+from ilang.core.source import Source
 
 if TYPE_CHECKING:
     from ilang.core.build.functions import Functions
@@ -40,9 +42,11 @@ def custom(
     assert isinstance(body, ast.Primitive)
     operands = list(given)
     if body.logic.kind == "." and len(given) > 1:
-        operands = [
-            build.operation(Operand(n), "+", Pointwise(), given, span) for n in range(len(given))
-        ]
+        operands = _repeated(build, given, given, span)
+    if body.logic.kind == "@" and len(given) > 1:
+        rows = Einsum(parse_spec(Source("<spec>", "...|..i..->..o.. => ...|")))
+        batches = [build.operation(Operand(0), "+", rows, [each], span) for each in given]
+        operands = _repeated(build, given, batches, span)
     slots: dict[str, Tensor] = dict(zip(SLOTS, operands, strict=False))
     forward = _Slots(build, body.logic, {**slots}, settings, function.head.name)
     forward.run(body.forward)
@@ -64,6 +68,13 @@ def custom(
         if slot in backward.values and not isinstance(operand, Number)
     )
     return Ruled(result, cotangent, gradients, False, name, False, span)
+
+
+def _repeated(
+    build: Functions, given: Sequence[Tensor], to: Sequence[Tensor], span: Span
+) -> list[Tensor]:
+    """Tensors repeated along the axes that others have and they lack; of those nothing is read."""
+    return [build.operation(Operand(0), "+", Pointwise(), [each, *to], span) for each in given]
 
 
 class _Slots:
@@ -174,9 +185,6 @@ def _place(name: str) -> int | None:
 
 def _contraction(places: Sequence[int | None]) -> Spec:
     """``~logic:"@"`` as a specification between the slots in these places."""
-    from ilang.core.notation.einsum import parse_spec
-    from ilang.core.source import Source
-
     shapes = ("...|..i..->..o..", "...|..k..->..o..", "...|..i..->..k..")
     target, *others = (shapes[place or 0] for place in places)
     return parse_spec(Source("<spec>", f"{'; '.join(others)} => {target}"))

@@ -16,18 +16,17 @@ from ilang.core.build.values import (
     Measured,
     Number,
     Output,
-    Picked,
     Ruled,
     Stored,
     Tensor,
     operands,
 )
-from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import graph as g
 from ilang.core.ir import operation as o
 from ilang.core.ir.rows import Known, Origin
 from ilang.core.ir.scalar import Operand
 from ilang.core.names import Names
+from ilang.core.passes.einx_to_graph import einx_to_graph
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -40,7 +39,7 @@ class Emission:
         self.nodes: list[g.Node] = []
         self.first: dict[Stored, int] = {}
         self.latest: dict[Tensor, int] = {}
-        self.results: dict[object, dict[int, int]] = {}
+        self.results: dict[object, list[int]] = {}
         self.constraints: list[o.SizeConstraint] = []
         self.annotations: list[g.Annotation] = []
         self.called: list[g.Called] = []
@@ -97,9 +96,6 @@ class Emission:
                 return self.add(o.Operation(given, *made, value.schedule))
             case Output():
                 return self._output(value)
-            case Picked():
-                message = "the position of a slice is a number or a configuration value"
-                raise MeaningError("E0278", message, value.position.span)
             case Ruled():
                 return self._ruled(value)
             case _:
@@ -160,17 +156,24 @@ class Emission:
         if numbers is None:
             given = [self.latest[each] for each in component.operands]
             numbers = self.results[component] = self._included(component.graph, given)
-        return numbers[component.graph.outputs[value.number]]
+        return numbers[value.number]
 
-    def _included(self, graph: g.Graph, given: Sequence[int]) -> dict[int, int]:
-        """The nodes of a component, whose inputs are values that there are."""
+    def _ranks(self, given: Sequence[int]) -> list[int]:
+        """The ranks of values, from all that has been said of them so far."""
+        from ilang.core.infer.inferred import Inferred
+
+        graph, number = self.graph("ranks", given)
+        inferred = Inferred(graph)
+        return [len(inferred.axes(number[value])) for value in given]
+
+    def _included(self, graph: g.Graph, given: Sequence[int]) -> list[int]:
+        """The outputs of a component, whose inputs are values that there are; its nodes are added."""
+        if any(isinstance(node, g.Einx) for node in graph.nodes):
+            graph = einx_to_graph(graph, self._ranks(given))
         numbers = dict(zip(graph.inputs, given, strict=True))
         for value, node in enumerate(graph.nodes):
             if value in numbers:
                 continue
-            if isinstance(node, g.Einx):
-                message = "operations in einx notation are no part of tensor functions yet"
-                raise MeaningError("E0278", message, node.span)
             values = [numbers[each] for each in g.operands(node)]
             numbers[value] = self.add(g.rewired(node, values))
         most = 0
@@ -188,7 +191,7 @@ class Emission:
             moved_size = replace(constraint, value=numbers[constraint.value], scope=scope)
             self.constraints.append(moved_size)
         self.scopes += most + 1
-        return numbers
+        return [numbers[value] for value in graph.outputs]
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

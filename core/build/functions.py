@@ -28,7 +28,6 @@ from ilang.core.build.values import (
     Number,
     Output,
     Owner,
-    Picked,
     Stored,
     Tensor,
     is_logical,
@@ -265,8 +264,8 @@ class Functions(Configuration):
         if isinstance(where, ast.Reference):
             meaning = self.meaning(frame, where)
             if not isinstance(meaning, Setting):
-                position = self._read(meaning, where.span)
-                return Picked(operand, position, shortened(term.span), term.span)
+                pair = [operand, self._read(meaning, where.span)]
+                return self.operation(Operand(0), "+", Slice(None, None), pair, term.span)
         number = self.whole(frame, where, "a position")
         return self.operation(Operand(0), "+", Slice(number, None), [operand], term.span)
 

@@ -79,16 +79,6 @@ class Output:
 
 
 @entity
-class Picked:
-    """One position of the first batch axis, which a tensor of whole numbers gives at run time."""
-
-    operand: Tensor
-    position: Tensor
-    text: str
-    span: Span
-
-
-@entity
 class Ruled:
     """A value with a gradient of its own.
 
@@ -114,7 +104,7 @@ class Measured:
     span: Span
 
 
-Tensor = Stored | Number | Computed | Output | Picked | Ruled
+Tensor = Stored | Number | Computed | Output | Ruled
 
 
 def operands(value: Tensor) -> tuple[Tensor, ...]:
@@ -126,8 +116,6 @@ def operands(value: Tensor) -> tuple[Tensor, ...]:
             return value.operands
         case Output():
             return value.of.operands
-        case Picked():
-            return (value.operand, value.position)
         case Ruled():
             return (value.value,)
 
@@ -140,8 +128,6 @@ def flowing(value: Tensor) -> tuple[Tensor, ...]:
             return tuple(each for n, each in enumerate(value.operands) if n in numbers)
         case Ruled() if not value.tracked:
             return tuple(operand for operand, _ in value.gradients)
-        case Picked():
-            return (value.operand,)
         case _:
             return operands(value)
 

@@ -305,7 +305,7 @@ class Collecting:
                 for row, operand_row in zip(shape, (batch, output, inner), strict=True):
                     self._below(row, operand_row, origin)
             case Slice():
-                self._slice(node.logic, shape, operands[0], origin)
+                self._slice(node.logic, shape, operands, origin)
             case Einsum():
                 shapes, names = [*operands, shape], [*self._names(node), "the result"]
                 self._einsum(value, node.logic.spec, shapes, names, origin)
@@ -335,7 +335,8 @@ class Collecting:
         self._below(c[INPUT], b[INPUT], origin)
         self._below(c[OUTPUT], a[OUTPUT], origin)
 
-    def _slice(self, logic: Slice, c: Shape, a: Shape, origin: Origin) -> None:
+    def _slice(self, logic: Slice, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
+        a, *position = operands
         axis = self._fresh("the first batch axis")
         rest = self._open()
         takes = Origin(origin.says, origin.span, "the batch row against the axis that it takes")
@@ -343,7 +344,9 @@ class Collecting:
         self._equal(c[BATCH], rest, origin)
         self._equal(c[INPUT], a[INPUT], origin)
         self._equal(c[OUTPUT], a[OUTPUT], origin)
-        self.constraints.append(AtLeast(axis, logic.position + 1, origin))
+        for row in (row for shape in position for row in shape):
+            self._equal(row, EMPTY, Origin(origin.says, origin.span, "its position has no axes"))
+        self.constraints.append(AtLeast(axis, (logic.position or 0) + 1, origin))
         if logic.extent is not None:
             extent = Known(logic.extent, False, None, Origin("the declared range", origin.span))
             self.constraints.append(DimEqual(axis, extent, origin))

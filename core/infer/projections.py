@@ -141,8 +141,9 @@ def project(inferred: Inferred, value: int, sizes: Sizes) -> list[Projection]:
             maker = _Maker(sizes)
             target = maker.whole(shape)
             rows = list(target)
-            rows[BATCH] = [Affine((), node.logic.position), *target[BATCH]]
-            return [maker.done(_stored(target), [_stored(rows)])]
+            rows[BATCH] = [Affine((), node.logic.position or 0), *target[BATCH]]
+            position: list[Index] = [() for _ in node.operands[1:]]
+            return [maker.done(_stored(target), [_stored(rows), *position])]
         case Einsum():
             shapes = [
                 [[sizes.of(axis) for axis in known_axes(row)] for row in inferred.viewed(value, n)]

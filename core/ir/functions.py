@@ -513,3 +513,27 @@ def alike(one: object, other: object) -> bool:
         elif a != b:
             return False
     return True
+
+
+SLOTS = frozenset(("v", "v1", "v2", "v3", "g", "g1", "g2", "g3"))
+"""What the statements of an operation with a gradient of its own call its result, its operands and their gradients."""
+
+
+def bound_names(definition: Function | Routine) -> frozenset[str]:
+    """The names that a definition binds itself, whatever they name in its file."""
+    head = definition.head
+    bound = {each.name for each in head.tensors}
+    bound |= {each.name for each in head.configuration or ()}
+    for part in walk(definition):
+        match part:
+            case Declared(name=name) | Bound(name=str(name)):
+                bound.add(name)
+            case Repeated():
+                bound |= {part.carried, part.variable}
+            case ForEach():
+                bound.add(part.variable)
+            case Primitive():
+                bound |= SLOTS
+            case _:
+                pass
+    return frozenset(bound)

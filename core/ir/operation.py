@@ -5,7 +5,7 @@ assignments.
 
 Invariants:
     - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
-      ``Transpose`` and ``Slice``, one per shape for ``Einsum``.
+      ``Transpose`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
     - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
       operand: each part has those that it reads.
 """
@@ -59,9 +59,12 @@ class Transpose:
 
 @record
 class Slice:
-    """One position of the first batch axis; ``extent`` is its declared size, or None."""
+    """One position of the first batch axis; ``extent`` is its declared size, or None.
 
-    position: int
+    A position of None is the one that the second operand, a whole number of rank 0, gives at run time.
+    """
+
+    position: int | None
     extent: int | None
 
 

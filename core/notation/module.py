@@ -423,13 +423,16 @@ def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError
 
 
 def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
-    """The names a definition uses, each once; those of a tensor function or a routine may be bound inside it."""
+    """The names a definition uses, each once; not what a tensor function or a routine binds itself."""
     found: dict[str, Name] = {}
     if not isinstance(definition, Definition):
-        from ilang.core.ir.functions import Called, Reference, walk
+        from ilang.core.ir.functions import Called, Reference, bound_names, walk
 
+        bound = bound_names(definition)
         for part in walk(definition):
             if isinstance(part, Reference):
+                if part.name in bound:
+                    continue
                 found.setdefault(part.name, Name(part.name, part.span))
             elif isinstance(part, Called) and not isinstance(part.component, Reference):
                 for node in postorder(part.component):

@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
-from ilang.core.dtype import INTEGER_ENDS, accumulator, arithmetic, join
+from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, arithmetic, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
-from ilang.core.ir.affine import Affine, Within, axis_index, inside
-from ilang.core.ir.operation import Operation
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, walk
+from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
+from ilang.core.ir.operation import Operation, Slice
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, operands_of, walk
 from ilang.core.ir.syntax import Schedule
 from ilang.core.names import Names
 from ilang.core.ops import OPS, PRIMITIVES
@@ -30,7 +30,7 @@ from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 if TYPE_CHECKING:  # few programs have operations
-    from ilang.core.infer.projections import Loop, Projection
+    from ilang.core.infer.projections import Index, Loop, Projection
 
 
 @record
@@ -113,18 +113,22 @@ class Assignments:
         delivered: list[Scalar] = [Constant(0) for _ in node.operands]
         reads: list[shaped.Read] = []
         skipped: list[Within] = []
+        used = operands_of(node.scalar)
         for operand, index in projection.reads:
             source = node.operands[operand]
-            if source in self.constants:
+            if operand not in used and operand not in projection.beyond:
+                delivered[operand] = Constant(0)
+            elif source in self.constants:
                 delivered[operand] = self.constants[source]
             else:
                 number = self.number[source]
+                place = self._looked(node, operand, index)
                 delivered[operand] = Operand(len(reads), self.tensors[number].dtype)
                 leaving: tuple[Within, ...] = ()
                 if operand in projection.beyond:
                     leaving = inside(index, self.tensors[number].dims)
                 skipped += leaving if node.acc != "+" else ()
-                reads.append(shaped.Read(number, index, leaving if node.acc == "+" else ()))
+                reads.append(shaped.Read(number, place, leaving if node.acc == "+" else ()))
         scalar = node.scalar
         if len(projection.reads) < len(node.operands):
             scalar = _restricted(scalar, {operand for operand, _ in projection.reads})
@@ -151,9 +155,32 @@ class Assignments:
                 operand
                 for operand, _ in projection.reads
                 if node.operands[operand] not in self.constants
+                and (operand in used or operand in projection.beyond)
             ),
             guards=tuple(skipped),
         )
+
+    @staticmethod
+    def _is_position(node: Operation, operand: int) -> bool:
+        """Whether an operand says where another is read."""
+        return isinstance(node.logic, Slice) and node.logic.position is None and operand == 1
+
+    def _looked(self, node: Operation, operand: int, index: Index) -> Index:
+        """The index of a read, its first part looked up where the position of a slice comes at run time.
+
+        Raises:
+            ElementTypeError: E0605 (what is looked up is no integer).
+        """
+        if operand != 0 or not self._is_position(node, 1):
+            return index
+        source = self.number[node.operands[1]]
+        dtype = self.tensors[source].dtype
+        if dtype not in INTEGERS:
+            message = f"a position is a whole number, and what gives it is {dtype}"
+            help_line = "write its type in the head: `op f(x, n: i64)`"
+            raise ElementTypeError("E0605", message, node.span, help_line)
+        size = self.tensors[self.number[node.operands[0]]].dims[0]
+        return (Affine((), looked=((1, Looked(source, (), size)),)), *index[1:])
 
     def _type(self, node: Operation) -> str:
         """The element type of the result of an operation that reads all of its operands."""

@@ -151,3 +151,45 @@ def test_a_run_that_is_refused_changes_nothing(module: Any) -> None:
     assert all(
         (values == before[path]).all() for path, values in {**s.parameters, **s.state}.items()
     )
+
+
+ARRAY = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
+WHOLE = {
+    "op f(x, n: i64) = x @| n\n": ARRAY[2],
+    'op f(x, n: i64) = einx.mean("b [i]")(x) + f32(n) *. 0\n': ARRAY.mean(1),
+    'op f(x[b|k], n: i64) = (x ++ "...|... => 0") /. dim(x, "k") + f32(n) *. 0\n': [
+        ARRAY.sum() / 3
+    ],
+    "op f(x, n: i64) = repeat(x; h in [2, 3]) { x *. h + 1 } + f32(n) *. 0\n": (ARRAY * 2 + 1) * 3
+    + 1,
+    "op f(x, n: i64) = where(x > 0, x, f32(n))\n": np.where(ARRAY > 0, ARRAY, 2),
+    "op f(x, n: i64) = (x > 0) + (x > 1) + f32(n) *. 0\n": (ARRAY > 0) * 1.0 + (ARRAY > 1),
+    'op up(a) = prim ~logic:"." { v =: v1; v =@^ 0 } grad { g1 =+ g }\nop f(x, n: i64) = up(x) + f32(n) *. 0\n': (
+        np.maximum(ARRAY, 0)
+    ),
+    'cd f(x, n: i64) { "c" =: x; c =** 2; c =- f32(n); return c }\n': ARRAY**2 - 2,
+    'cd f(x, n: i64) { "c" =:+ exp(x) ~logic:"b|i => i"; c =+ f32(n); return c }\n': (
+        np.exp(ARRAY).sum(0) + 2
+    ),
+    "cd f(x, n: i64) { t = track(x); y = t *. t *. f32(n); backprop(y); return t.grad }\n": 4
+    * ARRAY,
+}
+
+
+@pytest.mark.parametrize("text", WHOLE)
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_what_texts_mean(text: str, target: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(text, encoding="utf-8")
+    s = load(path).session("f", {"x": "4|3", "n": ""}, target=target)
+    result = s(x=ARRAY, n=np.int64(2))
+    np.testing.assert_allclose(result, np.asarray(WHOLE[text], np.float64), rtol=1e-5, atol=1e-6)
+
+
+def test_a_position_beyond_the_batch_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text("op f(x, n: i64) = x @| n\n", encoding="utf-8")
+    s = load(path).session("f", {"x": "4|3", "n": ""})
+    with pytest.raises(Error) as caught:
+        s(x=ARRAY, n=np.int64(4))
+    assert caught.value.code == "E0746"
