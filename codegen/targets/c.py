@@ -300,10 +300,6 @@ class _Emission:
             inside += INDENT
             head = f"for ({ends.declared(name)}; {name} < {ends.end}; ++{name}) {{"
             yield from c_quotient.lines(loop, loop.quotient, head, spelling, inside)
-        if loop.copies is not None:
-            yield f"#pragma GCC unroll {loop.copies}"
-        elif loop.quotient is not None:
-            yield LEFT_SMALL
         yield from self._iterations(loop, ends, functions, inside)
         while inside != indent:
             inside = inside[: -len(INDENT)]
@@ -326,7 +322,11 @@ class _Emission:
             yield f"{inside}{first};"
             yield from (inside + line for line in c_cut.ends(parts, name, end, spelling))
             pieces = c_cut.pieces(parts, name, end)
+        copies = [LEFT_SMALL] if loop.quotient is not None else []
+        if loop.copies is not None:
+            copies = [f"#pragma GCC unroll {loop.copies}"]
         for head, body, tests in pieces:
+            yield from copies
             yield inside + head
             yield from [f"{inside}{INDENT}SCALAR;"] if tests else []
             yield from self._block(body, functions, inside + INDENT)

@@ -112,7 +112,7 @@ class Functions(Configuration):
         """Refuse a specification of another number of operands.
 
         Raises:
-            MeaningError: E0290.
+            MeaningError: E0442.
         """
         if len(spec.operands) != count:
             wanted = "one tensor" if count == 1 else f"{count} tensors"
@@ -121,7 +121,7 @@ class Functions(Configuration):
             message = f"the specification has {has}, and stands between {wanted}"
             if count == 1:
                 message = f"the specification has {has}, and is that of {wanted}"
-            raise MeaningError("E0290", message, spec.span, help_line)
+            raise MeaningError("E0442", message, spec.span, help_line)
 
     def _tensor(self, frame: Frame, term: ast.Term) -> Tensor:
         match term:
@@ -165,7 +165,7 @@ class Functions(Configuration):
             case Instance():
                 name = meaning.function.head.name
                 message = f"this is `{name}` with its parameters, and not called"
-                raise MeaningError("E0263", message, span, f"call it: `{span.text()}(x)`")
+                raise MeaningError("E0426", message, span, f"call it: `{span.text()}(x)`")
             case _:
                 return meaning
 
@@ -173,7 +173,7 @@ class Functions(Configuration):
         """What a name means in a body.
 
         Raises:
-            MeaningError: E0264 (nothing).
+            MeaningError: E0426 (nothing).
         """
         if name.name in frame.names:
             return frame.names[name.name]
@@ -234,7 +234,7 @@ class Functions(Configuration):
                     isinstance(value, Stored) and value.kind == "setting"
                 ):
                     raise MeaningError(
-                        "E0266",
+                        "E0192",
                         f"`{term.operator}` contracts axes, and `{side.span.text()}` is a number",
                         term.sign.span,
                         f"element by element it is `{term.operator}.`",
@@ -290,7 +290,7 @@ class Functions(Configuration):
         """The one output of a call."""
         if len(outputs) != 1:
             message = f"a call in an expression has one output, and this one has {len(outputs)}"
-            raise MeaningError("E0268", message, span)
+            raise MeaningError("E0443", message, span)
         return outputs[0]
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ class Functions(Configuration):
             if name in self.routines:
                 message = f"`{name}` is a routine, and no part of an expression"
                 raise MeaningError(
-                    "E0272", message, term.span, "call it as a statement of a routine"
+                    "E0440", message, term.span, "call it as a statement of a routine"
                 )
             if name not in self.components and name in PRIMITIVES:
                 return [self._primitive(frame, name, term)]
@@ -357,7 +357,7 @@ class Functions(Configuration):
                 raise self.unknown(frame, term.component)
         if term.settings:
             message = "a component has no configuration"
-            raise MeaningError("E0273", message, term.settings[0].span)
+            raise MeaningError("E0444", message, term.settings[0].span)
         graph = self.component(term.component)
         given = self._arguments(frame, term.arguments)
         self._count(name or "the component", len(graph.inputs), len(given), term.span)
@@ -382,7 +382,7 @@ class Functions(Configuration):
     def _count(name: str, wanted: int, given: int, span: Span) -> None:
         if wanted != given:
             message = f"{name} takes {counted(wanted, 'tensor')}, and {given} {'is' if given == 1 else 'are'} given"
-            raise MeaningError("E0274", message, span)
+            raise MeaningError("E0420", message, span)
 
     def _function(
         self, frame: Frame, function: ast.Function, term: ast.Called, name: str
@@ -411,7 +411,7 @@ class Functions(Configuration):
         if term.settings:
             message = "this has its configuration already"
             labels = [Label(instance.span, "here"), Label(term.settings[0].span, "again here")]
-            raise MeaningError("E0273", message, term.settings[0].span, None, labels)
+            raise MeaningError("E0444", message, term.settings[0].span, None, labels)
         given = self._arguments(frame, term.arguments)
         return self.applied(
             instance.function, instance.owner, given, instance.settings, term.span, {}
@@ -451,7 +451,7 @@ class Functions(Configuration):
         self._count(head.name, len(head.tensors), len(given), span)
         if head in self.active:
             circle = " -> ".join([each.name for each in self.active] + [head.name])
-            raise MeaningError("E0276", f"{head.name} needs itself: {circle}", span)
+            raise MeaningError("E0403", f"{head.name} needs itself: {circle}", span)
         self.active.append(head)
         names = self.noted(head.tensors, given)
         names.update(settings)
@@ -506,12 +506,12 @@ class Functions(Configuration):
         """A call of a primitive."""
         wanted = PRIMITIVES[name]
         if term.settings:
-            raise MeaningError("E0273", f"{name} has no configuration", term.settings[0].span)
+            raise MeaningError("E0444", f"{name} has no configuration", term.settings[0].span)
         if wanted is not None and wanted != len(term.arguments):
             message = (
                 f"{name} takes {counted(wanted, 'argument')}, and {len(term.arguments)} are given"
             )
-            raise MeaningError("E0274", message, term.span)
+            raise MeaningError("E0420", message, term.span)
         if name in ELEMENTWISE:
             given = [self.tensor(frame, each) for each in term.arguments]
             return self.pointwise(ELEMENTWISE[name], given, term.span)

@@ -281,12 +281,12 @@ class Routines(Functions):
             if name in self.functions or name in self.components:
                 message = f"`{name}` gives a tensor, which this statement drops"
                 help_line = f"bind it: `y = {each.span.text()}`"
-                raise MeaningError("E0285", message, each.span, help_line)
+                raise MeaningError("E0440", message, each.span, help_line)
             raise self.unknown(frame, each.name)
         routine = self.routines[name]
         if routine.head in self.running:
             circle = " -> ".join([head.name for head in self.running] + [name])
-            raise MeaningError("E0276", f"{name} needs itself: {circle}", each.span)
+            raise MeaningError("E0403", f"{name} needs itself: {circle}", each.span)
         given = [self.tensor(frame, term) for term in each.arguments]
         self._count(name, len(routine.head.tensors), len(given), each.span)
         settings, _ = self.settings(frame, routine.head, each.settings, each.span)
@@ -338,18 +338,18 @@ class Routines(Functions):
             case ast.Access():
                 if "merge" in target.part:
                     message = "`merge` is what comes from other ranks: it is read, and not assigned"
-                    raise MeaningError("E0286", message, target.span)
+                    raise MeaningError("E0426", message, target.span)
                 value: Tensor = self.access(frame, target)
             case ast.Reference():
                 meaning = self.meaning(frame, target)
                 if isinstance(meaning, Setting):
                     message = f"`{target.name}` is a configuration value, and no tensor"
-                    raise MeaningError("E0286", message, target.span)
+                    raise MeaningError("E0426", message, target.span)
                 value = self._read(meaning, target.span)
             case _:
                 assert_never(target)
         if isinstance(value, Number):
-            raise MeaningError("E0286", "a number is not assigned", target.span)
+            raise MeaningError("E0426", "a number is not assigned", target.span)
         if not isinstance(value, Stored):
             self.needed(value)
         return value
@@ -368,7 +368,7 @@ class Routines(Functions):
             self.fitting(logic.spec, len(given))
         if each.logic is None and right.operator in ("*", "/") and len(given) == 2:
             raise MeaningError(
-                "E0287",
+                "E0446",
                 f"`{right.operator}` between two operands of an assignment needs a `~logic`",
                 right.span,
                 'write `~logic:"@"` to contract axes, `~logic:"."` for element by element',
@@ -386,10 +386,10 @@ class Routines(Functions):
         if each.accumulator is None and _drops(logic):
             message = "`=:` folds nothing, and this logic drops axes"
             place = each.logic.span if each.logic else each.span
-            raise MeaningError("E0288", message, place, "`=:+` sums over them")
+            raise MeaningError("E0447", message, place, "`=:+` sums over them")
         if fold is None and _drops(logic):
             message = f"`={each.accumulator}` has no order in which to fold the axes that this logic drops"
-            raise MeaningError("E0288", message, each.span)
+            raise MeaningError("E0447", message, each.span)
         return self.operation(scalar, fold or "+", logic, given, each.span, each.schedule)  # type: ignore[arg-type]
 
     def _assigned(self, cell: Tensor, each: ast.Assigned, comes: Tensor, logic: Logic) -> int:

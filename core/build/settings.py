@@ -111,11 +111,11 @@ class Configuration(ABC):
         others = {**self.functions, **self.routines, **self.components}
         if name.name in others:
             message = f"`{name.name}` is a definition, and a tensor is wanted here"
-            return MeaningError("E0264", message, name.span, f"call it: `{name.name}(x)`")
+            return MeaningError("E0426", message, name.span, f"call it: `{name.name}(x)`")
         guess = nearest(name.name, [*frame.names, *frame.declared, *others])
         message = f"nothing is called `{name.name}` here"
         return MeaningError(
-            "E0264", message, name.span, f"did you mean `{guess}`?" if guess else None
+            "E0426", message, name.span, f"did you mean `{guess}`?" if guess else None
         )
 
     def settings(
@@ -136,9 +136,9 @@ class Configuration(ABC):
                 takes = f"its configuration is {', '.join(wanted)}" if wanted else "it has none"
                 message = f"{head.name} has no configuration value {name or 'in this place'}"
                 help_line = f"did you mean `{guess}`?" if guess else takes
-                raise MeaningError("E0275", message, each.span, help_line)
+                raise MeaningError("E0444", message, each.span, help_line)
             if name in values:
-                raise MeaningError("E0275", f"{name} is given twice", each.span)
+                raise MeaningError("E0444", f"{name} is given twice", each.span)
             values[name] = self.setting(frame, each.value)
         for name, written in wanted.items():
             if name in values:
@@ -147,7 +147,7 @@ class Configuration(ABC):
                 message = f"{head.name} needs {name}"
                 help_line = f"give it after the `;`: `{head.name}(x; {name} = 1)`"
                 labels = [Label(written.span, "it has no default")]
-                raise MeaningError("E0275", message, span, help_line, labels)
+                raise MeaningError("E0444", message, span, help_line, labels)
             empty = Frame(frame.owner, dict(values), {})
             values[name] = self.setting(empty, written.default)
         return values, label
@@ -176,7 +176,7 @@ class Configuration(ABC):
                 help_line = (
                     "it takes numbers and configuration values: those after the `;` of a head"
                 )
-                raise MeaningError("E0269", message, term.span, help_line)
+                raise MeaningError("E0445", message, term.span, help_line)
             case ast.Unary():
                 inner = self.setting(frame, term.operand)
                 value = _applied(term.operator, [inner.value], term.span)
@@ -191,7 +191,7 @@ class Configuration(ABC):
             case _:
                 message = "this must be known when the program is built"
                 help_line = "it takes numbers, configuration values and arithmetic over them"
-                raise MeaningError("E0269", message, term.span, help_line)
+                raise MeaningError("E0445", message, term.span, help_line)
 
     def _derived(
         self, frame: Frame, term: ast.Term, value: Figure, names: tuple[str, ...]
@@ -209,7 +209,7 @@ class Configuration(ABC):
         """A number that must be known when the program is built."""
         value = self.known(self.setting(frame, term))
         if isinstance(value, tuple):
-            raise MeaningError("E0269", "a number is wanted here, not a list", term.span)
+            raise MeaningError("E0445", "a number is wanted here, not a list", term.span)
         return value
 
     def whole(self, frame: Frame, term: ast.Term, what: str) -> int:
@@ -240,12 +240,12 @@ def evaluated(term: ast.Term, settings: Mapping[str, Setting]) -> Figure | tuple
             return _applied(term.operator, sides, term.span)
         case _:
             message = "a default is a number, a list, or arithmetic over the values before it"
-            raise MeaningError("E0269", message, term.span)
+            raise MeaningError("E0445", message, term.span)
 
 
 def _figure(value: Figure | tuple[Figure, ...], span: Span) -> Figure:
     if isinstance(value, tuple):
-        raise MeaningError("E0269", "a number is wanted here, not a list", span)
+        raise MeaningError("E0445", "a number is wanted here, not a list", span)
     return value
 
 
@@ -257,12 +257,12 @@ def _applied(operator: str, values: Sequence[object], span: Span) -> Figure:
     """Arithmetic of numbers that are known when a program is built."""
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(numbers) != len(values):
-        raise MeaningError("E0269", "arithmetic is of numbers, and not of lists", span)
+        raise MeaningError("E0445", "arithmetic is of numbers, and not of lists", span)
     try:
         return _ARITHMETIC[operator, len(numbers)](*numbers)
     except KeyError:
         message = f"`{operator}` is not for configuration values"
-        raise MeaningError("E0269", message, span) from None
+        raise MeaningError("E0445", message, span) from None
     except (ZeroDivisionError, OverflowError, ValueError):
         raise MeaningError("E0270", f"`{span.text()}` has no value", span) from None
 
