@@ -158,10 +158,13 @@ def _save(session: Session, rest: str) -> Reply:
 
 def _load(session: Session, rest: str) -> Reply:
     from ilang.codegen.runtime.files import read_module
+    from ilang.core.notation.module import no_component
 
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
     module = read_module(rest)
+    if not module.definitions:
+        raise no_component(module)
     session.define({d.name: d.span.text() for d in module.definitions})
     return Reply(
         (f"{_count(len(module.definitions))}: {', '.join(d.name for d in module.definitions)}",)

@@ -105,14 +105,19 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
         return None
     from ilang.core.notation.module import exports, no_component
 
-    if not program.definitions:
+    found = exports(program)
+    if not names and not found:
         raise no_component(program)
     if not names:
-        return list(exports(program))
+        return list(found)
+    others = [each.head.name for each in program.functions]
+    others += [each.head.name for each in program.routines]
     known = {definition.name: definition for definition in program.definitions}
     for name in names:
+        if name in others:
+            raise no_component(program, name)
         if name not in known:
-            raise unknown_definition(program.source.name, name, tuple(known))
+            raise unknown_definition(program.source.name, name, (*known, *others))
     return [known[name] for name in names]
 
 

@@ -52,6 +52,7 @@ NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULT
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """How the definition of a tensor function or a routine begins."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+COMPONENT_HELP = "a component is `name = program`: `total = +ij~i`"
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -203,11 +204,13 @@ def _functions(
 def _wired(definitions: list[Definition], kinds: dict[str, str]) -> list[Error]:
     """The errors for components that use tensor functions or routines."""
     refused: list[Error] = []
-    for node in (use for each in definitions if kinds for use in _uses(each)):
-        if node.name in kinds:
+    for definition in definitions if kinds else ():
+        for node in _uses(definition):
+            if node.name not in kinds:
+                continue
             what = "tensor function" if kinds[node.name] == "op" else "routine"
             message = f"`{node.name}` is a {what}, and a component is wired of components"
-            help_line = f"write what uses it as a tensor function too: `op f(x) = {node.name}(x)`"
+            help_line = f"write what uses it so too: `op {definition.name}(x) = {node.name}(x)`"
             if kinds[node.name] == "cd":
                 help_line = "routines are called by routines: `cd step(x) { ... }`"
             refused.append(ModuleError("E0440", message, node.span, help_line))
@@ -451,9 +454,10 @@ def only_export(module: Module) -> Definition:
     Raises:
         ModuleError: E0430, E0441.
     """
-    if not module.definitions:
+    found = exports(module)
+    if not found:
         raise no_component(module)
-    first, *others = exports(module)
+    first, *others = found
     if not others:
         return first
     names = ", ".join(f"`{d.name}`" for d in (first, *others[:20]))
@@ -463,13 +467,25 @@ def only_export(module: Module) -> Definition:
     raise ModuleError("E0430", message, others[0].span, help_line, labels)
 
 
-def no_component(module: Module) -> ModuleError:
-    """The error for a file of tensor functions and routines where a component is wanted."""
-    written = [each.head for each in module.functions] + [each.head for each in module.routines]
-    first = min(written, key=lambda head: head.span.start)
+def no_component(module: Module, name: str | None = None) -> ModuleError:
+    """The error for a file without a component of its own, or for a name that is none, where one is wanted."""
+    heads = {each.head.name: each.head for each in module.functions}
+    heads |= {each.head.name: each.head for each in module.routines}
+    if name is not None:
+        what = (
+            "tensor function"
+            if name in {each.head.name for each in module.functions}
+            else "routine"
+        )
+        message = f"`{name}` is a {what}, and a component is wanted here"
+        return ModuleError("E0441", message, heads[name].span, COMPONENT_HELP)
+    first = min(heads.values(), key=lambda head: head.span.start)
+    if module.definitions:
+        message = f"tensor functions use every component of {module.source.name}"
+        help_line = f"name one: `--def {module.definitions[0].name}`"
+        return ModuleError("E0441", message, first.span, help_line)
     message = f"{module.source.name} holds tensor functions and routines alone, and no component"
-    help_line = "a component is `name = program`: `total = +ij~i`"
-    return ModuleError("E0441", message, first.span, help_line)
+    return ModuleError("E0441", message, first.span, COMPONENT_HELP)
 
 
 def exports(module: Module) -> tuple[Definition, ...]:
