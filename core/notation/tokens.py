@@ -207,17 +207,16 @@ def refuse_joined(reader: Reader, text: str, span: Span) -> None:
     Raises:
         NotationError: E0193.
     """
-    digits = reader.past("0123456789", reader.pos)
-    if text not in DOTTED or digits == reader.pos:
+    found = LEXEME.match(reader.text, reader.pos, reader.end)
+    if text not in DOTTED or found is None or found.lastgroup != "number":
         return
-    number = reader.text[reader.pos : digits]
-    whole = reader.span(span.start, digits)
-    message = f"`{whole.text()}` may mean `{text} {number}` or `{text} 0.{number}`"
-    if text.startswith("!"):
-        help_line = f"write `{text} {number}`, or the number alone"
-    else:
-        help_line = f"write `{text} {number}` or `{text} 0.{number}`"
-    raise NotationError("E0193", message, whole, help_line)
+    number = found.group()
+    whole = reader.span(span.start, found.end())
+    meant = f"`{text} {number}`"
+    if number.isdigit() and not text.startswith("!"):
+        meant += f" or `{text} 0.{number}`"
+    message = f"the point of `{text}` stands directly before a number"
+    raise NotationError("E0193", message, whole, f"write {meant}")
 
 
 class Context:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ilang.core.build import primitives
 from ilang.core.diagnostic import Error
 from ilang.core.ir.functions import (
     Access,
@@ -28,6 +31,7 @@ from ilang.core.ir.functions import (
     Unary,
     Unit,
 )
+from ilang.core.ir.primitives import ELEMENTWISE, PRIMITIVES
 from ilang.core.ir.syntax import Conversion
 from ilang.core.notation.annotations import read_shape
 from ilang.core.source import Source
@@ -384,3 +388,11 @@ def test_mistakes_are_told_together() -> None:
 
 def test_long_chains_need_no_recursion() -> None:
     assert isinstance(term(" + ".join(["x"] * 20_000)), Binary)
+
+
+def test_the_tables_of_primitives_agree() -> None:
+    assert set(primitives.ELEMENTWISE) == set(ELEMENTWISE)
+    page = (Path(__file__).parents[3] / "docs" / "functions.md").read_text("utf-8")
+    listed = re.search(r"^- Primitives: `([^`]+)`", page, re.MULTILINE)
+    assert listed
+    assert set(listed[1].split()) == set(PRIMITIVES)
