@@ -23,9 +23,9 @@ from ilang.codegen.runtime.arguments import (
     contiguous,
     supported_array,
 )
-from ilang.codegen.runtime.component import DEVICES, check_target
+from ilang.codegen.runtime.component import check_target
 from ilang.codegen.runtime.initial import initial_values, stored_values
-from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.runtime.phased import Phased
 from ilang.core import pipeline
 from ilang.core.build.measure import extent_of_axis
 from ilang.core.build.program import Given
@@ -42,7 +42,11 @@ from ilang.core.transform.attached import attached
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
+    from ilang.codegen.runtime.phased import Ranks
     from ilang.core.infer.inferred import Inferred
+
+NOTHING = np.zeros(0, np.float32)
+"""Stands for an array that a run does not read."""
 
 
 @record
@@ -97,9 +101,9 @@ class Arrays(MutableMapping[str, "Array"]):
         Raises:
             DataError: E0754 (they have other shapes).
         """
-        mine, its = self.tensors[path], other.tensors[theirs]
-        if mine.shape.memory() != its.shape.memory() or mine.dtype != its.dtype:
-            here, there = mine.shape.memory(), its.shape.memory()
+        one, another = self.tensors[path], other.tensors[theirs]
+        here, there = one.shape.memory(), another.shape.memory()
+        if here != there or one.dtype != another.dtype:
             what = f"{path} has shape {here} here and {there} as {theirs} of the other session"
             raise DataError("E0754", what)
         self._shared[path] = other, theirs
@@ -213,7 +217,7 @@ class Session:
         self._constants = solved.constants()
         self._begin(options)
         self._last: dict[str, Array] = {}
-        self._specialization: Specialization | None = None
+        self._program: Phased | None = None
 
     def _begin(self, options: Options) -> None:
         """Initial values, or those of another session."""
@@ -276,6 +280,8 @@ class Session:
                 self.state.put(result.path, array)
             case "gradient" | "kept":
                 self._last[result.path] = array
+            case "merged":
+                return  # what the ranks have summed
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:
         """An array for each input of the compiled program."""
@@ -309,29 +315,21 @@ class Session:
                 return self.state.now(self._solved.built.paths[cell])
             case "setting":
                 return self.config.arrays[cell.name]
+            case "merged":
+                return NOTHING
             case _:
                 return self._constants[cell]
 
     def _run(self, given: list[Array]) -> Sequence[Array]:
         """The results of one run, each an array of its own."""
-        solved, target = self._solved, self._options.target
-        if self._specialization is None:
-            self._specialization = Specialization(solved.shaped())
+        solved, options = self._solved, self._options
         if not solved.results:
             return ()
-        specialization = self._specialization
-        extents = tuple(size.fixed or 0 for size in specialization.shaped.sizes)
-        if target == "numpy":
-            results = specialization.evaluate(given, extents, None)
-        elif target in DEVICES:
-            from ilang.codegen.runtime.offload import device_of
-
-            offloaded = specialization.on(device_of(target))
-            results = offloaded.call(given, {}, extents, None)
-        else:
-            plan = specialization.plan(extents)
-            results = plan.call(given, given, None, self._options.threads)
-        return results if isinstance(results, tuple) else (results,)
+        if self._program is None:
+            merged = solved.merged()
+            shaped = solved.shaped()
+            self._program = Phased(shaped, merged, options.ranks, options.target, options.threads)
+        return self._program.run(given)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -426,6 +424,15 @@ class Solved:
                 found[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
         return found
 
+    def merged(self) -> list[tuple[int, int, bool]]:
+        """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""
+        sources = [n for n, each in enumerate(self.results) if each.role == "merged"]
+        return [
+            (self.needed.index(each.cell), source, each.whole)
+            for each, source in zip(self.built.merged, sources, strict=True)
+            if each.cell in self.needed
+        ]
+
     def shaped(self) -> Any:
         """The typed graph, gradients attached."""
         dtypes = [self.dtype] * len(self.built.graph.inputs)
@@ -472,9 +479,17 @@ class Options:
     target: str
     threads: int
     parameters: Any
+    ranks: Ranks | None
 
 
-DEFAULTS: dict[str, Any] = {"keep": (), "seed": 0, "target": "c", "threads": 1, "parameters": None}
+DEFAULTS: dict[str, Any] = {
+    "keep": (),
+    "seed": 0,
+    "target": "c",
+    "threads": 1,
+    "parameters": None,
+    "ranks": None,
+}
 
 
 def options_of(
@@ -522,7 +537,8 @@ class Model:
         """The graph of a definition."""
         from ilang.core.build.program import built
 
-        around = Around(self.module, self._component, self._file)
+        ranks = 1 if options.ranks is None else options.ranks.size
+        around = Around(self.module, self._component, self._file, ranks)
         return built(around, options.name, options.shapes, options.config, options.keep)
 
     def configuration(self, options: Options) -> dict[str, Given]:

@@ -173,6 +173,8 @@ def _finished(
             results.append(Result("state", run.path(cell), number))
     results += _gradients(run)
     results += _kept(run, frame, keep, results)
+    merged = tuple(run.merges.known.values())
+    results += [Result("merged", each.cell.name, each.value) for each in merged]
     _constrain(run)
     graph, number_of = run.emission.graph(name, [each.number for each in results])
     held = [
@@ -197,6 +199,7 @@ def _finished(
         {key: each.tensor for key, each in settings.items() if isinstance(each.tensor, Stored)},
         paths,
         frozenset(number_of[number] for number in _forward(run)),
+        merged,
     )
 
 

@@ -16,6 +16,7 @@ from ilang.core.build.customs import single_scalar
 from ilang.core.build.emission import Emission
 from ilang.core.build.flow import feeding, is_source, read_back
 from ilang.core.build.functions import Functions, strings
+from ilang.core.build.merging import Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
 from ilang.core.build.settings import Frame, Meaning, Setting
 from ilang.core.build.tensor import Rows
@@ -37,7 +38,7 @@ from ilang.core.ir.spec import Label as AxisLabel
 from ilang.core.record import record
 from ilang.core.source import Span
 
-Role = Literal["return", "parameter", "state", "gradient", "kept"]
+Role = Literal["return", "parameter", "state", "gradient", "kept", "merged"]
 UNKNOWN: Rows = (None, None, None)
 
 
@@ -56,7 +57,8 @@ class Built:
 
     ``fixed`` are the configuration values that the graph depends on, with the place that makes it so. ``settings`` are
     those that come at run time. ``forward`` has the nodes that give tensors, and not new values to what there is: how
-    they use a parameter says what it begins with.
+    they use a parameter says what it begins with. ``merged`` are the inputs that have sums over ranks, in the order
+    of the results of that role, which have the values that are summed.
     """
 
     graph: Graph
@@ -67,6 +69,7 @@ class Built:
     settings: Mapping[str, Stored]
     paths: Mapping[Stored, str]
     forward: frozenset[int]
+    merged: tuple[Merged, ...] = ()
 
 
 class Routines(Functions):
@@ -76,6 +79,7 @@ class Routines(Functions):
         """Nothing has run yet."""
         self.root = Owner(None, name, name, {}, [], span)
         self.emission = Emission()
+        self.merges = Merges(self.emission)
         self.returned: list[int] | None = None
         self.gradients: dict[Tensor, Stored] = {}
         self.of: dict[Stored, Tensor] = {}
@@ -102,7 +106,15 @@ class Routines(Functions):
             case "grad":
                 return self.gradient(value, term.span)
             case "merge" | "grad.merge":
-                return Number(0.0, term.span)  # there are no other ranks
+                of = value if term.part == "merge" else self.gradient(value, term.span)
+                return self._merged(of, whole=False, span=term.span)
+
+    def _merged(self, value: Tensor, whole: bool, span: Span) -> Tensor:
+        """The sum of what a tensor is now over the other ranks, or over all; alone, a rank has none, and its own."""
+        number = self.needed(value)
+        if self.ranks == 1:
+            return value if whole else Number(0.0, span)
+        return self.merges.sum_of(number, _name(value), whole, span)
 
     def gradient(self, value: Tensor, span: Span) -> Stored:
         """The tensor that keeps the gradient of another."""
@@ -304,6 +316,8 @@ class Routines(Functions):
     ) -> Frame:
         """Run the statements of a routine; what it declares belongs to its first tensor."""
         declared = targets(routine.statements)
+        ranks = Setting(self.ranks, Number(self.ranks, routine.head.span), (), routine.head.span)
+        names = {"ranks": ranks, **names}
         frame = Frame(owner, names, strings(expressions(routine.statements)))
         for term in declared.values():
             cell = self.declare(frame, term)
@@ -319,9 +333,15 @@ class Routines(Functions):
     def _assign(self, frame: Frame, each: ast.Assigned) -> None:
         """``LHS ASGN RHS``."""
         cell = self._target(frame, each.target)
-        comes, logic = self._right(frame, each)
-        number = self._assigned(cell, each, comes, logic)
+        if is_sum_over_ranks(each):
+            number = self.needed(
+                self._own(self._merged(cell, whole=True, span=each.span), each.span)
+            )
+        else:
+            comes, logic = self._right(frame, each)
+            number = self._assigned(cell, each, comes, logic)
         if isinstance(cell, Stored):
+            self._refuse_alone(cell, number, each)
             if cell.kind == "gradient":
                 self.emission.alike(number, self.emission.read(self.of[cell]), cell.name, each.span)
             self.emission.assign(cell, number)
@@ -329,6 +349,17 @@ class Routines(Functions):
         else:
             self.emission.alike(number, self.emission.read(cell), _name(cell), each.span)
             self.emission.latest[cell] = number
+
+    def _refuse_alone(self, cell: Stored, number: int, each: ast.Assigned) -> None:
+        """Refuse that a parameter, which all ranks have, goes by a gradient that this rank has alone."""
+        if self.ranks == 1 or cell.kind != "parameter" or self.back is None:
+            return
+        if self.merges.is_alone(number, [stands for stands, _ in self.back[1]]):
+            target = each.target
+            name = target.tensor.name if isinstance(target, ast.Access) else target.name
+            message = f"`{name}` would differ from rank to rank: its gradient is that of a share of the batch"
+            help_line = f"sum it before: `{name}.grad =+ {name}.grad.merge`, and for a mean loss `{name}.grad =/ ranks`"
+            raise MeaningError("E0285", message, each.span, help_line)
 
     def _target(self, frame: Frame, target: ast.Reference | ast.Access | ast.Declared) -> Tensor:
         """What an assignment gives other values."""

@@ -51,12 +51,14 @@ Meaning = Tensor | Setting | Instance
 class Around:
     """What tensor functions may use: the definitions of their file, components, other files.
 
-    ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file.
+    ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file. ``ranks`` is
+    how many processes run the program, each on a share of the data.
     """
 
     module: Module
     component: Callable[[object], Graph]
     load: Callable[[str, Span], object]
+    ranks: int = 1
 
 
 class Frame:
@@ -97,6 +99,7 @@ class Configuration(ABC):
     def __init__(self, around: Around) -> None:
         """For the definitions of a module."""
         module = around.module
+        self.ranks = around.ranks
         self.functions = {function.head.name: function for function in module.functions}
         self.routines = {routine.head.name: routine for routine in module.routines}
         self.components: dict[str, Definition] = {d.name: d for d in module.definitions}

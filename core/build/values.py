@@ -17,9 +17,11 @@ from ilang.core.ops import PRIMITIVES
 from ilang.core.record import entity
 from ilang.core.source import Span
 
-Kind = Literal["input", "parameter", "declared", "setting", "constant", "gradient", "cotangent"]
+Kind = Literal[
+    "input", "parameter", "declared", "setting", "constant", "gradient", "cotangent", "merged"
+]
 """What keeps values: arrays of a call, a parameter, a tensor that a routine declares, a configuration value that comes
-at run time, numbers of the text or a file, and what stands for a gradient or for what flows back."""
+at run time, numbers of the text or a file, what stands for a gradient or for what flows back, a sum over ranks."""
 
 
 @entity

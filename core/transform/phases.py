@@ -1,0 +1,137 @@
+"""A program with inputs that are computed from its own outputs elsewhere, in phases: the next one waits for those.
+
+Example, where n2 is an input that has the sum of output n3 over other processes:
+    in:   n3[i] = n0[i] * n1[i];  n4[i] = n0[i] - n3[i] - n2[i];  outputs n3, n4
+    out:  phase 1: n3[i] = n0[i] * n1[i], output n3
+          phase 2: inputs n0, n2, n3;  n4[i] = n0[i] - n3[i] - n2[i], output n4
+
+A value is computed in the first phase in which all that it needs is there, and later phases that read it take it as an
+input. What waits for nothing is one phase: the program itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ilang.core.check.shaped import verify
+from ilang.core.ir.shaped import Assignment, Input, Place, Shaped, Size, View
+from ilang.core.record import record, replace
+from ilang.core.transform.building import Building, pruned, renumbered, sources
+
+
+@record
+class Phase:
+    """A part of a program, itself a program.
+
+    ``takes`` numbers, input by input, the values of the whole program that it reads; ``gives`` those of its outputs.
+    """
+
+    program: Shaped
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+
+
+def phases(shaped: Shaped, awaited: Mapping[int, int]) -> tuple[Phase, ...]:
+    """The phases of a program in order.
+
+    Args:
+        shaped: the program, gradients attached.
+        awaited: for each input value that comes from an output value elsewhere, that output value.
+    """
+    if not awaited:
+        return (Phase(shaped, shaped.inputs, shaped.outputs),)
+    phase = _phase_of(shaped, awaited)
+    return tuple(_cut(shaped, phase, number) for number in range(max(phase) + 1))
+
+
+def _phase_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
+    """The phase of each value: an input that is awaited is there one phase after what it comes from."""
+    phase: dict[int, int] = {}
+    todo = [(value, False) for value in reversed(range(len(shaped.nodes)))]
+    while todo:
+        value, ready = todo.pop()
+        if value in phase:
+            continue
+        source = awaited.get(value)
+        before = sources(shaped.nodes[value]) if source is None else (source,)
+        if ready:
+            latest = max((phase[each] for each in before), default=0)
+            phase[value] = latest + (source is not None)
+            continue
+        todo.append((value, True))
+        todo += [(each, False) for each in before]
+    for value in reversed(range(len(shaped.nodes))):
+        node = shaped.nodes[value]
+        if isinstance(node, Assignment) and node.base is not None:
+            phase[node.base] = phase[value]  # what is written in place is written in one phase
+    return [phase[value] for value in range(len(shaped.nodes))]
+
+
+def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
+    """One phase: its values, earlier ones that it reads as inputs, and what it gives to later ones and the caller."""
+    own = {v for v in _computed(shaped) if phase[v] == number}
+    takes = sorted(_read(shaped, own) - own)
+    later = _read(shaped, {v for v in _computed(shaped) if number < phase[v]})
+    asked = [v for v in shaped.outputs if v in own]
+    new = Building(shaped.sizes)
+    place: dict[int, int] = {}
+    for n, value in enumerate(takes):
+        tensor = shaped.tensors[value]
+        place[value] = new.add(
+            Input(n, shaped.nodes[value].span), tensor.name, tensor.dtype, tensor.dims
+        )
+    for value, node in enumerate(shaped.nodes):
+        is_here = value in own or isinstance(node, View)
+        if value not in place and is_here and all(each in place for each in sources(node)):
+            tensor = shaped.tensors[value]
+            place[value] = new.add(renumbered(node, place), tensor.name, tensor.dtype, tensor.dims)
+    gives = asked + sorted((later & own) - set(asked))
+    outputs: list[int] = []
+    for value in gives:
+        outputs.append(_in_memory_of_its_own(new, place[value], outputs))
+    program = pruned(
+        replace(
+            shaped,
+            name=f"{shaped.name}_{number + 1}",
+            nodes=tuple(new.nodes),
+            tensors=tuple(new.tensors),
+            sizes=_placed(new, len(takes)),
+            inputs=tuple(range(len(takes))),
+            outputs=tuple(outputs),
+        )
+    )
+    verify(program)
+    return Phase(program, tuple(takes), tuple(gives))
+
+
+def _computed(shaped: Shaped) -> set[int]:
+    """What is no input."""
+    return {v for v, node in enumerate(shaped.nodes) if not isinstance(node, Input)}
+
+
+def _read(shaped: Shaped, values: Collection[int]) -> set[int]:
+    """What values are computed from; a view is made anew where it is read, of what it is of."""
+    found: set[int] = set()
+    for value in values:
+        if not isinstance(shaped.nodes[value], View):
+            found.update(shaped.owner(each) for each in sources(shaped.nodes[value]))
+    return found
+
+
+def _in_memory_of_its_own(new: Building, value: int, outputs: Sequence[int]) -> int:
+    """A value, or a copy of one whose memory is an output already."""
+    tensor = new.tensors[value]
+    if new.owner(value) not in map(new.owner, outputs):
+        return value
+    return new.copied(value, tensor.dtype, tensor.name, tensor.name, new.nodes[value].span)
+
+
+def _placed(new: Building, inputs: int) -> tuple[Size, ...]:
+    """The sizes, with the dimensions of inputs that have them."""
+    places: dict[int, list[Place]] = {}
+    for n in range(inputs):
+        for dim, size in enumerate(new.tensors[n].dims):
+            places.setdefault(size, []).append(Place(n, dim, new.nodes[n].span))
+    return tuple(
+        replace(size, places=tuple(places.get(number, ()))) for number, size in enumerate(new.sizes)
+    )
