@@ -515,9 +515,9 @@ CPU_PASSES = (
     _kernel_pass(
         "cpu.trims", "kernel_to_trimmed", "trimmed", "loops that begin and end where conditions do"
     ),
+    _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),
     _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements merged"),
     _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "lanes of reductions"),
-    _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),
     _kernel_pass("cpu.threads", "kernel_to_threads", "threads", "loops that threads share"),
     _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "copies of unrolled loops"),
     _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "how registers hold tiles"),

@@ -8,8 +8,7 @@ Example:
                                                          acc += t_j
 
 What an iteration stored and reads again is a variable, and a temporary that nothing reads any more is not stored. Every
-element has the value that it had. A copy that transposes stays one: lanes find in rows what it writes, and squares of
-vectors make it.
+element has the value that it had. A copy that transposes is a statement by now, and stays one.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import accesses, parts_of, reads_of, substituted, substituted_rest
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
-from ilang.core.passes.cpu.transposes import transposing
 from ilang.core.passes.scope import fresh
 from ilang.core.record import replace
 
@@ -114,8 +112,6 @@ class _Merging:
             return None
         body = tuple(substituted(s, instead) for s in second.body)
         if not _is_plain(first) or not _is_plain(second):
-            return None
-        if transposing(self.program, first):
             return None
         if self._waits(first) != self._waits(second):
             return None

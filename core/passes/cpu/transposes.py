@@ -5,7 +5,8 @@ Example:
     out:  transpose n_i rows of n_j columns from in0[0,0] (stride n_j) to out[0,0] (stride n_i)
 
 A target moves such elements in squares, a vector of each row at a time. Loops that do several such copies, and nothing
-else, become a statement for each. Threads share the loops around them, so this comes before loops are marked.
+else, become a statement for each. This comes before loops are merged, which would tear rows apart, and before they have
+lanes, which find in rows what a copy writes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def kernel_to_transposes(program: Program) -> Program:
 def _block(program: Program, body: Block) -> Block:
     out: list[Statement] = []
     for s in body:
-        copies = transposing(program, s) if isinstance(s, For) else []
+        copies = _transposing(program, s) if isinstance(s, For) else []
         if not copies and isinstance(s, (For, If)):
             out.append(map_blocks(s, lambda block: _block(program, block)))
         else:
@@ -39,7 +40,7 @@ def _block(program: Program, body: Block) -> Block:
     return unless_same(body, out)
 
 
-def transposing(program: Program, loop: For) -> list[Transpose]:
+def _transposing(program: Program, loop: For) -> list[Transpose]:
     """The copies that a loop and those inside it are, if they only copy, each transposing; else none."""
     copies: list[tuple[For, Store, Load]] = []
     for inner in loop.body:
