@@ -34,6 +34,8 @@ DECLARED = re.compile(
     re.VERBOSE,
 )
 KERNEL = re.compile(r"(?:::)?(?:\w+\s*::\s*)*\w+$")
+NAMING = re.compile(r"[\w\s:]")
+"""What the name of a kernel may hold."""
 
 
 @record
@@ -79,7 +81,7 @@ def _launches(source: Source, code: str) -> Iterator[_Edit]:
     at = 0
     while 0 <= (at := code.find("<<<", at)):
         close = code.find(">>>", at)
-        head = KERNEL.search(code[: _before_arguments(code, at)])
+        head = _name_before(code, _before_arguments(code, at))
         if close < 0 or head is None:
             instead = "write kernel<<<grid, block, shared, stream>>>(arguments)"
             raise _refused(source, at, at + 3, "this launch", instead)
@@ -95,16 +97,30 @@ def _launches(source: Source, code: str) -> Iterator[_Edit]:
         at = bracket.end()
 
 
+def _name_before(code: str, end: int) -> re.Match[str] | None:
+    """The name that ends there. Searched from its words on: from the start of the text, launch by launch, is slow."""
+    start = end
+    while 0 < start and NAMING.match(code, start - 1):
+        start -= 1
+    return KERNEL.search(code, start, end)
+
+
+def _before_blanks(code: str, end: int) -> int:
+    while 0 < end and code[end - 1].isspace():
+        end -= 1
+    return end
+
+
 def _before_arguments(code: str, end: int) -> int:
     """Where the name of a kernel ends: before its template arguments, if it has any."""
-    end = len(code[:end].rstrip())
+    end = _before_blanks(code, end)
     if not code.startswith(">", end - 1):
         return end
     depth = 0
     for at in range(end - 1, -1, -1):
         depth += (code[at] == ">") - (code[at] == "<")
         if depth == 0:
-            return len(code[:at].rstrip())
+            return _before_blanks(code, at)
     return end
 
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,14 @@ def body(text: str) -> str:
 )
 def test_translation(text: str, expected: str) -> None:
     assert body(text) == expected
+
+
+def test_long_texts_are_translated_as_quickly_as_they_are_long() -> None:
+    """In a tenth of a second; where each launch looks through all that stands before it, in minutes."""
+    text = "void f() { k<<<1, 32>>>(x, y); }\nint some_name, another;\n" * 5000
+    start = time.process_time()
+    assert body(text).count("Configured") == 5000
+    assert time.process_time() - start < 10
 
 
 def test_lines_stay_where_they_are() -> None:
