@@ -18,7 +18,8 @@ from ilang.core.ir.operation import Operation, Pointwise
 from ilang.core.ir.scalar import Apply, Operand
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.session import Solved, Tensor
+    from ilang.codegen.runtime.session import Solved
+    from ilang.codegen.runtime.stored import Tensor
 
 
 def initial_values(solved: Solved, cell: Stored, tensor: Tensor, seed: int) -> Any:

@@ -248,6 +248,21 @@ class Plan:
         if status:
             raise failure(status)
 
+    def run_bound(self, arrays: Sequence[Array], arguments: Sequence[Any], threads: int) -> None:
+        """Run on arrays, inputs and then outputs, that are there as C arguments, too.
+
+        Raises:
+            DataError: E0709, E0713, E0746. ToolError: the threaded library cannot be built.
+        """
+        if 1 < threads or self._is_long(1):
+            self.run(arrays, (), threads)
+            return
+        space = self.compiled.take_space(self._work)
+        status = self._library.function(self._sizes, *arguments, space)
+        self.compiled.give_back(space)
+        if status:
+            raise failure(status)
+
     def _run_long(self, library: Library, arguments: list[Any], threads: int) -> int:
         """Run so that it can be stopped, and see whether that was needed."""
         from ilang.codegen.runtime.stopping import stopping

@@ -26,6 +26,9 @@ from ilang.codegen.runtime.arguments import (
 from ilang.codegen.runtime.component import check_target
 from ilang.codegen.runtime.initial import initial_values, stored_values
 from ilang.codegen.runtime.phased import Phased
+from ilang.codegen.runtime.specialization import Specialization
+from ilang.codegen.runtime.step import NOTHING, Step
+from ilang.codegen.runtime.stored import Arrays, Tensor
 from ilang.core import pipeline
 from ilang.core.build.measure import extent_of_axis
 from ilang.core.build.program import Given
@@ -45,104 +48,8 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.phased import Ranks
     from ilang.core.infer.inferred import Inferred
 
-NOTHING = np.zeros(0, np.float32)
-"""Stands for an array that a run does not read."""
-
-
-@record
-class Tensor:
-    """A parameter, or state: its path, its shape, its element type, how it begins."""
-
-    path: str
-    shape: Shape
-    dtype: str
-
-    def count(self) -> int:
-        """How many elements it has."""
-        return int(np.prod(self.shape.memory(), dtype=np.int64))
-
-
-class Arrays(MutableMapping[str, "Array"]):
-    """Arrays by path, of fixed shapes and types: assigning replaces the values."""
-
-    def __init__(self, tensors: Sequence[Tensor], what: str) -> None:
-        """No values yet."""
-        self.tensors = {each.path: each for each in tensors}
-        self._arrays: dict[str, Array] = {}
-        self._shared: dict[str, tuple[Arrays, str]] = {}
-        self._what = what
-
-    def __getitem__(self, path: str) -> Array:
-        """The values, valid until the next run. Raises DataError (E0753): there is none of this path."""
-        self._check(path)
-        return self.now(path)
-
-    def __setitem__(self, path: str, values: Any) -> None:
-        """Replace the values. Raises DataError: E0753, E0754 (another shape)."""
-        self._check(path)
-        self.put(path, fitted(path, values, self.tensors[path]))
-
-    def now(self, path: str) -> Array:
-        """The array of a path that there is."""
-        other = self._shared.get(path)
-        return self._arrays[path] if other is None else other[0].now(other[1])
-
-    def put(self, path: str, array: Array) -> None:
-        """Another array of its shape and type takes the place of that of a path."""
-        other = self._shared.get(path)
-        if other is None:
-            self._arrays[path] = array
-        else:
-            other[0].put(other[1], array)
-
-    def share(self, path: str, other: Arrays, theirs: str) -> None:
-        """The array of a path is that of another session from now on.
-
-        Raises:
-            DataError: E0754 (they have other shapes).
-        """
-        one, another = self.tensors[path], other.tensors[theirs]
-        here, there = one.shape.memory(), another.shape.memory()
-        if here != there or one.dtype != another.dtype:
-            what = f"{path} has shape {here} here and {there} as {theirs} of the other session"
-            raise DataError("E0754", what)
-        self._shared[path] = other, theirs
-
-    def __delitem__(self, path: str) -> None:
-        """Refuse: the tensors of a session are those of its text."""
-        raise DataError("E0753", f"{path} cannot be removed: the text has it")
-
-    def __iter__(self) -> Iterator[str]:
-        """The paths, in the order of evaluation."""
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.tensors)
-
-    def _check(self, path: str) -> None:
-        if path not in self.tensors:
-            guess = nearest(str(path), list(self.tensors))
-            listed = ", ".join(self.tensors) or "none"
-            hint = f"did you mean {guess}?" if guess else f"there are {listed}"
-            raise DataError("E0753", f"there is no {self._what} {path}", help=hint)
-
-
-def fitted(path: str, values: Any, tensor: Tensor) -> Array:
-    """A copy of values as an array of the shape and the type of a tensor.
-
-    Raises:
-        DataError: E0754.
-    """
-    array = supported_array(path, values)
-    dims = tensor.shape.memory()
-    if array.shape != dims:
-        raise DataError(
-            "E0754",
-            f"{path} has shape {dims}, and the array given for it {array.shape}",
-            help="axes are stored batch first, then output, then input",
-        )
-    return np.array(array, NUMPY_TYPES[tensor.dtype], order="C", copy=True)
+LASTING = ("parameter", "state")
+"""The roles of results that take the place of what a run has read."""
 
 
 class Settings(MutableMapping[str, Given]):
@@ -178,7 +85,7 @@ class Settings(MutableMapping[str, Given]):
             )
         if isinstance(value, bool | int | float):
             self._values[name] = value
-            self.arrays[name] = np.full(1, value, self._dtype)
+            self.arrays[name][0] = value
             return
         message = f"the configuration value {name} is a number, not {value!r}"
         raise DataError("E0750", message)
@@ -212,12 +119,16 @@ class Session:
         self._solved = Solved(model, options)
         solved = self._solved
         self.config = Settings(solved.built, solved.config, solved.float)
-        self.parameters = Arrays(solved.tensors("parameter"), "parameter")
-        self.state = Arrays(solved.tensors("declared"), "state")
+        written = {role: {r.path for r in solved.results if r.role == role} for role in LASTING}
+        self.parameters = Arrays(solved.tensors("parameter"), "parameter", written["parameter"])
+        self.state = Arrays(solved.tensors("declared"), "state", written["state"])
         self._constants = solved.constants()
         self._begin(options)
+        self._inputs = [tensor for _, tensor in solved.cells("input")]
+        self._names = [tensor.path for tensor in self._inputs]
         self._last: dict[str, Array] = {}
-        self._program: Phased | None = None
+        self._step: Step | None = None
+        self._phased: Phased | None = None
 
     def _begin(self, options: Options) -> None:
         """Initial values, or those of another session."""
@@ -245,7 +156,7 @@ class Session:
     @property
     def inputs(self) -> Mapping[str, Tensor]:
         """The inputs of a run: name, shape and element type."""
-        return {tensor.path: tensor for _, tensor in self._solved.cells("input")}
+        return {tensor.path: tensor for tensor in self._inputs}
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Run once.
@@ -260,14 +171,89 @@ class Session:
         Raises:
             DataError: E0742 (an input is missing), E0754 (an array of another shape), E0756 (no such input).
         """
-        given = self._given(arrays, named)
-        results = self._run(given)
-        returned: list[Array] = []
-        for result, array in zip(self._solved.results, results, strict=True):
-            self._keep(result, array, returned)
+        if named or len(arrays) != len(self._names):
+            arrays = self._in_order(arrays, named)
+        step = self._step
+        if step is None or not step.fits(arrays):
+            arrays = tuple(map(_input, self._inputs, arrays))
+            self._compile()
+            step = self._step
+        returned = self._run(arrays) if step is None else step.run(arrays)
         if not returned:
             return None
         return returned[0] if len(returned) == 1 else tuple(returned)
+
+    def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """An array for each input, in the order of the head."""
+        names = self._names
+        if len(named) == len(names) and not arrays:
+            try:
+                return tuple(map(named.__getitem__, names))
+            except KeyError:
+                pass  # what is wrong with it is told below
+        name = self._solved.name
+        if len(names) < len(arrays):
+            message = f"{name} takes {len(names)} arrays, and {len(arrays)} are given"
+            raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
+        by_name = {**dict(zip(names, arrays, strict=False)), **named}
+        for each in by_name:
+            if each not in names:
+                guess = nearest(each, names)
+                hint = f"did you mean {guess}?" if guess else f"its inputs are {', '.join(names)}"
+                raise DataError("E0756", f"{name} has no input {each}", help=hint)
+        for each in names:
+            if each not in by_name:
+                message = f"the input {each} of {name} has no array"
+                raise DataError("E0742", message, help=f"give it: s({each}=array)")
+        return tuple(by_name[each] for each in names)
+
+    def _compile(self) -> None:
+        """Have the program: as one call of C where it is one, else phase by phase."""
+        solved, options = self._solved, self._options
+        if self._step is not None or self._phased is not None or not solved.results:
+            return
+        shaped, merged = solved.shaped(), solved.merged()
+        shares = any(self.parameters.is_shared(path) for path in self.parameters.written)
+        if options.target != "c" or merged or shares:
+            self._phased = Phased(shaped, merged, options.ranks, options.target, options.threads)
+            return
+        specialization = Specialization(shaped)
+        self._step = Step(
+            specialization.plan(tuple(size.fixed or 0 for size in shaped.sizes)),
+            solved,
+            (self.parameters, self.state),
+            self._fixed,
+            options.threads,
+        )
+
+    def _fixed(self, cell: Stored) -> Array:
+        """The array of configuration, or of a constant."""
+        return self.config.arrays[cell.name] if cell.kind == "setting" else self._constants[cell]
+
+    def _run(self, given: Sequence[Array]) -> list[Array]:
+        """Run phase by phase; what is returned. New arrays take the place of those that last."""
+        if self._phased is None:
+            return []
+        solved = self._solved
+        inputs = dict(zip(self._names, given, strict=True))
+        results = self._phased.run([self._array(cell, inputs) for cell in solved.needed])
+        returned: list[Array] = []
+        for result, array in zip(solved.results, results, strict=True):
+            self._keep(result, array, returned)
+        return returned
+
+    def _array(self, cell: Stored, inputs: Mapping[str, Array]) -> Array:
+        match cell.kind:
+            case "input":
+                return inputs[cell.name]
+            case "parameter":
+                return self.parameters.now(self._solved.built.paths[cell])
+            case "declared":
+                return self.state.now(self._solved.built.paths[cell])
+            case "merged":
+                return NOTHING
+            case _:
+                return self._fixed(cell)
 
     def _keep(self, result: Result, array: Array, returned: list[Array]) -> None:
         """Put what a run gives where it belongs."""
@@ -283,54 +269,6 @@ class Session:
             case "merged":
                 return  # what the ranks have summed
 
-    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:
-        """An array for each input of the compiled program."""
-        solved = self._solved
-        names = [each.name for each in self._model.head(solved.name).tensors]
-        if len(names) < len(arrays):
-            message = f"{solved.name} takes {len(names)} arrays, and {len(arrays)} are given"
-            raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
-        by_name = {**dict(zip(names, arrays, strict=False)), **named}
-        for name in by_name:
-            if name not in names:
-                guess = nearest(name, names)
-                hint = f"did you mean {guess}?" if guess else f"its inputs are {', '.join(names)}"
-                raise DataError("E0756", f"{solved.name} has no input {name}", help=hint)
-        for name in names:
-            if name not in by_name:
-                message = f"the input {name} of {solved.name} has no array"
-                raise DataError("E0742", message, help=f"give it: s({name}=array)")
-        checked = {
-            tensor.path: _input(tensor, by_name[tensor.path]) for _, tensor in solved.cells("input")
-        }
-        return [self._array(cell, checked) for cell in solved.needed]
-
-    def _array(self, cell: Stored, inputs: Mapping[str, Array]) -> Array:
-        match cell.kind:
-            case "input":
-                return inputs[cell.name]
-            case "parameter":
-                return self.parameters.now(self._solved.built.paths[cell])
-            case "declared":
-                return self.state.now(self._solved.built.paths[cell])
-            case "setting":
-                return self.config.arrays[cell.name]
-            case "merged":
-                return NOTHING
-            case _:
-                return self._constants[cell]
-
-    def _run(self, given: list[Array]) -> Sequence[Array]:
-        """The results of one run, each an array of its own."""
-        solved, options = self._solved, self._options
-        if not solved.results:
-            return ()
-        if self._program is None:
-            merged = solved.merged()
-            shaped = solved.shaped()
-            self._program = Phased(shaped, merged, options.ranks, options.target, options.threads)
-        return self._program.run(given)
-
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def value(self, path: str) -> Array:
@@ -343,8 +281,11 @@ class Session:
             return self.parameters[path]
         if path in self.state.tensors:
             return self.state[path]
-        if path in self._last:
-            return self._last[path]
+        last = self._last if self._step is None else self._step.last
+        if path in last:
+            if self._step is not None:
+                self._step.forget()
+            return last[path]
         have = [
             *self.parameters,
             *self.state,

@@ -193,3 +193,57 @@ def test_a_position_beyond_the_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         s(x=ARRAY, n=np.int64(4))
     assert caught.value.code == "E0746"
+
+
+def test_arrays_that_a_caller_has_got_are_not_written_again(module: Any) -> None:
+    x, t = arrays()
+    s = session(module)
+    kept: list[tuple[Any, Any]] = []
+    for _ in range(5):
+        loss = s(x=x, t=t)
+        got = [
+            loss,
+            *s.parameters.values(),
+            *s.state.values(),
+            s.value("mlp.c.grad"),
+            s.value("mlp.layer_1.w"),
+        ]
+        kept += [(array, array.copy()) for array in got]
+        s(x=x, t=t)
+    assert all((array == copy).all() for array, copy in kept)
+
+
+def test_runs_go_on_from_arrays_that_are_replaced_or_changed_in_place(module: Any) -> None:
+    x, t = arrays()
+    compiled, plain = session(module), session(module, target="numpy")
+    for turn in range(7):
+        losses = [float(s(x=x, t=t)[0]) for s in (compiled, plain)]
+        np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+        for s in (compiled, plain):
+            if turn % 3 == 1:
+                s.parameters["mlp.c"] = np.full(2, turn / 10)
+            if turn % 3 == 2:
+                s.parameters["mlp.v"][...] *= 0.5
+            s.config["lr"] = 0.1 / (turn + 1)
+    for path, values in compiled.parameters.items():
+        np.testing.assert_allclose(values, plain.parameters[path], rtol=1e-4, atol=1e-6)
+
+
+def test_a_session_reads_what_another_trains(module: Any) -> None:
+    x, t = arrays()
+    s = session(module)
+    predict = module.session("mlp", {"x": "4|3"}, parameters=s)
+    own = module.session("mlp", {"x": "4|3"})
+    for _ in range(5):
+        s(x=x, t=t)
+        for path, values in s.parameters.items():
+            own.parameters[path.removeprefix("mlp.")] = values
+        assert (predict(x) == own(x)).all()
+    other = session(module, parameters=s)
+    before = s.parameters["mlp.c"].copy()
+    other(x=x, t=t)
+    assert not (s.parameters["mlp.c"] == before).all(), (
+        "one that trains what it shares, trains both"
+    )
+    s(x=x, t=t)
+    assert (other.parameters["mlp.c"] == s.parameters["mlp.c"]).all()

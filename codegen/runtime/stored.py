@@ -1,0 +1,167 @@
+"""Arrays that last from run to run, by path: parameters, and state.
+
+A run reads the arrays that there are and writes into others, which then take their place. Two of each are enough: what
+was read is written the next time, but for arrays that a caller has got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.runtime.arguments import NUMPY_TYPES, supported_array
+from ilang.core.build.tensor import Shape
+from ilang.core.diagnostic import DataError, nearest
+from ilang.core.record import record
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.arguments import Array
+
+
+@record
+class Tensor:
+    """A parameter, or state: its path, its shape, its element type, how it begins."""
+
+    path: str
+    shape: Shape
+    dtype: str
+
+    def count(self) -> int:
+        """How many elements it has."""
+        return int(np.prod(self.shape.memory(), dtype=np.int64))
+
+
+class Arrays(MutableMapping[str, "Array"]):
+    """Arrays by path, of fixed shapes and types: assigning replaces the values.
+
+    ``written`` are the paths that a run gives other values. ``stamp`` is another one whenever an array has another
+    place in memory than runs have given it.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], what: str, written: Collection[str]) -> None:
+        """No values yet."""
+        self.tensors = {each.path: each for each in tensors}
+        self.written = [path for path in self.tensors if path in written]
+        self.side = 0
+        self._sides: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
+        self._lent: set[str] = set()
+        self._changes = 0
+        self._shared: dict[str, tuple[Arrays, str]] = {}
+        self._what = what
+
+    # -- by callers --------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, path: str) -> Array:
+        """The values, those of now: no run writes into this array. Raises DataError (E0753): there is no such path."""
+        self._check(path)
+        owner, name = self._shared.get(path, (self, path))
+        owner.lend(name)
+        return owner.now(name)
+
+    def __setitem__(self, path: str, values: Any) -> None:
+        """Replace the values. Raises DataError: E0753, E0754 (another shape)."""
+        self._check(path)
+        self.put(path, fitted(path, values, self.tensors[path]))
+
+    def __delitem__(self, path: str) -> None:
+        """Refuse: the tensors of a session are those of its text."""
+        raise DataError("E0753", f"{path} cannot be removed: the text has it")
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths, in the order of evaluation."""
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.tensors)
+
+    def share(self, path: str, other: Arrays, theirs: str) -> None:
+        """The array of a path is that of another session from now on.
+
+        Raises:
+            DataError: E0754 (they have other shapes).
+        """
+        one, another = self.tensors[path], other.tensors[theirs]
+        here, there = one.shape.memory(), another.shape.memory()
+        if here != there or one.dtype != another.dtype:
+            what = f"{path} has shape {here} here and {there} as {theirs} of the other session"
+            raise DataError("E0754", what)
+        self._shared[path] = other, theirs
+
+    # -- by runs -----------------------------------------------------------------------------------------------------
+
+    def now(self, path: str) -> Array:
+        """The array of a path that there is."""
+        other = self._shared.get(path)
+        return self._sides[self.side][path] if other is None else other[0].now(other[1])
+
+    def put(self, path: str, array: Array) -> None:
+        """Another array of its shape and type takes the place of that of a path."""
+        other = self._shared.get(path)
+        if other is not None:
+            other[0].put(other[1], array)
+            return
+        self._sides[self.side][path] = array
+        self._sides[1 - self.side].pop(path, None)
+        self._changes += 1
+
+    def is_shared(self, path: str) -> bool:
+        """Whether the array of a path is that of another session."""
+        return path in self._shared
+
+    def stamp(self) -> object:
+        """Equal to an earlier one as long as arrays have the places that they had then."""
+        if not self._shared:
+            return self._changes
+        others = {id(other): (other.side, other.stamp()) for other, _ in self._shared.values()}
+        return self._changes, tuple(others.items())
+
+    def side_of(self, side: int, path: str) -> Array:
+        """The array of a path that every other run reads, and those between write."""
+        if path in self._shared:
+            return self.now(path)
+        here = self._sides[side]
+        if path not in here:
+            there = self._sides[1 - side][path]
+            here[path] = np.empty_like(there) if path in self.written else there
+        return here[path]
+
+    def turn(self) -> None:
+        """What a run has written takes the place of what it read; what a caller has got is not written again."""
+        self.side ^= 1
+        if self._lent:
+            for path in self._lent:
+                self._sides[1 - self.side].pop(path, None)
+            self._lent.clear()
+            self._changes += 1
+
+    def lend(self, path: str) -> None:
+        """The array of now has been given to a caller: when a run has taken its place, none writes into it."""
+        if path in self.written:
+            self._lent.add(path)
+
+    def _check(self, path: str) -> None:
+        if path not in self.tensors:
+            guess = nearest(str(path), list(self.tensors))
+            listed = ", ".join(self.tensors) or "none"
+            hint = f"did you mean {guess}?" if guess else f"there are {listed}"
+            raise DataError("E0753", f"there is no {self._what} {path}", help=hint)
+
+
+def fitted(path: str, values: Any, tensor: Tensor) -> Array:
+    """A copy of values as an array of the shape and the type of a tensor.
+
+    Raises:
+        DataError: E0754.
+    """
+    array = supported_array(path, values)
+    dims = tensor.shape.memory()
+    if array.shape != dims:
+        raise DataError(
+            "E0754",
+            f"{path} has shape {dims}, and the array given for it {array.shape}",
+            help="axes are stored batch first, then output, then input",
+        )
+    return np.array(array, NUMPY_TYPES[tensor.dtype], order="C", copy=True)
