@@ -143,9 +143,9 @@ def _duration(seconds: float) -> str:
 
 
 def _save(session: Session, rest: str) -> Reply:
+    from ilang.codegen.runtime.files import write_whole
     from ilang.core.notation.layout import format_module
     from ilang.core.source import Source
-    from ilang.icli.files import write_whole
 
     if not rest:
         raise CommandError("E0819", ":save needs a file", help=":save model.i")

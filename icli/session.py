@@ -38,7 +38,7 @@ from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
 
 if TYPE_CHECKING:
-    from ilang.icli.arrays import Array
+    from ilang.codegen.runtime.npy import Array
 
 WHERE = "<repl>"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"

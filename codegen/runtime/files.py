@@ -1,12 +1,13 @@
-"""Program files: regular ones only, and no longer than a program may be."""
+"""Files: regular ones only are read, programs no longer than a program may be; what is written is whole or absent."""
 
 # Importing pathlib takes as long as explaining a program does.
-# ruff: noqa: PTH112, PTH118, PTH122
+# ruff: noqa: PTH105, PTH108, PTH112, PTH118, PTH122
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from typing import IO
 
 from ilang.core.diagnostic import DataError, nearest
@@ -101,3 +102,48 @@ def not_too_long(data: bytes, path: str) -> bytes:
             "E0734", f"{path} is longer than {LARGEST_PROGRAM >> 20} MiB of program text"
         )
     return data
+
+
+def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file beside its place, then move it there: it is whole or absent, whatever happens.
+
+    A file that is replaced keeps its permissions.
+
+    Raises: DataError E0731 if it cannot be written, E0732 if its place is taken by something that is no file.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        mode = None  # absent, or out of reach: opening the file beside it says which
+    if mode is not None and not stat.S_ISREG(mode):
+        raise DataError("E0732", f"{path} exists and is not a regular file")
+    beside = f"{path}.{os.getpid()}.part"
+    try:
+        number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except (OSError, ValueError) as trouble:
+        raise _unwritable(path, trouble) from None
+    try:
+        with os.fdopen(number, "wb") as stream:
+            if mode is not None:
+                os.fchmod(number, stat.S_IMODE(mode))
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except BaseException as failure:
+        _remove(beside)
+        if isinstance(failure, OSError):
+            raise _unwritable(path, failure) from None
+        raise
+
+
+def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:
+    reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
+    return DataError("E0731", f"{path or '(empty name)'} cannot be written: {reason}")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ilang.codegen.runtime.files import read_program_bytes
-from ilang.icli.files import read_standard_input, write_whole
+from ilang.codegen.runtime.files import read_program_bytes, write_whole
+from ilang.icli.files import read_standard_input
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.screen import Screen
 

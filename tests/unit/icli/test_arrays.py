@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ilang.codegen.runtime.npy import load_npy, load_npz
 from ilang.core.diagnostic import DataError, Error
-from ilang.icli.arrays import array_of, load_npy, load_npz, save
+from ilang.icli.arrays import array_of, save
 
 FIRST = [14819496.0, 7239838.0, 443485.0]
 """The first numbers of ``rand:``, in units of 2**-24."""
