@@ -18,7 +18,7 @@ from ilang.core.ir.operation import Operation, Pointwise
 from ilang.core.ir.scalar import Apply, Operand
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.session import Solved
+    from ilang.codegen.runtime.solved import Solved
     from ilang.codegen.runtime.stored import Tensor
 
 

@@ -62,18 +62,39 @@ def load_npz(path: str, key: str | None) -> Array:
             raise _not_an_array(path, trouble) from None
 
 
+def members(path: str) -> list[str]:
+    """The names of the arrays of a .npz file.
+
+    Raises: DataError E0725, E0726, E0728, E0729.
+    """
+    import zipfile
+
+    with open_regular(path) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return _names(archive, path)
+        except DataError:
+            raise
+        except Exception as trouble:
+            raise _not_an_array(path, trouble) from None
+
+
+def _names(archive: Any, path: str) -> list[str]:
+    names = sorted(
+        info.filename[:-4] for info in archive.infolist() if info.filename[-4:] == ".npy"
+    )
+    if len(names) > MOST_MEMBERS:
+        raise DataError("E0729", f"{path} holds more than {MOST_MEMBERS} arrays")
+    return names
+
+
 def _member(archive: Any, path: str, key: str | None) -> Any:
     """The member of an archive that a key names."""
-    members = {
-        info.filename[:-4]: info for info in archive.infolist() if info.filename[-4:] == ".npy"
-    }
-    if len(members) > MOST_MEMBERS:
-        raise DataError("E0729", f"{path} holds more than {MOST_MEMBERS} arrays")
-    names = sorted(members)
+    names = _names(archive, path)
     if key is None and len(names) == 1:
         key = names[0]
-    if key in members:
-        return members[key]
+    if key in names:
+        return archive.getinfo(f"{key}.npy")
     listed = ", ".join(names[:20]) or "nothing"
     if key is None:
         raise DataError(

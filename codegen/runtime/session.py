@@ -11,6 +11,7 @@ that fails changes nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,31 +24,31 @@ from ilang.codegen.runtime.arguments import (
     contiguous,
     supported_array,
 )
+from ilang.codegen.runtime.checkpoint import read, write
 from ilang.codegen.runtime.component import check_target
-from ilang.codegen.runtime.initial import initial_values, stored_values
+from ilang.codegen.runtime.initial import initial_values
 from ilang.codegen.runtime.phased import Phased
+from ilang.codegen.runtime.sharing import matched
+from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, Step
-from ilang.codegen.runtime.stored import Arrays, Tensor
+from ilang.codegen.runtime.stored import Arrays, Tensor, fitted
 from ilang.core import pipeline
-from ilang.core.build.measure import extent_of_axis
 from ilang.core.build.program import Given
 from ilang.core.build.routines import Built, Result
 from ilang.core.build.settings import Around
-from ilang.core.build.tensor import Rows, Shape
-from ilang.core.build.values import Measured, Stored
+from ilang.core.build.tensor import Rows
+from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, nearest
-from ilang.core.infer.projections import sizes_of
-from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.ir.syntax import Module
 from ilang.core.record import record
-from ilang.core.transform.attached import attached
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
     from ilang.codegen.runtime.phased import Ranks
-    from ilang.core.infer.inferred import Inferred
 
+STATE = "state."
+"""Stands before the paths of state in checkpoints."""
 LASTING = ("parameter", "state")
 """The roles of results that take the place of what a run has read."""
 
@@ -129,11 +130,10 @@ class Session:
         self._last: dict[str, Array] = {}
         self._step: Step | None = None
         self._phased: Phased | None = None
+        self.runs = 0
 
     def _begin(self, options: Options) -> None:
         """Initial values, or those of another session."""
-        from ilang.codegen.runtime.sharing import matched
-
         solved, given = self._solved, options.parameters
         others: Mapping[str, str] = {}
         if isinstance(given, Session):
@@ -147,9 +147,7 @@ class Session:
         if isinstance(given, Mapping):
             for path, values in given.items():
                 self.parameters[path] = values
-        for _, tensor in solved.cells("declared"):
-            zeros = np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype])
-            self.state.put(tensor.path, zeros)
+        self._clear()
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -179,6 +177,7 @@ class Session:
             self._compile()
             step = self._step
         returned = self._run(arrays) if step is None else step.run(arrays)
+        self.runs += 1
         if not returned:
             return None
         return returned[0] if len(returned) == 1 else tuple(returned)
@@ -298,89 +297,70 @@ class Session:
         hint = f"did you mean {guess}? " if guess else ""
         raise DataError("E0757", f"no run gives {path}", help=hint + keep)
 
+    # -- checkpoints -------------------------------------------------------------------------------------------------
 
-class Solved:
-    """A definition whose shapes are inferred."""
+    def save(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None) -> None:
+        """Write parameters and state into a file, whole or not at all: .npz where its name ends so, else safetensors.
 
-    def __init__(self, model: Model, options: Options) -> None:
-        """Infer them.
+        Parameters are named by their paths, state by ``state.`` and its path. The notes tell also the definition, how
+        many runs there were, and the seed.
 
         Raises:
-            Error: whatever is wrong with the text, the shapes or the configuration.
+            DataError: E0731, E0732 (the file cannot be written).
         """
-        self.name = options.name
-        self.built = model.built(options)
-        self.config = model.configuration(options)
-        self.inferred: Inferred = pipeline.infer_rows(self.built.graph)
-        inputs = [cell for cell, _ in self.built.inputs if cell.kind == "input"]
-        wide = any(cell.dtype == "f64" for cell in inputs)
-        self.dtype = "f64" if wide else "f32"
-        self.float = NUMPY_TYPES[self.dtype]
-        self.results = self.built.results
-        self.number = dict(self.built.inputs)
-        from ilang.core.passes.solved_to_shaped import needed_values
+        arrays = {path: self.parameters.now(path) for path in self.parameters}
+        arrays |= {f"{STATE}{path}": self.state.now(path) for path in self.state}
+        options = self._options
+        said = {"definition": options.name, "runs": str(self.runs), "seed": str(options.seed)}
+        write(os.fspath(path), arrays, {**said, **(notes or {})})
 
-        outputs = [each.number for each in self.results]
-        wanted = needed_values(self.built.graph, outputs)
-        self.needed = [cell for cell, number in self.built.inputs if number in wanted]
+    def load(self, path: str | os.PathLike[str]) -> Mapping[str, str]:
+        """Replace parameters and state by those of a file; its notes. Runs go on as those of the session that wrote it.
 
-    def dims(self, cell: Stored) -> tuple[int, ...]:
-        """The extents of what a tensor keeps, in memory order."""
-        return tuple(sizes_of(self.inferred.shapes[self.number[cell]]))
+        Paths are equal after one common prefix. State of a file that has none begins with zeros.
 
-    def shape(self, cell: Stored) -> Shape:
-        """Its rows."""
-        rows = self.inferred.shapes[self.number[cell]]
-        batch, inner, output = (tuple(map(extent_of, known_axes(row))) for row in rows)
-        return Shape(batch, inner, output)
+        Raises:
+            DataError: E0725 to E0729, E0761 (the file), E0760 (a path is missing), E0754 (a shape), E0758 (a type).
+        """
+        name = os.fspath(path)
+        checkpoint = read(name)
+        state = {
+            path[len(STATE) :]: a for path, a in checkpoint.arrays.items() if path.startswith(STATE)
+        }
+        parameters = {
+            path: a for path, a in checkpoint.arrays.items() if not path.startswith(STATE)
+        }
+        chosen = [self._taken(self.parameters, parameters, name)]
+        if state and self.state:
+            chosen.append(self._taken(self.state, state, name))
+        for arrays, values in zip((self.parameters, self.state), chosen, strict=False):
+            for each, array in values.items():
+                arrays.put(each, array)
+        if len(chosen) == 1:
+            self._clear()
+        runs = checkpoint.notes.get("runs", "")
+        self.runs = int(runs) if runs.isdecimal() else 0
+        return checkpoint.notes
 
-    def type_of(self, cell: Stored) -> str:
-        """Its element type."""
-        return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
+    @staticmethod
+    def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
+        """Those of given arrays that take the place of others, each of the right shape and type."""
+        places = matched(list(arrays), list(given), source)
+        for path, theirs in places.items():
+            tensor, array = arrays.tensors[path], given[theirs]
+            if NUMPY_TYPES[tensor.dtype] != array.dtype:
+                have = SUPPORTED.get(array.dtype, array.dtype)
+                message = f"{path} is {tensor.dtype} in this session, and {have} in {source}"
+                raise DataError("E0758", message)
+        return {
+            path: fitted(path, given[theirs], arrays.tensors[path])
+            for path, theirs in places.items()
+        }
 
-    def cells(self, kind: str) -> list[tuple[Stored, Tensor]]:
-        """What a run keeps of one kind, in the order of evaluation."""
-        paths = self.built.paths
-        return [
-            (cell, Tensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
-            for cell, _ in self.built.inputs
-            if cell.kind == kind
-        ]
-
-    def tensors(self, kind: str) -> list[Tensor]:
-        """The same, without what the text has of them."""
-        return [tensor for _, tensor in self.cells(kind)]
-
-    def constants(self) -> dict[Stored, Array]:
-        """The arrays of constants."""
-        found: dict[Stored, Array] = {}
-        for cell, _ in self.built.inputs:
-            if cell.kind != "constant":
-                continue
-            dims = self.dims(cell)
-            if isinstance(cell.initial, Measured):
-                extent = extent_of_axis(self.built, self.inferred, cell)
-                found[cell] = np.full(dims, extent, self.float)
-            else:
-                found[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
-        return found
-
-    def merged(self) -> list[tuple[int, int, bool]]:
-        """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""
-        sources = [n for n, each in enumerate(self.results) if each.role == "merged"]
-        return [
-            (self.needed.index(each.cell), source, each.whole)
-            for each, source in zip(self.built.merged, sources, strict=True)
-            if each.cell in self.needed
-        ]
-
-    def shaped(self) -> Any:
-        """The typed graph, gradients attached."""
-        dtypes = [self.dtype] * len(self.built.graph.inputs)
-        for cell, number in self.built.inputs:
-            dtypes[number] = self.type_of(cell)
-        outputs = [each.number for each in self.results]
-        return attached(pipeline.tensors_shaped(self.inferred, dtypes, outputs))
+    def _clear(self) -> None:
+        """State begins with zeros."""
+        for path, tensor in self.state.tensors.items():
+            self.state.put(path, np.zeros(tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]))
 
 
 def _input(tensor: Tensor, values: Any) -> Array:

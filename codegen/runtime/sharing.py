@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from ilang.core.diagnostic import DataError
 
 
-def matched(wanted: Sequence[str], given: Sequence[str]) -> dict[str, str]:
-    """The path of each wanted parameter among those given.
+def matched(
+    wanted: Sequence[str], given: Sequence[str], source: str = "the other session"
+) -> dict[str, str]:
+    """The path of each wanted tensor among those given by a source.
 
     ``layer.w`` of one session may be ``mlp.layer.w`` of the other: one prefix, the same for all of them, may stand
     before the paths of either.
@@ -33,7 +35,7 @@ def matched(wanted: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         best = max(best, found, key=len)
     missing = [path for path in wanted if path not in best]
     if missing:
-        message = f"the other session has no parameter {missing[0]}"
+        message = f"{source} has no {missing[0]}"
         raise DataError("E0760", message, help=f"it has {', '.join(given) or 'none'}")
     return best
 

@@ -18,7 +18,7 @@ from ilang.core.build.values import Stored
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
     from ilang.codegen.runtime.plan import Plan
-    from ilang.codegen.runtime.session import Solved
+    from ilang.codegen.runtime.solved import Solved
     from ilang.codegen.runtime.stored import Arrays
 
 
