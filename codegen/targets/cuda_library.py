@@ -1,4 +1,4 @@
-"""The library of CUDA programs: ``headers/cuda.cuh``, and the elementary functions of C."""
+"""The library of CUDA programs: ``headers/cuda.cuh``, and of C the elementary functions and random numbers."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ HEAD = """\
 def parts() -> tuple[Part, ...]:
     """The parts that the text of a program may name, each after those that it names itself."""
     elementary = (part for part in header(mathlib.HEADER) if "INLINED" not in part.names)
-    return (*parts_of(HEAD), *elementary, *header("cuda.cuh"))
+    return (*parts_of(HEAD), *elementary, *header("philox.h"), *header("cuda.cuh"))

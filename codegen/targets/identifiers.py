@@ -25,6 +25,7 @@ RESERVED = frozenset(
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive multiply compose where_bool are_below Index
+    hashed_path round_philox philox random_words uniform_of_word fill_uniform
     stream own workers memory done blocks_of TRY Memory
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg

@@ -82,6 +82,21 @@ CHECKS = {
         need(divides_f32(3) && !divides_f32(0x1p65f) && quotient_f32(1, 3, 1.0f / 3) == 1.0f / 3);
         need(bits_of_f32(0x1p50f) << 1 == MOST_DIVIDED);
     """,
+    "philox": """
+        uint32_t zeros[4] = {0}, ones[4] = {~0u, ~0u, ~0u, ~0u}, words[4];
+        philox(zeros, 0, 0);
+        need(zeros[0] == 0x6627e8d5 && zeros[1] == 0xe169c58d && zeros[2] == 0xbc57ac4c && zeros[3] == 0x9b00dbd8);
+        philox(ones, ~0u, ~0u);
+        need(ones[0] == 0x408f276d && ones[1] == 0x41c83b0e && ones[2] == 0xa20bc7c6 && ones[3] == 0x6d5451fd);
+        need(hashed_path("") == 0xcbf29ce484222325u && hashed_path("a") == 0xaf63dc4c8601ec8cu);
+        random_words(words, 1, 1, 0, 0);
+        need(words[0] == 0x6627e8d5 && words[3] == 0x9b00dbd8);
+        need(uniform_of_word(0, 0.5f) == -0.5f && uniform_of_word(0x80000000, 3) == 0 && uniform_of_word(~0u, 1) < 1);
+        float numbers[7] = {9, 9, 9, 9, 9, 9, 9}, fewer[7] = {9, 9, 9, 9, 9, 9, 9};
+        fill_uniform(numbers, 7, 3, "layer.w", 0.25f);
+        fill_uniform(fewer, 5, 3, "layer.w", 0.25f);
+        need(memcmp(numbers, fewer, 5 * sizeof(float)) == 0 && fewer[5] == 9);
+    """,
     "numbers": """
         need(ceil_i64(7, 2) == 4 && ceil_i64(8, 2) == 4 && ceil_i64(-7, 2) == -3 && ceil_i64(0, 3) == 0);
         need(i32_of_f32(-1.9f) == -1 && i32_of_f64(3e9) == INT32_MIN && i64_of_f32(NAN) == INT64_MIN);
