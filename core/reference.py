@@ -75,6 +75,14 @@ def evaluate(
         extents: one per size of the program.
         exact: compute every float in float64, whatever its type.
     """
+    values = values_of(shaped, arrays, extents, exact)
+    return [values[number] for number in shaped.outputs]
+
+
+def values_of(
+    shaped: Shaped, arrays: Sequence[Array], extents: Sequence[int], exact: bool = False
+) -> list[Array]:
+    """The value of every node of a program, as ``evaluate`` computes it."""
     values: list[Array] = []
     types = _types(exact)
     with np.errstate(all="ignore"):
@@ -89,7 +97,7 @@ def evaluate(
                 values.append(values[node.value].reshape(dims))
             else:
                 values.append(np.asarray(arrays[node.number]).astype(dtype))
-    return [values[number] for number in shaped.outputs]
+    return values
 
 
 def _check_lookups(

@@ -20,6 +20,7 @@ COMMANDS = {
     ),
     "run": ("ilang.icli.commands.run", "Run a program on arrays and print what it gives"),
     "build": ("ilang.icli.commands.build", "Write a C project for the definitions of a file"),
+    "train": ("ilang.icli.commands.train", "Train a model of a file on data"),
     "check": ("ilang.icli.commands.check", "Check every definition and print what each takes"),
     "grad": ("ilang.icli.commands.grad", "Print the gradient of a program, as a program"),
     "repl": ("ilang.icli.commands.repl", "Try programs line by line"),

@@ -127,6 +127,10 @@ class Communicator:
         self._communicator.Allreduce(array, result)
         return result
 
+    def abort(self, status: int) -> None:
+        """End all ranks, with an exit status."""
+        self._communicator.Abort(status)
+
     def others(self, array: Array) -> Array:
         """The sum over the other ranks, in their order."""
         every = np.empty((self.size, *array.shape), array.dtype)

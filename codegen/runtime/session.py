@@ -42,10 +42,12 @@ from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, nearest
 from ilang.core.ir.syntax import Module
 from ilang.core.record import record
+from ilang.core.transform.building import sources
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
     from ilang.codegen.runtime.phased import Ranks
+    from ilang.core.ir.shaped import Node
 
 STATE = "state."
 """Stands before the paths of state in checkpoints."""
@@ -296,6 +298,35 @@ class Session:
         keep = f"session(…, keep=[{path!r}]) keeps a tensor of the text"
         hint = f"did you mean {guess}? " if guess else ""
         raise DataError("E0757", f"no run gives {path}", help=hint + keep)
+
+    def first_not_finite(
+        self, given: Mapping[str, Any], parameters: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> Node | None:
+        """The first expression of a run that gives a NaN, or else an infinity, of operands that have none.
+
+        Args:
+            given: inputs by name.
+            parameters: their values when the run began.
+            state: the same.
+        """
+        from ilang.core.reference import values_of
+
+        solved = self._solved
+        kept = {"input": given, "parameter": parameters, "declared": state}
+        arrays = []
+        for cell in solved.needed:
+            here = kept.get(cell.kind)
+            path = solved.built.paths.get(cell, cell.name)
+            arrays.append(self._fixed(cell) if here is None else here[path])
+        shaped = solved.shaped()
+        values = values_of(shaped, arrays, [size.fixed or 0 for size in shaped.sizes])
+        for is_wrong in (np.isnan, np.isinf):
+            wrong = [bool(is_wrong(value).any()) for value in values]
+            nodes: tuple[Node, ...] = shaped.nodes
+            for number, node in enumerate(nodes):
+                if wrong[number] and not any(wrong[each] for each in sources(node)):
+                    return node
+        return None
 
     # -- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,397 @@
+"""``i train``: a routine run on batches of data, epoch after epoch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, Any
+
+from ilang.core.diagnostic import CommandError, DataError, nearest
+from ilang.core.ir.functions import Function, Head, Routine, Routined, ShapeNote, walk
+from ilang.core.ir.syntax import Module
+from ilang.icli.options import Command, Operand, Option, Request
+from ilang.icli.programs import is_file, unknown_definition
+from ilang.icli.screen import Screen, is_terminal
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.batches import Batches
+    from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.runtime.phased import Ranks
+    from ilang.codegen.runtime.session import Session
+    from ilang.icli.training import Job, Report, Training
+
+
+def run(request: Request, screen: Screen) -> int:
+    """Train; print the loss of every epoch and the curve, and leave a checkpoint."""
+    from ilang.codegen.runtime.files import read_module
+
+    path = request.operands[0]
+    if not is_file(path):
+        raise CommandError(
+            "E0816", f"i train takes a file, and {path} is none", help="i train model.i"
+        )
+    module = read_module(path)
+    head = _head(module, request.one("--def"))
+    settings = _Settings(request, path, head)
+    if settings.ranks == 1:
+        return _train(module, head, settings, screen, None)
+
+    from ilang.icli.ranks import as_rank, is_rank, launched
+
+    if not is_rank():
+        return launched(settings.ranks, settings.place, screen)
+    return as_rank(
+        settings.ranks, lambda ranks, marked: _train(module, head, settings, marked, ranks)
+    )
+
+
+def _train(
+    module: Module, head: Head, settings: _Settings, screen: Screen, ranks: Ranks | None
+) -> int:
+    """Train, as one process or as one of several ranks, of which the first speaks."""
+    from ilang.icli.training import Job, StoppedError, Training
+
+    speaks = ranks is None or ranks.rank == 0
+    data = _data(settings.data, head)
+    kept = None if settings.held_back is None else _data(settings.held_back, head)
+    sessions = _Sessions(module, head, settings, ranks)
+    batches = sessions.batches(data)
+    session = sessions.of(data)
+    done = _resumed(session, settings, batches.count)
+    if speaks:
+        _announce(settings, batches, done, screen)
+    held_back = None if kept is None else sessions.held_back(session, kept)
+    with ExitStack() as stack:
+        log = stack.enter_context(_log(settings)) if speaks and settings.log else None
+        epochs, place, debug = settings.epochs, settings.place, settings.debug
+        job = Job(session, batches, epochs, place, held_back, log, debug, speaks)
+        training = Training(job, _report(screen, job, done, stack), done)
+        try:
+            training.run()
+        except StoppedError:
+            stack.close()
+            screen.note(
+                f"interrupted after step {training.done}, which {place} has: --resume {place} goes on"
+            )
+            return 130
+    if speaks:
+        _tell(training, settings, screen)
+    return 0
+
+
+def _announce(settings: _Settings, batches: Batches, done: int, screen: Screen) -> None:
+    """What a reader would not expect: examples that are left out, steps that were done before."""
+    if batches.dropped:
+        screen.note(
+            f"{batches.dropped} of {batches.examples:,} examples are left out of every epoch: "
+            f"the last batch of {batches.size} is incomplete"
+        )
+    if done:
+        screen.note(f"going on after step {done} of {settings.resumed}")
+
+
+def _tell(training: Training, settings: _Settings, screen: Screen) -> None:
+    """The curve, and where things are."""
+    from ilang.icli.curve import curve_svg, curve_text
+
+    screen.write(curve_text([loss for _, loss in training.losses]))
+    if settings.curve is not None:
+        from ilang.codegen.runtime.files import write_whole
+
+        drawn = curve_svg(training.losses, training.held_back).encode()
+        write_whole(settings.curve, lambda stream: stream.write(drawn))
+    screen.write(f"{training.done} steps; {settings.place}\n")
+
+
+def _log(settings: _Settings) -> IO[str]:
+    """The log, which a resumed run goes on with. Raises: DataError E0731."""
+    place = settings.log or ""
+    try:
+        return open(place, "a" if settings.resumed else "w", encoding="utf-8")  # noqa: PTH123
+    except (OSError, ValueError) as trouble:
+        reason = getattr(trouble, "strerror", None) or trouble
+        raise DataError("E0731", f"{place or '(empty name)'} cannot be written: {reason}") from None
+
+
+def _report(screen: Screen, job: Job, done: int, stack: ExitStack) -> Report:
+    from ilang.icli.progress import Bar, Lines, Nothing
+
+    if not job.speaks:
+        return Nothing()
+    if not is_terminal(sys.stderr) or not screen.colored(sys.stderr):
+        return Lines(screen, job.epochs)
+    bar = Bar(screen, job.epochs, job.epochs * job.batches.count, done, job.batches.size)
+    stack.callback(bar.close)
+    return bar
+
+
+def _resumed(session: Session, settings: _Settings, batches: int) -> int:
+    """Load the checkpoint to go on from; how many steps were done.
+
+    Raises:
+        DataError: E0762 (of another seed, other batches), and those of ``Session.load``.
+    """
+    if settings.resumed is None:
+        return 0
+    notes = session.load(settings.resumed)
+    steps, count, seed = (notes.get(each, "") for each in ("steps", "batches", "seed"))
+    if not steps.isdecimal() or not count.isdecimal():
+        return 0
+    if seed != str(settings.seed):
+        message = f"{settings.resumed} was trained with --seed {seed}, and this is {settings.seed}"
+        raise DataError("E0762", message, help=f"--seed {seed}")
+    if int(count) != batches:
+        message = f"{settings.resumed} had {count} batches in an epoch, and this has {batches}"
+        raise DataError("E0762", message, help="go on with the same data and --batch")
+    return int(steps)
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+class _Settings:
+    """What the options say."""
+
+    def __init__(self, request: Request, path: str, head: Head) -> None:
+        """Read them. Raises: CommandError E0824, E0825."""
+        self.name = head.name
+        self.data = request.one("--data")
+        self.held_back = request.one("--val")
+        self.epochs = _count(request, "--epochs", 1)
+        self.batch = _count(request, "--batch", 32)
+        self.seed = _count(request, "--seed", 0, least=0)
+        self.threads = _count(request, "--threads", 1)
+        self.ranks = _count(request, "--ranks", 1)
+        self.config = _config(request.all("--config"))
+        self.resumed = request.one("--resume")
+        stem = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+        self.place = request.one("--save") or self.resumed or f"{stem}.safetensors"
+        self.log = request.one("--log")
+        self.curve = request.one("--curve")
+        self.shuffle = not request.has("--no-shuffle")
+        self.debug = request.has("--debug-nan")
+        self.target = request.one("--target") or "c"
+        if request.has("--emulate"):
+            if self.target != "cuda":
+                message = f"--emulate is for CUDA, not for {self.target}"
+                raise CommandError("E0822", message, help="--target cuda --emulate")
+            self.target = "cuda-emulated"
+
+
+def _count(request: Request, option: str, default: int, least: int = 1) -> int:
+    text = request.one(option)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal() or int(text) < least:
+        raise CommandError(
+            "E0825", f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
+        )
+    return int(text)
+
+
+def _config(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Configuration values: ``lr=0.1,momentum=0.9``, or one option for each."""
+    values: dict[str, Any] = {}
+    for part in (part for text in texts for part in text.split(",")):
+        name, equals, number = part.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            equals, value = "", 0.0
+        if not equals or not name.strip().isidentifier():
+            message = f"{part or '(empty)'} is no configuration value"
+            raise CommandError("E0825", message, help="--config lr=0.1,momentum=0.9")
+        values[name.strip()] = int(value) if number.strip().lstrip("-").isdecimal() else value
+    return values
+
+
+def _head(module: Module, name: str | None) -> Head:
+    """The head of what is to be trained: a routine, the only one that no other one calls if none is named.
+
+    Raises:
+        CommandError: E0808 (no such definition), E0818 (several).
+    """
+    definitions: tuple[Routine | Function, ...] = (*module.routines, *module.functions)
+    heads = {each.head.name: each.head for each in definitions}
+    where = module.source.name
+    if name is not None:
+        if name not in heads:
+            raise unknown_definition(where, name, list(heads))
+        return heads[name]
+    called = {
+        each.name.name
+        for routine in module.routines
+        for each in walk(routine.statements)
+        if isinstance(each, Routined)
+    }
+    names = [each.head.name for each in module.routines if each.head.name not in called]
+    if len(names) == 1:
+        return heads[names[0]]
+    message = f"{where} has {len(names) or 'no'} routines that no other one calls"
+    help_line = f"choose one: --def {names[0]}" if names else "write one: `cd step(x, y) { ... }`"
+    raise CommandError("E0818", message, help=help_line)
+
+
+# -- data ------------------------------------------------------------------------------------------------------------
+
+
+def _data(text: str | None, head: Head) -> dict[str, Array]:
+    """An array for each input: ``x=a.npy,y=b.npy``, or a .npz with one of each name.
+
+    Raises:
+        CommandError: E0824. DataError: E0725 to E0729 (a file).
+    """
+    from ilang.codegen.runtime.npy import load_npz, members
+
+    names = [each.name for each in head.tensors]
+    if text is None:
+        given = ",".join(f"{name}={name}.npy" for name in names)
+        raise CommandError("E0824", f"{head.name} needs data", help=f"--data {given}")
+    if "=" not in text:
+        held = members(text) if text.endswith(".npz") else []
+        missing = [name for name in names if name not in held]
+        if missing:
+            message = f"{text} has no array {missing[0]}"
+            listed = ", ".join(held[:20]) or "nothing: it is no .npz"
+            raise CommandError("E0824", message, help=f"it has {listed}")
+        return {name: load_npz(text, name) for name in names}
+    arrays = {}
+    for part in text.split(","):
+        name, _, place = part.partition("=")
+        if name not in names:
+            guess = nearest(name, names)
+            hint = f"did you mean {guess}?" if guess else f"its inputs are {', '.join(names)}"
+            raise CommandError("E0824", f"{head.name} has no input {name or '(empty)'}", help=hint)
+        arrays[name] = _array(place)
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        message = f"--data has nothing for the input {missing[0]} of {head.name}"
+        raise CommandError("E0824", message, help=f"{missing[0]}=FILE.npy")
+    return arrays
+
+
+def _array(place: str) -> Array:
+    """An array in a file: ``a.npy``, ``a.npz:name``."""
+    from ilang.codegen.runtime.npy import load_npy, load_npz
+
+    file, colon, key = place.rpartition(":")
+    if colon and file.endswith(".npz"):
+        return load_npz(file, key)
+    return load_npz(place, None) if place.endswith(".npz") else load_npy(place)
+
+
+class _Sessions:
+    """Sessions for arrays: the batch is axis 0, but for what the head writes otherwise."""
+
+    def __init__(
+        self, module: Module, head: Head, settings: _Settings, ranks: Ranks | None
+    ) -> None:
+        from ilang.codegen.runtime.session import Model
+
+        self.model = Model(module)
+        self.head = head
+        self.settings = settings
+        self.ranks = ranks
+        self.share = (0, 1) if ranks is None else (ranks.rank, ranks.size)
+
+    def batches(self, data: Mapping[str, Array]) -> Batches:
+        """The batches of arrays."""
+        from ilang.codegen.runtime.batches import Batches
+
+        settings = self.settings
+        return Batches(
+            data, settings.batch, settings.seed, shuffle=settings.shuffle, share=self.share
+        )
+
+    def of(self, data: Mapping[str, Array]) -> Session:
+        """A session for batches of arrays."""
+        from ilang.codegen.runtime.session import options_of
+
+        settings, rows = self.settings, self.settings.batch // self.share[1]
+        shapes = {
+            each.name: _shape_text((rows, *data[each.name].shape[1:]), each.shape)
+            for each in self.head.tensors
+        }
+        given = {
+            "seed": settings.seed,
+            "target": settings.target,
+            "threads": settings.threads,
+            "ranks": self.ranks,
+        }
+        return self.model.session(options_of(self.head.name, shapes, settings.config, given))
+
+    def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
+        """What gives the mean loss of held-back data: runs whose updates are dropped."""
+        from ilang.icli.training import loss_of
+
+        other = self.of(data)
+        batches = self.batches(data)
+
+        def mean() -> float | None:
+            losses = []
+            for batch in batches.epoch(0):
+                for there, here in (
+                    (session.parameters, other.parameters),
+                    (session.state, other.state),
+                ):
+                    for path in there:
+                        here.put(path, there.now(path))
+                losses.append(loss_of(other(**batch)))
+            known = [loss for loss in losses if loss is not None]
+            return sum(known) / len(known) if known else None
+
+        return mean
+
+
+def _shape_text(extents: tuple[int, ...], note: ShapeNote | None) -> str:
+    """The rows of a batch: axis 0 is the batch row and all others the output row, but for rows that the head writes."""
+    counts = [1, 0, len(extents) - 1]
+    if note is not None:
+        counts = [len(row.leading) + len(row.trailing) for row in note.rows]
+        rest = len(extents) - sum(counts)
+        for n, row in enumerate(note.rows):
+            if row.variable is not None and 0 < rest:
+                counts[n] += rest
+                rest = 0
+    batch, inner = counts[0], counts[1]
+    sizes = [str(extent) for extent in extents]
+    parts = (
+        sizes[:batch],
+        sizes[len(sizes) - inner :] if inner else [],
+        sizes[batch : len(sizes) - inner],
+    )
+    return f"{','.join(parts[0])}|{','.join(parts[1])}->{','.join(parts[2])}"
+
+
+COMMAND = Command(
+    "train",
+    "Train: run a routine on batches of data, epoch after epoch; leave a checkpoint.",
+    "FILE",
+    1,
+    1,
+    (
+        Option(("--def",), "NAME", "The routine to run; otherwise the one that no other calls", names_a="definition"),
+        Option(("--data",), "DATA", "x=a.npy,y=b.npy, or a .npz with an array for each input", names_a="array"),
+        Option(("--epochs",), "N", "How often all data is seen; otherwise once"),
+        Option(("--batch",), "N", "Examples of a step; otherwise 32"),
+        Option(("--config",), "NAME=NUMBER", "Configuration: lr=0.1,momentum=0.9", many=True),
+        Option(("--val",), "DATA", "Held-back data: its loss is printed after every epoch", names_a="array"),
+        Option(("--save",), "FILE", "Where checkpoints go: .safetensors or .npz; otherwise FILE.safetensors, here",
+               names_a="array"),
+        Option(("--resume",), "FILE", "Go on from a checkpoint, bit by bit", names_a="array"),
+        Option(("--seed",), "N", "Of initial values and of the order of examples; otherwise 0"),
+        Option(("--no-shuffle",), None, "Keep the order of the data in every epoch"),
+        Option(("--log",), "FILE", "Write a line of JSON for each step and each epoch"),
+        Option(("--curve",), "FILE", "Draw the loss as SVG"),
+        Option(("--debug-nan",), None, "Find the expression that a loss which is no number comes from; slower"),
+        Option(("--threads",), "N", "Cores that a step uses at most; otherwise 1"),
+        Option(("--ranks",), "N", "Processes that share each batch, through MPI; otherwise 1"),
+        Option(("--target",), "TARGET", "What runs it; numpy is the slow reference", ("c", "numpy", "cuda")),
+        Option(("--emulate",), None, "With --target cuda: emulate a GPU on the CPU, slowly"),
+    ),
+    run,
+    (Operand("program"),),
+    "Axis 0 of every array is the batch. Ctrl-C leaves a checkpoint, and --resume goes on from it.",
+)  # fmt: skip

@@ -1,0 +1,162 @@
+"""Training: steps over batches for some epochs, checkpoints, held-back data, what is said and logged of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ilang.core.diagnostic import DataError
+from ilang.core.record import entity, record
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.batches import Batches
+    from ilang.codegen.runtime.session import Session
+
+
+@record
+class Epoch:
+    """What one epoch gave: its number from 1 on, the mean loss of its batches, that of held-back data, its time."""
+
+    number: int
+    loss: float | None
+    held_back: float | None
+    seconds: float
+    examples: int
+
+
+class Report(Protocol):
+    """Where progress goes."""
+
+    def step(self, done: int, loss: float | None) -> None:
+        """One more step is done."""
+
+    def epoch(self, epoch: Epoch) -> None:
+        """An epoch is over."""
+
+
+@entity
+class Job:
+    """What to train, on what, for how long; where checkpoints go.
+
+    ``held_back`` gives the loss of held-back data; ``debug`` looks for the expression that a loss that is no number
+    comes from. ``speaks`` is whether this process writes checkpoints and logs: of several ranks one does.
+    """
+
+    session: Session
+    batches: Batches
+    epochs: int
+    place: str
+    held_back: Callable[[], float | None] | None
+    log: IO[str] | None
+    debug: bool
+    speaks: bool = True
+
+
+class StoppedError(Exception):
+    """Training was interrupted; everything up to the last step is in the checkpoint."""
+
+
+def loss_of(answer: Any) -> float | None:
+    """The loss that a run returns: its first output, the mean of several elements; None where it returns nothing."""
+    first = answer[0] if isinstance(answer, tuple) else answer
+    return None if first is None else float(np.mean(first))
+
+
+class Training:
+    """One job under way. ``losses`` and ``held_back`` have what was seen, by step."""
+
+    def __init__(self, job: Job, report: Report, done: int = 0) -> None:
+        """After so many steps that were done before."""
+        self.job = job
+        self.report = report
+        self.done = done
+        self.losses: list[tuple[float, float]] = []
+        self.held_back: list[tuple[float, float]] = []
+        self._stop = False
+
+    def run(self) -> None:
+        """Train to the end.
+
+        Raises:
+            StoppedError: interrupted, after the checkpoint is written. DataError: E0763 (a loss that is no number).
+        """
+        batches = self.job.batches
+        first, within = divmod(self.done, batches.count)
+        with self._interruptible():
+            for epoch in range(first, self.job.epochs):
+                self._epoch(epoch, within if epoch == first else 0)
+
+    def _epoch(self, number: int, start: int) -> None:
+        job, losses = self.job, []
+        began = time.perf_counter()
+        for batch in job.batches.epoch(number, start):
+            loss = self._step(batch, number)
+            self.done += 1
+            if loss is not None:
+                losses.append(loss)
+                self.losses.append((self.done, loss))
+                self._log({"step": self.done, "epoch": number + 1, "loss": loss})
+            self.report.step(self.done, loss)
+            if self._stop:
+                self.save()
+                raise StoppedError
+        seconds = time.perf_counter() - began
+        held_back = job.held_back() if job.held_back is not None else None
+        if held_back is not None:
+            self.held_back.append((self.done, held_back))
+        mean = sum(losses) / len(losses) if losses else None
+        examples = (job.batches.count - start) * job.batches.size
+        self.save()
+        said = {"epoch": number + 1, "loss": mean, "held_back": held_back, "seconds": seconds}
+        self._log({key: value for key, value in said.items() if value is not None})
+        self.report.epoch(Epoch(number + 1, mean, held_back, seconds, examples))
+
+    def _step(self, batch: Mapping[str, Any], epoch: int) -> float | None:
+        session = self.job.session
+        before = (dict(session.parameters), dict(session.state)) if self.job.debug else None
+        loss = loss_of(session(**batch))
+        if loss is None or math.isfinite(loss):
+            return loss
+        message = f"the loss is {loss} at step {self.done + 1}, in epoch {epoch + 1}"
+        if before is None:
+            raise DataError(
+                "E0763", message, help="--debug-nan finds the expression where it appears first"
+            )
+        node = session.first_not_finite(batch, *before)
+        if node is None:
+            raise DataError("E0763", message, help="in the order of NumPy it is a number")
+        raise DataError(
+            "E0763", f"{message}; it appears first here", node.span, "its operands have none"
+        )
+
+    def save(self) -> None:
+        """Write a checkpoint: where training is, beside parameters and state."""
+        if self.job.speaks:
+            notes = {"steps": str(self.done), "batches": str(self.job.batches.count)}
+            self.job.session.save(self.job.place, notes)
+
+    def _log(self, entry: Mapping[str, object]) -> None:
+        if self.job.log is not None:
+            self.job.log.write(json.dumps(entry) + "\n")
+            self.job.log.flush()
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C stops after the step that runs; the second time at once."""
+
+        def stop(*_: object) -> None:
+            self._stop = True
+            signal.signal(signal.SIGINT, before)
+
+        before = signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)

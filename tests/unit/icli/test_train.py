@@ -1,0 +1,208 @@
+"""`i train`: what it trains, writes, logs and draws; interrupted, resumed, shared by ranks."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from ilang.codegen.runtime.batches import Batches
+from ilang.codegen.runtime.checkpoint import read
+from ilang.icli.curve import curve_svg, curve_text
+from tests.unit.icli.front import ENTRY, environment, i
+
+MODEL = """
+op net(x) = "v" * ?/("w" * x + "b" 8) + "c" 2
+cd sgd(p; lr) {
+  "velocity" =: 0.9 *. velocity + p.grad
+  p =- lr *. velocity
+}
+cd step(x, t; lr = 0.01, batch = 16) {
+  d = net(x) - t
+  part = (d *. d ++ "...|... => 0") /. batch
+  backprop(part)
+  "loss" =: part
+  loss =+ loss.merge
+  for p in params(part) {
+    p.grad =+ p.grad.merge
+    sgd(p; lr)
+  }
+  return loss
+}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "m.i").write_text(MODEL, encoding="utf-8")
+    draw = np.random.default_rng(0)
+    x = draw.standard_normal((100, 3)).astype(np.float32)
+    t = np.stack([np.sin(x[:, 0]), x[:, 1] * x[:, 2]], axis=1).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x, t=t)
+    np.savez(tmp_path / "v.npz", x=x[:40], t=t[:40])
+    return tmp_path
+
+
+def train(here: Path, *tokens: str) -> str:
+    done = i("train", "m.i", "--data", "d.npz", "--batch", "16", *tokens, cwd=here)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def same(one: Path, other: Path) -> bool:
+    first, second = read(str(one)).arrays, read(str(other)).arrays
+    return sorted(first) == sorted(second) and all((first[n] == second[n]).all() for n in first)
+
+
+def test_what_is_printed_logged_and_drawn(here: Path) -> None:
+    options = ("--val", "v.npz", "--log", "l.jsonl", "--curve", "c.svg", "--seed", "3")
+    text = train(here, "--epochs", "4", *options)
+    lines = [line for line in text.splitlines() if line.startswith("epoch")]
+    assert [line.split("   ")[0] for line in lines] == [f"epoch {n} of 4" for n in range(1, 5)]
+    assert text.endswith("24 steps; m.safetensors\n")
+    log = [json.loads(line) for line in (here / "l.jsonl").read_text("utf-8").splitlines()]
+    steps = [entry for entry in log if "step" in entry]
+    epochs = [entry for entry in log if "seconds" in entry]
+    assert [entry["step"] for entry in steps] == list(range(1, 25))
+    for number, entry in enumerate(epochs):
+        mean = np.mean([each["loss"] for each in steps if each["epoch"] == number + 1])
+        assert entry["loss"] == pytest.approx(mean)
+        assert f"loss {entry['loss']:.6g}   held back {entry['held_back']:.6g}" in lines[number]
+    assert epochs[-1]["loss"] < epochs[0]["loss"]
+    assert epochs[-1]["held_back"] < epochs[0]["held_back"]
+    drawing = ElementTree.fromstring((here / "c.svg").read_text("utf-8"))
+    curves = [each.get("points", "") for each in drawing.iter() if each.tag.endswith("polyline")]
+    assert [len(points.split()) for points in curves] == [24, 4]
+    assert read(str(here / "m.safetensors")).notes["steps"] == "24"
+
+
+def test_resumed_runs_are_equal_bit_by_bit(here: Path) -> None:
+    train(here, "--epochs", "5", "--save", "whole.safetensors")
+    train(here, "--epochs", "2", "--save", "part.npz")
+    text = train(here, "--epochs", "5", "--resume", "part.npz")
+    assert "epoch 3 of 5" in text
+    assert "epoch 2 of 5" not in text
+    train(here, "--epochs", "5", "--save", "other.safetensors", "--no-shuffle")
+    assert same(here / "whole.safetensors", here / "part.npz")
+    assert not same(here / "whole.safetensors", here / "other.safetensors")
+
+
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(here: Path) -> None:
+    command = [sys.executable, "-c", ENTRY, "train", "m.i", "--data", "d.npz", "--batch", "16"]
+    log = here / "l.jsonl"
+    with subprocess.Popen(
+        [*command, "--epochs", "1000000", "--log", str(log)],
+        cwd=here, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        while not log.exists() or not log.stat().st_size:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    steps = int(read(str(here / "m.safetensors")).notes["steps"])
+    assert f"interrupted after step {steps}, which m.safetensors has" in said
+    epochs = str(steps // 6 + 1)
+    train(here, "--epochs", epochs, "--resume", "m.safetensors")
+    train(here, "--epochs", epochs, "--save", "whole.safetensors")
+    assert same(here / "m.safetensors", here / "whole.safetensors")
+
+
+def test_a_loss_that_is_no_number_keeps_the_checkpoint(here: Path) -> None:
+    train(here)
+    before = (here / "m.safetensors").read_bytes()
+    tokens = ("train", "m.i", "--data", "d.npz", "--batch", "16", "--config", "lr=1e30")
+    for more, shown in (((), "--debug-nan"), (("--debug-nan",), "op net(x)")):
+        done = i(*tokens, *more, cwd=here)
+        assert done.returncode == 1
+        assert "E0763" in done.stderr
+        assert "at step 2" in done.stderr
+        assert shown in done.stderr
+    assert (here / "m.safetensors").read_bytes() == before
+
+
+def test_every_example_is_seen_once_an_epoch() -> None:
+    arrays = {"x": np.arange(50), "y": np.arange(50) * 2.0}
+    whole = Batches(arrays, 12, seed=3)
+    assert (whole.count, whole.dropped) == (4, 2)
+    orders = [whole.order(epoch).tolist() for epoch in range(3)]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 3
+    assert orders[1] == Batches(arrays, 12, seed=3).order(1).tolist()
+    assert orders[1] != Batches(arrays, 12, seed=4).order(1).tolist()
+    seen = np.concatenate([batch["x"] for batch in whole.epoch(1)])
+    assert seen.tolist() == orders[1][:48]
+    shares = [Batches(arrays, 12, seed=3, share=(rank, 3)).epoch(1) for rank in range(3)]
+    for batch, *parts in zip(whole.epoch(1), *shares, strict=True):
+        assert np.concatenate([part["y"] for part in parts]).tolist() == batch["y"].tolist()
+    rest = [batch["x"].tolist() for batch in whole.epoch(1, start=2)]
+    assert rest == [batch["x"].tolist() for batch in whole.epoch(1)][2:]
+
+
+def test_curves() -> None:
+    assert curve_text([1.0]) == ""
+    text = curve_text([4, 3, 2, 1], rows=2)
+    assert text == "4 █▃\n1 ██▆▁\n" or text.splitlines()[0].startswith("4 █")
+    assert len(curve_text(list(range(1000))).splitlines()) == 6
+    assert max(map(len, curve_text([float(n) for n in range(1000)]).splitlines())) < 70
+    ElementTree.fromstring(curve_svg([], []))
+    ElementTree.fromstring(curve_svg([(1, 2.0), (2, float("nan"))], [(2, 2.0)]))
+
+
+NEEDS_MPI = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None
+    or shutil.which("mpirun", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") is None,
+    reason="ranks need MPI: pip install 'ilang[mpi]'",
+)
+
+
+def with_ranks(here: Path, count: int, *tokens: str) -> Any:
+    """``python -m ilang`` with ranks, which start the same command again."""
+    command = [sys.executable, "-m", "ilang", "train", "m.i", "--data", "d.npz", "--batch", "16"]
+    return subprocess.run(
+        [*command, "--ranks", str(count), *tokens],
+        cwd=here, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@NEEDS_MPI
+@pytest.mark.parametrize("count", [2, 4])
+def test_ranks_train_as_one_process_does(count: int, here: Path) -> None:
+    alone = train(here, "--epochs", "3", "--log", "1.jsonl", "--save", "1.npz")
+    done = with_ranks(here, count, "--epochs", "3", "--log", "n.jsonl", "--save", "n.npz")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == alone.splitlines()[-1].replace("1.npz", "n.npz")
+    losses = [
+        [json.loads(line)["loss"] for line in (here / name).read_text("utf-8").splitlines()]
+        for name in ("1.jsonl", "n.jsonl")
+    ]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    one, many = (read(str(here / name)).arrays for name in ("1.npz", "n.npz"))
+    for name, values in one.items():
+        np.testing.assert_allclose(many[name], values, rtol=1e-3, atol=1e-5)
+
+
+@NEEDS_MPI
+def test_a_rank_that_fails_ends_all_of_them(here: Path) -> None:
+    train(here)
+    before = (here / "m.safetensors").read_bytes()
+    done = with_ranks(here, 2, "--config", "lr=1e30")
+    assert done.returncode == 1
+    assert done.stderr.count("E0763") == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("a rank ended with status 1, and the others with it; m.safetensors has")
+    assert (here / "m.safetensors").read_bytes() == before
+    (here / "m.i").write_text(MODEL.replace("p.grad =+ p.grad.merge", ""), encoding="utf-8")
+    done = with_ranks(here, 2)
+    assert done.stderr.count("E0285") == 1
