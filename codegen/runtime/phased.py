@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -110,31 +110,3 @@ class Phased:
             ends = np.cumsum([array.size for _, array in group])
             for (number, array), part in zip(group, np.split(summed, ends[:-1]), strict=True):
                 values[number] = part.reshape(array.shape)
-
-
-class Communicator:
-    """The ranks of an MPI communicator (mpi4py)."""
-
-    def __init__(self, communicator: Any) -> None:
-        """For a communicator, ``MPI.COMM_WORLD`` for all processes."""
-        self._communicator = communicator
-        self.rank: int = communicator.Get_rank()
-        self.size: int = communicator.Get_size()
-
-    def total(self, array: Array) -> Array:
-        """The sum over all ranks: MPI adds in one order for all of them."""
-        result = np.empty_like(array)
-        self._communicator.Allreduce(array, result)
-        return result
-
-    def abort(self, status: int) -> None:
-        """End all ranks, with an exit status."""
-        self._communicator.Abort(status)
-
-    def others(self, array: Array) -> Array:
-        """The sum over the other ranks, in their order."""
-        every = np.empty((self.size, *array.shape), array.dtype)
-        self._communicator.Allgather(array, every)
-        every[self.rank] = 0
-        result: Array = every.sum(axis=0, dtype=array.dtype)
-        return result

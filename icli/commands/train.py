@@ -38,7 +38,8 @@ def run(request: Request, screen: Screen) -> int:
     if settings.ranks == 1:
         return _train(module, head, settings, screen, None)
 
-    from ilang.icli.ranks import as_rank, is_rank, launched
+    from ilang.codegen.runtime.mpi import is_rank
+    from ilang.icli.ranks import as_rank, launched
 
     if not is_rank():
         return launched(settings.ranks, settings.place, screen)
