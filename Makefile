@@ -2,7 +2,7 @@
 # Wanted: Python 3.11 or newer, with its venv module, and make. The rest goes into .venv.
 #
 #   make help            this list; so does a bare make
-#   make demo            build, test and time the digits sample
+#   make demo            train two samples; build, test and time the digits sample
 #   make test            every test (JOBS=0 in one process; FUZZ=3 with three times the random programs)
 #   make check           format, lint and types
 #   make fuzz N=1000     random programs against the reference evaluator
@@ -47,7 +47,7 @@ help:
 	@sed -n 's/^#   make/make/p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY)
-	@$(find_cc); $(BIN)/python samples/digits/demo.py
+	@$(find_cc); $(BIN)/python samples/training/train.py moons digits && $(BIN)/python samples/digits/demo.py
 
 test: $(READY)
 	@$(find_cc); $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --fuzz $(FUZZ)
