@@ -30,11 +30,13 @@ CPP = Language(
 STANDARD = ("-std=c++17", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", f"-I{INCLUDE}")
 UNIQUE = "-fno-gnu-unique"
 """Programs of one process keep their shared variables apart; compilers other than g++ do so by themselves."""
-LINES = ("-g1", "-gdwarf-4")
-"""Lines of the text for findings, in a form that every addr2line reads."""
-FAST = ("-O2",)
+LINES = ("-g1", "-gdwarf-4", "-fno-var-tracking", "-fno-var-tracking-assignments")
+"""Lines of the text for findings, in a form that every addr2line reads; not where variables are, which takes long."""
+RUNTIME_SPEED = ("-O2",)
+FAST = ("-Og",)
+"""Of programs, which are compiled more often than they run for long."""
 CHECKED = (
-    *("-O1", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fno-tree-sra"),
+    *("-Og", "-DEMULATOR_CHECK", "-fno-tree-loop-distribute-patterns", "-fno-tree-sra"),
     "-fsanitize=thread",
     "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
 )
@@ -85,7 +87,7 @@ class RuntimeRecipe:
             else ("-shared", "-Wl,-Bsymbolic", f"-Wl,-soname,{runtime_name()}")
         )
         fibers = ("-DEMULATOR_UCONTEXT",) if self.ucontext else ()
-        return (*STANDARD, *FAST, f"-I{RUNTIME}", *kind, *fibers)
+        return (*STANDARD, *RUNTIME_SPEED, f"-I{RUNTIME}", *kind, *fibers)
 
     def libraries(self) -> tuple[str, ...]:
         """Those of the system."""

@@ -57,7 +57,7 @@ def test_same_bits_however_compiled() -> None:
     """Vector code, plain code and code under sanitizers, which also find what C leaves undefined."""
     names = accuracy.functions()
     for flags in (accuracy.FAST, accuracy.UNFUSED):
-        ways = (flags, (*flags, "-O0"), (*flags, *native.SANITIZED))
+        ways = (flags, (*flags, "-O0"), (*flags, *native.SANITIZED, "-Og"))
         found = [list(accuracy.measure(names, way, STEP, ROUNDS)) for way in ways]
         assert found[0] == found[1] == found[2]
         assert len({one.digest for one in found[0]}) == len(names)
