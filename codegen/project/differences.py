@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ilang.codegen.project.cases import inputs_of, limits_of
 from ilang.codegen.project.extents import Function, extents_of
-from ilang.codegen.project.selftest import inputs_of, limits_of
 from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.shaped import Shaped

@@ -13,8 +13,8 @@ import numpy as np
 
 from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.project.cases import Case, Output, case_of, inputs_of
 from ilang.codegen.project.extents import Function, extents_of
-from ilang.codegen.project.selftest import Case, Output, case_of, inputs_of
 from ilang.codegen.runtime.offload import Offloaded
 from ilang.codegen.runtime.plan import OUT_OF_RANGE
 from ilang.core.diagnostic import DataError, InternalError, ToolError, counted

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from ilang.codegen.project.extents import Function
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
+from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_header import emit_header
+from ilang.codegen.targets.c_session import PARTS, Session, declarations, example_session
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier
@@ -107,21 +109,26 @@ def write_project(
 
 
 def write_functions(
-    functions: Sequence[Function], out: Path, source_text: str, stem: str, target: str = "c"
+    functions: Sequence[Function],
+    out: Path,
+    source_text: str,
+    stem: str,
+    target: str = "c",
+    sessions: Sequence[TestedSession] = (),
 ) -> list[Path]:
-    """Write the project of some lowered programs; see ``write_project``.
+    """Write the project of some lowered programs, and of sessions, whose programs are among them.
 
     Raises:
         DataError: E0718. ToolError: E0911, E0912, E0913.
     """
     stem = file_stem(stem)
-    _refuse_clashes(functions, stem)
+    _refuse_clashes(functions, stem, [each.session for each in sessions])
     if target == "cuda":
         from ilang.codegen.project.cuda import render_cuda
 
         files = render_cuda(functions, source_text, stem)
     else:
-        files = render(functions, source_text, stem)
+        files = render(functions, source_text, stem, sessions)
     _write(out, files)
     return [out / name for name in files]
 
@@ -216,27 +223,40 @@ def _refuse_unknown(graphs: Sequence[Graph], shapes: Mapping[str, tuple[int, ...
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
 
 
-def render(functions: Sequence[Function], source_text: str, stem: str) -> dict[str, str]:
+def render(
+    functions: Sequence[Function],
+    source_text: str,
+    stem: str,
+    sessions: Sequence[TestedSession] = (),
+) -> dict[str, str]:
     """The text of every file, by its name."""
     programs = [function.program for function in functions]
+    written = [each.session for each in sessions]
+    declared = [line for each in written for line in (*declarations(each), "")]
     return {
-        f"{stem}.h": "\n".join(_header_comment(functions, stem))
+        f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
-        + emit_header(programs, stem),
+        + emit_header(programs, stem, declared),
         f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
         + "\n"
-        + emit_source(programs, stem),
+        + emit_source(programs, stem, written),
         "Makefile": MAKEFILE.replace("STEM", stem),
-        f"{stem}_test.c": selftest(functions, stem),
+        f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
         f"{stem}.pc": PKG_CONFIG.replace("STEM", stem),
     }
 
 
-def _header_comment(functions: Sequence[Function], stem: str) -> Iterator[str]:
+def _header_comment(
+    functions: Sequence[Function], sessions: Sequence[Session], stem: str
+) -> Iterator[str]:
     yield f"/* {stem}.h: how to call what is in {stem}.c. {MARK.capitalize()}."
     yield " *"
     yield from (f" * {line}".rstrip() for line in HOW_TO_CALL.split("\n"))
-    if functions:
+    if sessions:
+        yield " * What lasts from run to run is in memory that the caller of NAME_init gives."
+        yield " *"
+        yield from (f" *     {line}" for line in example_session(sessions[0]))
+    elif functions:
         yield " *"
         yield from (f" *     {line}" for line in example_call(functions[0], _call))
     yield " */"
@@ -278,7 +298,7 @@ def source_comment(text: str, file: str) -> Iterator[str]:
     yield ""
 
 
-def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
+def _refuse_clashes(functions: Sequence[Function], stem: str, sessions: Sequence[Session]) -> None:
     """Refuse definitions and inputs whose C name another part of the generated files has.
 
     Raises:
@@ -286,6 +306,13 @@ def _refuse_clashes(functions: Sequence[Function], stem: str) -> None:
     """
     guard = f"{stem.upper()}_H"
     parts = {part: function.program.name for function in functions for part in _parts(function)}
+    for session in sessions:
+        parts |= {f"{session.name}_{part}": session.name for part in PARTS if part != "arrays"}
+    for session in sessions:
+        if session.name in parts:
+            raise _clash(session.name, f"a part of `{parts[session.name]}`")
+        if session.name in {*own_names(), guard}:
+            raise _clash(session.name, "something in the generated files")
     for function in functions:
         name = function.program.name
         if function.name() in parts:

@@ -32,11 +32,18 @@ def initial_values(solved: Solved, cell: Stored, tensor: Tensor, seed: int) -> A
     given = stored_values(cell, dims, dtype)
     if given is not None:
         return np.ascontiguousarray(given)
+    bound = initial_uniform(solved, cell)
+    if bound is None:
+        return np.zeros(dims, dtype)
+    return uniform(seed, tensor.path, prod(dims), bound).astype(dtype).reshape(dims)
+
+
+def initial_uniform(solved: Solved, cell: Stored) -> float | None:
+    """The bound of the random numbers that a parameter begins with, in f32; None where it begins with zeros."""
     number = solved.number[cell]
     if _only_added(solved, number):
-        return np.zeros(dims, dtype)
-    bound = 1 / sqrt(max(1, reduced(solved, number)))
-    return uniform(seed, tensor.path, prod(dims), bound).astype(dtype).reshape(dims)
+        return None
+    return float(np.float32(1 / sqrt(max(1, reduced(solved, number)))))
 
 
 def _uses(solved: Solved, number: int) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from ilang.codegen.targets import (
     c_library,
     c_quotient,
     c_scalar,
+    c_session,
     c_stop,
     c_terms,
     c_transpose,
@@ -74,15 +75,24 @@ def emit(program: Program, stoppable: bool = False) -> str:
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
 
 
-def emit_source(programs: Sequence[Program], stem: str) -> str:
+def emit_source(
+    programs: Sequence[Program], stem: str, sessions: Sequence[c_session.Session] = ()
+) -> str:
     """The implementation that goes with ``emit_header``."""
-    lines = [f'#include "{stem}.h"', "", *INCLUDES, "", *_implementation(programs)]
+    includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
+    machine = programs[0].machine
+    body = [line for each in sessions for line in c_session.lines(each, machine)]
+    implementation = _implementation(programs, more=body)
+    lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
     return "\n".join(lines) + "\n"
 
 
-def _implementation(programs: Sequence[Program], stoppable: bool = False) -> Iterator[str]:
-    """The parts of the library that programs use, and the programs, which are for one machine."""
+def _implementation(
+    programs: Sequence[Program], stoppable: bool = False, more: Sequence[str] = ()
+) -> Iterator[str]:
+    """The parts of the library that programs use, and the programs, which are for one machine; ``more`` after them."""
     body = [line for program in programs for line in _Emission(program, stoppable).lines()]
+    body += more
     yield from linked("\n".join(body), c_library.parts(programs[0].machine))
     yield from body
 

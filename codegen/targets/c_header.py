@@ -11,8 +11,8 @@ from ilang.core.ir.kernel import Program
 from ilang.core.lower.host import arguments_of
 
 
-def emit_header(programs: Sequence[Program], stem: str) -> str:
-    """The header of a file of programs, usable from C and C++."""
+def emit_header(programs: Sequence[Program], stem: str, more: Sequence[str] = ()) -> str:
+    """The header of a file of programs, and of what ``more`` declares, usable from C and C++."""
     guard = f"{stem.upper()}_H"
     lines = [
         f"#ifndef {guard}",
@@ -25,6 +25,7 @@ def emit_header(programs: Sequence[Program], stem: str) -> str:
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program in programs:
         lines += [*declarations(program), ""]
+    lines += more
     lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
     return "\n".join(lines) + "\n"
 

@@ -12,8 +12,17 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 
 HEADERS = (
-    *("threads", "stop", "workspace", "elementary", "philox", "numbers", "compilers", "vectors"),
-    *("squares", "transposes"),
+    *(
+        "threads",
+        "stop",
+        "workspace",
+        "elementary",
+        "philox",
+        "safetensors",
+        "numbers",
+        "compilers",
+    ),
+    *("vectors", "squares", "transposes"),
 )
 """The headers, those before others that these include."""
 FOR_EVERY_TYPE = frozenset({"squares", "transposes"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.identifiers import identifier
@@ -23,6 +23,8 @@ from ilang.core.ir.scalar import (
 )
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
+WIDTH = 100
+"""Columns of a list of values."""
 INDENT = "    "
 UNSIGNED = {"i32": "uint32_t", "i64": "uint64_t"}
 
@@ -45,6 +47,28 @@ def literal(value: float | int, dtype: str) -> str:
     if value in (float("inf"), float("-inf")):
         return "INFINITY" if value > 0 else "-INFINITY"
     return repr(float(value)) + ("f" if dtype == "f32" else "")
+
+
+def listed(head: str, words: Sequence[str], tail: str) -> Iterator[str]:
+    """A list on one line where it fits, else filled into indented lines."""
+    one = head + ", ".join(words) + tail
+    if len(one) <= WIDTH:
+        yield one
+        return
+    yield head
+    indent = " " * (len(head) - len(head.lstrip()))
+    line = indent + INDENT + words[0]
+    for word in words[1:]:
+        if WIDTH < len(line) + len(word) + 3:
+            yield f"{line},"
+            line = indent + INDENT + word
+        else:
+            line += f", {word}"
+    if tail.startswith("}"):
+        yield line
+        yield indent + tail
+    else:
+        yield line + tail
 
 
 def affine(

@@ -25,7 +25,10 @@ RESERVED = frozenset(
     sizes work plan bytes scratch scratch_bytes arrays lengths status total padded thread threads add array
     team sharing share shares scratches iterations first last at start_of
     arguments aligned overlap measure check base derive multiply compose where_bool are_below Index
-    hashed_path round_philox philox random_words uniform_of_word fill_uniform
+    hashed_path round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64
+    stored_array LONGEST_NAME STATE_NAMES write_header save_arrays json_reader json_entry skip_byte skip_if skip_over
+    read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry find_places
+    next_prefix find_arrays look_into load_arrays
     stream own workers memory done blocks_of TRY Memory
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg
@@ -246,6 +249,20 @@ def _patterns() -> re.Pattern[str]:
         r"|(make_)?u?(char|short|int|long|longlong|float|double)[1-4](_16a|_32a)?|(ll|ull|u)(min|max)"
         r"|f(32|64)x?(add|sub|mul|div|fma|sqrt)(f(32|64|128)x?|l)"
     )
+
+
+LOCAL = frozenset(
+    """
+    lane half block start filled element tile_row tile_rows tile_lanes part row first_row first_lane stride step given
+    sums stored filling plan bytes scratch work arrays lengths status total iterations first last test
+    """.split()  # noqa: SIM905 - as above
+)
+"""Reserved words that functions alone use: a type at file scope may have their names."""
+
+
+def type_identifier(name: str) -> str:
+    """A name as that of a type of a C file, and as what names of functions begin with."""
+    return name if name in LOCAL else identifier(name)
 
 
 def identifier(name: str) -> str:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError, nearest
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
+from ilang.icli.configuration import configuration
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
 from ilang.icli.shapes import parse_shape
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ilang.core.build.program import Given
+    from ilang.core.build.tensor import Rows
+    from ilang.core.ir.functions import Head
+    from ilang.core.ir.syntax import Module
 
 
 def run(request: Request, screen: Screen) -> int:
@@ -20,20 +30,27 @@ def run(request: Request, screen: Screen) -> int:
         raise CommandError(
             "E0816", "i build takes a file", help="write `name = program` to a file such as model.i"
         )
-    target = request.one("--target") or "c"
     folder = request.one("-o") or ("out" if not request.has("-o") else "")
     if not folder:
         raise CommandError("E0812", "-o names no folder", help="i build model.i --target c -o out")
     from ilang.codegen.runtime.files import read_module
 
     module = read_module(path)
+    heads = {each.head.name: each.head for each in module.functions}
+    heads |= {each.head.name: each.head for each in module.routines}
+    chosen = [heads[name] for name in dict.fromkeys(request.all("--def")) if name in heads]
+    if chosen:
+        return _with_sessions(request, screen, module, chosen, folder)
+    target = request.one("--target") or "c"
+    if request.has("--config"):
+        message = "--config is for tensor functions and routines, and none is built"
+        raise CommandError("E0827", message, help="name one: --def step")
     graphs = [subject.graph for subject in subjects(module, request.all("--def"))]
     shapes = fixed_shapes(request.all("--shape"), graphs)
 
     from pathlib import Path
 
     from ilang.codegen.project.render import fixed, write_project
-    from ilang.core.explain.explanation import assumed_notes
     from ilang.core.pipeline import lower
 
     stem = Path(path).stem
@@ -44,20 +61,103 @@ def run(request: Request, screen: Screen) -> int:
             graphs, lambda graph: lower(fixed(graph, shapes), MACHINES[target])
         )  # tells of the other definitions too
         raise
+    _tell(screen, graphs, shapes, written)
+    return 0
+
+
+def _tell(
+    screen: Screen,
+    graphs: Sequence[Graph],
+    shapes: Mapping[str, tuple[int, ...]],
+    written: Sequence[Path],
+) -> None:
+    """What was assumed of components, and the files."""
+    from ilang.codegen.project.render import fixed
+    from ilang.core.explain.explanation import assumed_notes
+
     for graph in graphs:
         for note in assumed_notes(fixed(graph, shapes)):
             screen.note(f"{graph.name}: {note}")
     for file in written:
         screen.write_path(str(file))
+
+
+def _with_sessions(
+    request: Request, screen: Screen, module: Module, heads: Sequence[Head], folder: str
+) -> int:
+    """Write a project of tensor functions or routines, and of the components that are named beside them.
+
+    Raises: CommandError E0826 (a target that has none), E0814, E0825, and whatever is wrong with the definitions.
+    """
+    from pathlib import Path
+
+    from ilang.codegen.project.extents import Function
+    from ilang.codegen.project.render import fixed, write_functions
+    from ilang.codegen.project.sessions import exported
+    from ilang.codegen.project.steps import TestedSession
+    from ilang.codegen.runtime.session import Model
+    from ilang.core.pipeline import lower
+
+    target = request.one("--target") or "c"
+    if target != "c":
+        message = f"{heads[0].name} is a tensor function or a routine, which are built as C alone"
+        raise CommandError("E0826", message, help="--target c")
+    names = [head.name for head in heads]
+    components = [name for name in request.all("--def") if name not in names]
+    graphs = [each.graph for each in subjects(module, components)] if components else []
+    inputs = {tensor.name for head in heads for tensor in head.tensors}
+    options = request.all("--shape")
+    texts = [each for each in options if each.partition("=")[0] in inputs]
+    shapes = fixed_shapes([each for each in options if each not in texts], graphs, inputs)
+    rows = _rows(texts)
+    config = configuration(request.all("--config"))
+    model = Model(module)
+    built = all_of(
+        heads,
+        lambda head: exported(model, head.name, *_given(head, heads, rows, config)),
+    )
+    functions = [each.function for each in built]
+    for graph in {graph.name: graph for graph in graphs}.values():
+        shaped = fixed(graph, shapes)
+        functions.append(Function(shaped, lower(shaped, MACHINES[target])))
+    sessions = [TestedSession(each.session, each.function) for each in built if each.session]
+    stem, text = Path(module.source.name).stem, module.source.text
+    written = write_functions(functions, Path(folder), text, stem, target, sessions)
+    _tell(screen, graphs, shapes, written)
     return 0
 
 
-def fixed_shapes(options: Sequence[str], graphs: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
-    """The shapes that ``--shape name=32x64`` fixes, by the name of the input.
+def _given(
+    head: Head, heads: Sequence[Head], rows: Mapping[str, Rows], config: Mapping[str, Given]
+) -> tuple[dict[str, Rows], dict[str, Given]]:
+    """The shapes and the configuration of a head; a value that none of the heads has is refused by each."""
+    known = {each.name for one in heads for each in one.configuration or ()}
+    here = {each.name for each in head.configuration or ()}
+    inputs = {each.name for each in head.tensors}
+    settings = {name: value for name, value in config.items() if name in here or name not in known}
+    return {name: shape for name, shape in rows.items() if name in inputs}, settings
+
+
+def _rows(options: Sequence[str]) -> dict[str, Rows]:
+    """The rows that ``--shape x=64|784`` gives an input of a tensor function or a routine."""
+    from ilang.codegen.runtime.session import rows_of
+
+    rows: dict[str, Rows] = {}
+    for option in options:
+        name, _, text = option.partition("=")
+        if rows.setdefault(name, rows_of(name, text)) != rows_of(name, text):
+            raise CommandError("E0807", f"--shape {name} is given twice")
+    return rows
+
+
+def fixed_shapes(
+    options: Sequence[str], graphs: Sequence[Graph], others: Collection[str] = ()
+) -> dict[str, tuple[int, ...]]:
+    """The shapes that ``--shape name=32x64`` fixes, by the name of the input; ``others`` are inputs, too.
 
     Raises: CommandError E0814 if no component has an input of that name.
     """
-    known = {graph.input_name(n) for graph in graphs for n in range(len(graph.inputs))}
+    known = {graph.input_name(n) for graph in graphs for n in range(len(graph.inputs))} | {*others}
     shapes: dict[str, tuple[int, ...]] = {}
     for option in options:
         name, equals, text = option.partition("=")
@@ -93,6 +193,12 @@ COMMAND = Command(
             names_a="definition",
         ),
         Option(("--shape",), "NAME=SHAPE", "Fix the shape of an input; may be repeated", many=True),
+        Option(
+            ("--config",),
+            "NAME=VALUE",
+            "Configuration of a tensor function or a routine, lr=0.1,hid=64; may be repeated",
+            many=True,
+        ),
     ),
     run,
     (Operand("program"),),

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, DataError, nearest
 from ilang.core.ir.functions import Function, Head, Routine, Routined, ShapeNote, walk
 from ilang.core.ir.syntax import Module
+from ilang.icli.configuration import configuration
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
@@ -165,7 +166,7 @@ class _Settings:
         self.seed = _count(request, "--seed", 0, least=0)
         self.threads = _count(request, "--threads", 1)
         self.ranks = _count(request, "--ranks", 1)
-        self.config = _config(request.all("--config"))
+        self.config = configuration(request.all("--config"))
         self.resumed = request.one("--resume")
         stem = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
         self.place = request.one("--save") or self.resumed or f"{stem}.safetensors"
@@ -190,22 +191,6 @@ def _count(request: Request, option: str, default: int, least: int = 1) -> int:
             "E0825", f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
         )
     return int(text)
-
-
-def _config(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Configuration values: ``lr=0.1,momentum=0.9``, or one option for each."""
-    values: dict[str, Any] = {}
-    for part in (part for text in texts for part in text.split(",")):
-        name, equals, number = part.partition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            equals, value = "", 0.0
-        if not equals or not name.strip().isidentifier():
-            message = f"{part or '(empty)'} is no configuration value"
-            raise CommandError("E0825", message, help="--config lr=0.1,momentum=0.9")
-        values[name.strip()] = int(value) if number.strip().lstrip("-").isdecimal() else value
-    return values
 
 
 def _head(module: Module, name: str | None) -> Head:

@@ -15,10 +15,10 @@ import pytest
 
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
+from ilang.codegen.project.cases import case_of, inputs_of
 from ilang.codegen.project.emulation import first_wrong
 from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import write_project
-from ilang.codegen.project.selftest import case_of, inputs_of
 from ilang.codegen.runtime.files import read_module
 from ilang.codegen.runtime.toolchain import find_compiler
 from ilang.codegen.targets import cuda

@@ -60,4 +60,15 @@ INLINED void fill_uniform(float *numbers, uint64_t count, uint64_t seed, const c
     }
 }
 
+/* the same numbers in twice the bits */
+INLINED void fill_uniform_f64(double *numbers, uint64_t count, uint64_t seed, const char *path, float bound)
+{
+    const uint64_t hash = hashed_path(path);
+    for (uint64_t n = 0; n < count; n += 4) {
+        uint32_t words[4];
+        random_words(words, seed, hash, 0, n / 4);
+        for (uint64_t k = n; k < count && k < n + 4; ++k) numbers[k] = (double)uniform_of_word(words[k - n], bound);
+    }
+}
+
 #endif

@@ -96,6 +96,26 @@ CHECKS = {
         fill_uniform(numbers, 7, 3, "layer.w", 0.25f);
         fill_uniform(fewer, 5, 3, "layer.w", 0.25f);
         need(memcmp(numbers, fewer, 5 * sizeof(float)) == 0 && fewer[5] == 9);
+        double wide[7] = {9, 9, 9, 9, 9, 9, 9};
+        fill_uniform_f64(wide, 6, 3, "layer.w", 0.25f);
+        for (int n = 0; n < 6; ++n) need(wide[n] == (double)numbers[n]);
+        need(wide[6] == 9);
+    """,
+    "safetensors": """
+        float some[] = {1, 2, 3}, other[] = {4}, read[] = {0, 0, 0}, rest[] = {5};
+        struct stored_array arrays[] = {
+            {"f.w", "F32", "[3]", 12, some, 0, 0}, {"state.w.v", "F32", "[1,1]", 4, other, 0, 0}};
+        struct stored_array wanted[] = {{"w", "F32", "[3]", 12, read, 0, 0}, {"w.v", "F32", "[1,1]", 4, rest, 0, 0}};
+        uint64_t runs = 0;
+        need(save_arrays("test.safetensors", "f", 7, 3, arrays, 2) == 0);
+        need(load_arrays("test.safetensors", &runs, wanted, 1, 1) == 0 && runs == 7);
+        need(read[0] == 1 && read[2] == 3 && rest[0] == 4);
+        wanted[0].type = "F64";
+        need(load_arrays("test.safetensors", &runs, wanted, 1, 1) == 7);
+        wanted[0].type = "F32";
+        need(save_arrays("test.safetensors", "f", 8, 3, arrays, 1) == 0);
+        need(load_arrays("test.safetensors", &runs, wanted, 1, 1) == 0 && rest[0] == 0);
+        need(load_arrays("none", &runs, wanted, 1, 1) == 5 && load_arrays("test.c", &runs, wanted, 1, 1) == 6);
     """,
     "numbers": """
         need(ceil_i64(7, 2) == 4 && ceil_i64(8, 2) == 4 && ceil_i64(-7, 2) == -3 && ceil_i64(0, 3) == 0);
@@ -212,7 +232,7 @@ int main(void)
 }}
 """
     program = compiled(text, tmp_path, UNITS[unit])
-    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -223,7 +243,8 @@ def test_every_part_for_every_type_is_one_text(unit: str, tmp_path: Path) -> Non
     words = " ".join(name for part in PARTS for name in part.names if not name.endswith("("))
     named = f"{words} " + " ".join(f"{name}()" for name in functions_of(PARTS))
     includes = "".join(
-        f"#include <{name}.h>\n" for name in ("math", "setjmp", "stddef", "stdint", "string")
+        f"#include <{name}.h>\n"
+        for name in ("inttypes", "math", "setjmp", "stddef", "stdint", "stdio", "string")
     )
     includes += "#ifdef _OPENMP\n#include <omp.h>\n#endif\n"
     uses += "\n#ifdef _OPENMP\n    (void)running_stop;\n#endif"

@@ -20,7 +20,7 @@ from ilang import Error, i, tensor
 from ilang.codegen.emulator.program import emulated
 from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
-from ilang.codegen.project.selftest import Output
+from ilang.codegen.project.cases import Output
 from ilang.codegen.runtime import cache, gpu, offload
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.native import Address

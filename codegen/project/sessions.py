@@ -1,0 +1,200 @@
+"""Tensor functions and routines as C: each with what it keeps from run to run, in memory of the caller.
+
+A definition that keeps nothing becomes a function of its inputs, as components do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.project.extents import Function
+from ilang.codegen.runtime.arguments import NUMPY_TYPES
+from ilang.codegen.runtime.initial import initial_uniform, stored_values
+from ilang.codegen.runtime.session import DEFAULTS, Model, Options
+from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.targets.c_session import PARTS, Kept, Listed, Session, Uniform
+from ilang.codegen.targets.identifiers import identifier, type_identifier
+from ilang.core.build.program import Given
+from ilang.core.build.routines import Result
+from ilang.core.build.tensor import Rows
+from ilang.core.build.values import Stored
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU
+from ilang.core.pipeline import lower
+from ilang.core.record import record, replace
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.arguments import Array
+
+ROLES = {
+    "parameter": "parameter",
+    "declared": "state",
+    "setting": "setting",
+    "constant": "constant",
+}
+"""What is kept, by the kinds of what a run reads."""
+FIELDS = ("model", "seed", "runs", "work", "sizes", "status")
+"""Names of a session and of its functions."""
+
+
+@record
+class Exported:
+    """A definition on its way to C: its program, and its session where it keeps something."""
+
+    function: Function
+    session: Session | None
+
+
+class Names:
+    """Names in C: none is given twice."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        """Some are taken."""
+        self._taken = set(taken)
+
+    def of(self, path: str) -> str:
+        """A name for a path, ``mlp_w`` of ``mlp.w``; a number after it where that is taken."""
+        first = name = identifier(path.replace(".", "_"))
+        number = 2
+        while name in self._taken:
+            name, number = f"{first}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+
+def exported(
+    model: Model, name: str, shapes: Mapping[str, Rows], config: Mapping[str, Given]
+) -> Exported:
+    """A tensor function or a routine, lowered.
+
+    Raises:
+        Error: whatever is wrong with the text, the shapes or the configuration.
+    """
+    options = Options(name, shapes, config, *DEFAULTS.values())
+    solved = Solved(model, options)
+    shaped = solved.shaped()
+    if _keeps_nothing(solved):
+        return Exported(Function(shaped, lower(shaped, CPU)), None)
+    return _Export(solved, shaped).exported()
+
+
+def _keeps_nothing(solved: Solved) -> bool:
+    """Whether a run reads its inputs alone and gives what it returns, nothing else."""
+    kinds = {cell.kind for cell in solved.needed} - {"input"}
+    return not kinds and all(result.role == "return" for result in solved.results)
+
+
+class _Export:
+    """What a session keeps, and the names of all of it."""
+
+    def __init__(self, solved: Solved, shaped: Shaped) -> None:
+        self.solved = solved
+        self.shaped = shaped
+        self.name = type_identifier(solved.name)
+        parts = [f"{self.name}_{part}" for part in PARTS]
+        self.names = Names((*FIELDS, self.name, *parts))
+        self.inputs = [tensor for _, tensor in solved.cells("input")]
+        self.given = {tensor.path: self.names.of(tensor.path) for tensor in self.inputs}
+        returned = [result.path for result in solved.results if result.role == "return"]
+        alone = len(returned) == 1
+        self.returned = {path: self.names.of("out" if alone else f"out{path}") for path in returned}
+
+    def exported(self) -> Exported:
+        """The program and the session."""
+        by_cell = self._kept()
+        kept = [*by_cell.values(), *self._gradients()]
+        by_path = {(each.role, each.path): each for each in kept}
+        read = [
+            self.given[cell.name] if cell.kind == "input" else by_cell[cell].name
+            for cell in self.solved.needed
+        ]
+        written = [self._place(result, by_path) for result in self.solved.results]
+        renamed = self._renamed((*read, *written))
+        program = lower(renamed, CPU)
+        tensors = {
+            self.given[tensor.path]: (tensor.dtype, tensor.shape.memory()) for tensor in self.inputs
+        }
+        for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
+            if result.role == "return":
+                tensors[self.returned[result.path]] = self._tensor(value)
+        session = Session(
+            self.name,
+            self.solved.name,
+            program,
+            tuple(kept),
+            (*read, *written),
+            tuple(self.given.values()),
+            tuple(self.returned.values()),
+            tensors,
+        )
+        return Exported(Function(renamed, program), session)
+
+    def _place(self, result: Result, kept: Mapping[tuple[str, str], Kept]) -> str:
+        """The name of the array that takes what a run gives."""
+        if result.role == "return":
+            return self.returned[result.path]
+        each = kept[result.role, result.path]
+        return each.next or each.name
+
+    def _kept(self) -> dict[Stored, Kept]:
+        """What a session keeps that runs read, in the order of evaluation."""
+        written = {(result.role, result.path) for result in self.solved.results}
+        kept: dict[Stored, Kept] = {}
+        constants = self.solved.constants()
+        for kind, role in ROLES.items():
+            for cell, tensor in self.solved.cells(kind):
+                path, dims = tensor.path, tensor.shape.memory()
+                if role in ("setting", "constant") and cell not in self.solved.needed:
+                    continue
+                name = self.names.of("constant" if role == "constant" else path)
+                following = self.names.of(f"next_{name}") if (role, path) in written else ""
+                fill = self._fill(cell, tensor, constants.get(cell))
+                kept[cell] = Kept(role, path, name, tensor.dtype, dims, fill, following)
+        return kept
+
+    def _gradients(self) -> Iterator[Kept]:
+        """The gradients that a run gives."""
+        for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
+            if result.role == "gradient":
+                name, tensor = self.names.of(result.path), self._tensor(value)
+                yield Kept("gradient", result.path, name, *tensor, Listed((0,)), "")
+
+    def _tensor(self, value: int) -> tuple[str, tuple[int, ...]]:
+        """The element type and the extents of a value."""
+        tensor = self.shaped.tensors[value]
+        return tensor.dtype, tuple(self.shaped.sizes[size].fixed or 0 for size in tensor.dims)
+
+    def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | Listed:
+        """What a tensor begins with."""
+        dims, dtype = tensor.shape.memory(), NUMPY_TYPES[tensor.dtype]
+        if constant is not None:
+            return _listed(constant)
+        if cell.kind == "declared":
+            return Listed((0,))
+        if cell.kind == "setting":
+            return _listed(np.full(1, cell.initial, dtype))
+        given = stored_values(cell, dims, dtype)
+        if given is not None:
+            return _listed(given)
+        bound = initial_uniform(self.solved, cell)
+        return Listed((0,)) if bound is None else Uniform(bound)
+
+    def _renamed(self, names: Sequence[str]) -> Shaped:
+        """The program under a name of its own, its inputs and outputs as the session calls them."""
+        tensors = list(self.shaped.tensors)
+        places = (*self.shaped.inputs, *self.shaped.outputs)
+        for value, name in zip(places, names, strict=True):
+            if places.count(value) == 1:
+                tensors[value] = replace(tensors[value], name=name)
+        return replace(self.shaped, name=f"{self.name}_arrays", tensors=tuple(tensors))
+
+
+def _listed(values: Array) -> Listed:
+    """Numbers: one where all are alike."""
+    flat = values.reshape(-1)
+    if flat.tobytes() == flat[:1].tobytes() * flat.size:
+        flat = flat[:1]
+    return Listed(tuple(flat.tolist()))

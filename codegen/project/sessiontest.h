@@ -1,0 +1,118 @@
+/* A session under test. Its arrays are inputs and outputs of a run; `lasting` are those that it keeps. */
+struct test_session {
+    const char *name, *file;
+    void *models[2];
+    size_t (*bytes)(void);
+    int (*init)(void *model, void *memory, uint64_t seed);
+    int (*run)(void *model, void **arrays);
+    int (*save)(const void *model, const char *path);
+    int (*load)(void *model, const char *path);
+    void (*kept)(const void *model, void **lasting);
+    uint64_t seed;
+    int inputs, outputs, lasting, runs;
+    const struct test_array *given, *first, *results, *last;
+};
+
+/* Whether everything that lasts is what is stored of it. */
+static int test_lasting(const struct test_session *session, const struct test_array *stored, void **lasting)
+{
+    session->kept(session->models[0], lasting);
+    for (int n = 0; n < session->lasting; ++n) {
+        if (!test_output(&stored[n], lasting[n])) return 0;
+    }
+    return 1;
+}
+
+/* Whether the runs give what is stored. */
+static int test_runs(const struct test_session *session, void **arrays, void **lasting)
+{
+    for (int run = 0; run < session->runs; ++run) {
+        const int status = session->run(session->models[0], arrays);
+        if (status != 0) printf("run %d returned %d\n", run + 1, status);
+        if (status != 0) return 0;
+        for (int n = 0; n < session->outputs; ++n) {
+            if (test_output(&session->results[run * session->outputs + n], arrays[session->inputs + n])) continue;
+            printf("in run %d\n", run + 1);
+            return 0;
+        }
+    }
+    return session->runs == 0 || test_lasting(session, session->last, lasting);
+}
+
+/* Whether a second session goes on from a file as the first does, bit by bit. */
+static int test_file(const struct test_session *session, void **arrays, void **lasting)
+{
+    void **others = lasting + session->lasting;
+    int status = session->load(session->models[1], "no such folder/file");
+    if (status != 5) printf("returned %d for a file that is not there, expected 5\n", status);
+    if (status != 5) return 0;
+    status = session->save(session->models[0], session->file);
+    if (status == 0) status = session->load(session->models[1], session->file);
+    remove(session->file);
+    if (status != 0) printf("returned %d for a file that was written\n", status);
+    if (status != 0) return 0;
+    for (int run = 0; run < 2; ++run) {
+        session->kept(session->models[0], lasting);
+        session->kept(session->models[1], others);
+        for (int n = 0; n < session->lasting; ++n) {
+            const struct test_array *array = &session->first[n];
+            if (run == 0 && array->start) continue; /* what a run gives and no file has */
+            if (memcmp(lasting[n], others[n], array->count * test_width(array->type)) == 0) continue;
+            printf("%s differs %s\n", array->name, run == 0 ? "after it was read" : "a run later");
+            return 0;
+        }
+        if (session->runs == 0) return 1;
+        const int statuses = session->run(session->models[0], arrays) | session->run(session->models[1], arrays);
+        if (statuses != 0) puts("a run after it was read failed");
+        if (statuses != 0) return 0;
+    }
+    return 1;
+}
+
+/* Whether NULL gives 1. */
+static int test_nothing(const struct test_session *session, void *memory)
+{
+    if (session->init(NULL, memory, 0) == 1 && session->init(session->models[0], NULL, 0) == 1
+        && session->save(session->models[0], NULL) == 1 && session->load(session->models[0], NULL) == 1) {
+        return 1;
+    }
+    puts("expected 1 for NULL");
+    return 0;
+}
+
+/* One test of a session: 0 if it passes. */
+static int test_steps(const struct test_session *session)
+{
+    const int count = session->inputs + session->outputs;
+    struct test_block *blocks = test_allocate(((size_t)count + 2) * sizeof *blocks);
+    void **arrays = test_allocate(((size_t)count + 1) * sizeof *arrays);
+    void **lasting = test_allocate(2 * ((size_t)session->lasting + 1) * sizeof *lasting);
+    const size_t bytes = session->bytes();
+    int passed = 0;
+    printf("%s %d runs: ", session->name, session->runs);
+    if (bytes == SIZE_MAX) {
+        puts("no memory is large enough");
+    } else {
+        for (int a = 0; a < count; ++a) {
+            blocks[a] = test_open(session->given[a].count * test_width(session->given[a].type));
+            arrays[a] = blocks[a].start;
+            if (a < session->inputs) test_input(&session->given[a], arrays[a], 1);
+        }
+        for (int n = 0; n < 2; ++n) {
+            blocks[count + n] = test_open(bytes);
+            session->init(session->models[n], blocks[count + n].start, session->seed + (uint64_t)n);
+        }
+        passed = test_lasting(session, session->first, lasting) && test_runs(session, arrays, lasting)
+                 && test_file(session, arrays, lasting) && test_nothing(session, blocks[count].start);
+        for (int a = 0; a < count + 2; ++a) {
+            if (passed && !test_is_guarded(&blocks[a])) passed = (puts("wrote outside of its memory"), 0);
+            if (passed && a < session->inputs) passed = test_input(&session->given[a], arrays[a], 0);
+            free(blocks[a].whole);
+        }
+        if (passed) puts("ok");
+    }
+    free(lasting);
+    free(arrays);
+    free(blocks);
+    return !passed;
+}

@@ -1,0 +1,124 @@
+"""The self-test of a session in C: what ``steps.py`` has found, and how the driver in ``sessiontest.h`` calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from pathlib import Path
+
+from ilang.codegen.project.cases import Output, is_positive
+from ilang.codegen.project.steps import LASTING, SEED, TestedSession, steps_of
+from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
+from ilang.codegen.targets.c_session import Kept, Session
+from ilang.codegen.targets.cfamily import INDENT, listed
+
+PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
+"""What the test appends to the name of a session for names of its own."""
+
+
+def driver() -> str:
+    """What tests of sessions have in common, from the C file beside this one."""
+    return Path(__file__).with_name("sessiontest.h").read_text("ascii")
+
+
+def lines(tested: TestedSession, test: str) -> Iterator[str]:
+    """The test of a session, a function of a name."""
+    session = tested.session
+    kept = [each for each in session.kept if each.role in LASTING]
+    yield from _entries(session, kept)
+    yield f"static int {test}(void)"
+    yield "{"
+    steps = steps_of(tested)
+    yield from _rows("first", kept, steps.first)
+    yield from _rows("last", kept, steps.last)
+    yield from _results(session, steps.runs)
+    yield from _given(tested, steps.starts, steps.below)
+    name = session.name
+    yield f"{INDENT}{name} models[2];"
+    yield f"{INDENT}const struct test_session tested = {{"
+    words = [f'"{name}"', f'"{name}_test.safetensors"', "{&models[0], &models[1]}", f"{name}_bytes"]
+    words += [f"{name}_{part}" for part in PARTS[:-1]]
+    words += [str(SEED), *map(str, (len(session.inputs), len(session.outputs), len(kept)))]
+    words += [str(len(steps.runs)), "given", "first", "results", "last"]
+    yield from (f"{INDENT}{INDENT}{word}," for word in words)
+    yield f"{INDENT}}};"
+    yield f"{INDENT}return test_steps(&tested);"
+    yield "}"
+    yield ""
+
+
+def _entries(session: Session, kept: Sequence[Kept]) -> Iterator[str]:
+    """The functions of a session behind the face that the driver calls."""
+    name = session.name
+    count = len(session.inputs) + len(session.outputs)
+    calls = {
+        "init": ("void *model, void *memory, uint64_t seed", ["memory", "seed"]),
+        "run": ("void *model, void **arrays", [f"arrays[{n}]" for n in range(count)]),
+        "save": ("const void *model, const char *path", ["path"]),
+        "load": ("void *model, const char *path", ["path"]),
+    }
+    for part, (head, words) in calls.items():
+        yield f"static int {name}_test_{part}({head})"
+        yield "{"
+        if part == "run" and not count:
+            yield f"{INDENT}(void)arrays;"
+        yield from listed(f"{INDENT}return {name}_{part}(", ["model", *words], ");")
+        yield "}"
+        yield ""
+    yield f"static void {name}_test_kept(const void *model, void **lasting)"
+    yield "{"
+    yield f"{INDENT}const {name} *const given = model;"
+    yield f"{INDENT}(void)lasting;"
+    yield from (f"{INDENT}lasting[{n}] = given->{each.name};" for n, each in enumerate(kept))
+    yield f"{INDENT}(void)given;"
+    yield "}"
+    yield ""
+
+
+def _rows(what: str, kept: Sequence[Kept], outputs: Sequence[Output]) -> Iterator[str]:
+    """The table of what is stored of kept arrays; ``start`` is 1 for those that no file has."""
+    rows = []
+    for each, output in zip(kept, outputs, strict=bool(outputs)):
+        values = f"{what}_{each.name}"
+        yield from values_of(values, output, each.dtype)
+        row = result_row(each.path, each.dtype, each.count(), values, output)
+        if each.role == "gradient":
+            row = f"{row.removesuffix('},')}, .start = 1}},"
+        rows.append(row)
+    yield from _table(what, rows)
+
+
+def _results(session: Session, runs: Sequence[Sequence[Output]]) -> Iterator[str]:
+    """The table of what runs return."""
+    rows = []
+    for number, outputs in enumerate(runs, 1):
+        for name, output in zip(session.outputs, outputs, strict=True):
+            dtype, values = session.tensors[name][0], f"{name}_of_run_{number}"
+            yield from values_of(values, output, dtype)
+            count = prod(session.tensors[name][1])
+            rows.append(result_row(name, dtype, count, values, output))
+    yield from _table("results", rows)
+
+
+def _given(
+    tested: TestedSession, starts: Sequence[int], below: Sequence[int | None]
+) -> Iterator[str]:
+    """The table of inputs, and then of outputs."""
+    session, shaped = tested.session, tested.function.shaped
+    places = {name: n for n, name in enumerate(session.arguments[: len(starts)])}
+    rows = []
+    for name in (*session.inputs, *session.outputs):
+        dtype, dims = session.tensors[name]
+        place = places.get(name)
+        start, limit = (0, None) if place is None else (starts[place], below[place])
+        values = table_name(dtype, is_positive(shaped)) if name in session.inputs else "NULL"
+        rows.append(given_row(name, dtype, prod(dims), values, start, limit))
+    yield from _table("given", rows)
+
+
+def _table(name: str, rows: Sequence[str]) -> Iterator[str]:
+    """A table of arrays, with one more row after them."""
+    yield f"{INDENT}static const struct test_array {name}[] = {{"
+    yield from (2 * INDENT + row for row in rows)
+    yield f"{INDENT}{INDENT}{{.count = 0}},"
+    yield f"{INDENT}}};"

@@ -1,0 +1,54 @@
+"""Configuration values on the command line: ``lr=0.1,momentum=0.9``, ``hids=[64,32]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import CommandError
+
+if TYPE_CHECKING:
+    from ilang.core.build.program import Given
+
+PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])*")
+
+
+def configuration(texts: Sequence[str]) -> dict[str, Given]:
+    """Values by name, of one option or of several.
+
+    Raises: CommandError E0825.
+    """
+    values: dict[str, Given] = {}
+    for text in texts:
+        at = 0
+        while at <= len(text):
+            match = PART.match(text, at)
+            part = match[0] if match else ""
+            name, equals, value = part.partition("=")
+            known = _value(value.strip())
+            if not equals or not name.strip().isidentifier() or known is None:
+                raise _refused(text if text[at + len(part) :].startswith("[") else part)
+            values[name.strip()] = known
+            at += len(part) + 1
+    return values
+
+
+def _value(text: str) -> Given | None:
+    """A number or a list of numbers; None for another text."""
+    if text.startswith("[") and text.endswith("]"):
+        numbers = [_number(each.strip()) for each in text[1:-1].split(",") if text[1:-1].strip()]
+        return None if None in numbers else [each for each in numbers if each is not None]
+    return _number(text)
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return int(text) if text.lstrip("-").isdecimal() else float(text)
+    except ValueError:
+        return None
+
+
+def _refused(part: str) -> CommandError:
+    message = f"{part or '(empty)'} is no configuration value"
+    return CommandError("E0825", message, help="--config lr=0.1,momentum=0.9")

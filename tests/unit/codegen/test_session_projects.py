@@ -1,0 +1,337 @@
+"""Sessions in C: projects that pass their own test, the same first values and steps as in Python, the same files."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import load
+from ilang.codegen.project.sessions import Exported, exported
+from ilang.codegen.runtime.arguments import NUMPY_TYPES
+from ilang.codegen.runtime.session import rows_of
+from ilang.codegen.targets.c_session import TITLES
+from ilang.icli.main import main
+
+pytestmark = [
+    pytest.mark.usefixtures("real_compiler"),
+    pytest.mark.skipif(
+        shutil.which("make") is None or shutil.which("cc") is None, reason="needs make and cc"
+    ),
+]
+
+SGD = """
+cd sgd(p; lr, momentum = 0.0) {
+  "delta" =: p.grad
+  if momentum > 0 { "velocity" =: momentum *. velocity + delta; delta =: velocity }
+  p =- lr *. delta
+}
+"""
+STEP = f"""
+op layer(x; hid) = ?/("w" * x + "b" hid)
+op mlp(x; out = 2) = "v" * layer(layer(x; 6); 5) + "c" out
+{SGD}
+cd step(x, t; lr = 0.1) {{
+  d = mlp(x) - t
+  loss = 0.5 *. (d *. d ++ "...|... => 0")
+  backprop(loss)
+  for p in params(loss) {{ sgd(p; lr = lr, momentum = 0.5) }}
+  return loss
+}}
+"""
+LITERALS = 'op f(x; by = 3) = "a" [ (-4, 2.5, 1); (2, 0, 1) ] * (by *. x) + "b" 0.5 + [ 7; 8 ] *. [ 7; 8 ]\n'
+WIDE = f"""{SGD}
+cd f(x: f64) {{ y = "w" * x + "b" 2; backprop(y); sgd(w; 0.5); return y, w }}
+"""
+TOKENS = f"""{SGD}
+row(n: i64[b], t[v,d]) = b@vd~bd
+cd f(x: i64[b|]; lr = 0.5) {{
+  h = tanh(row(x, "table" (7, 4)))
+  loss = h *. h ++ "...|... => 0"
+  backprop(loss)
+  for p in params(loss) {{ sgd(p; lr) }}
+  return loss
+}}
+"""
+PROGRAMS = {
+    "momentum": (STEP, "step", {"x": "4|3", "t": "4|2"}),
+    "forward": (STEP, "mlp", {"x": "4|3"}),
+    "literals": (LITERALS, "f", {"x": "4|3"}),
+    "wide": (WIDE, "f", {"x": "4|3"}),
+    "counter": (
+        'cd f(x) { "n" =: n + 1; "total" =+ x ++ "...|i => i"; return total }\n',
+        "f",
+        {"x": "4|3"},
+    ),
+    "tokens": (TOKENS, "f", {"x": "5|"}),
+    "unread": ('op f(x, y) { _ = x + y; "w" 2 + x }\n', "f", {"x": "4|2", "y": "4|2"}),
+}
+"""Text, definition, shapes."""
+
+
+def built(name: str, folder: Path) -> Path:
+    """The folder of a project."""
+    text, definition, shapes = PROGRAMS[name]
+    (folder / "model.i").write_text(text, encoding="utf-8")
+    words = [word for each, shape in shapes.items() for word in ("--shape", f"{each}={shape}")]
+    out = folder / "out"
+    assert (
+        main(["build", str(folder / "model.i"), "--def", definition, *words, "-o", str(out)]) == 0
+    )
+    return out
+
+
+def made(folder: Path, *words: str) -> str:
+    """What make prints."""
+    done = subprocess.run(["make", *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_project_passes_its_test_without_a_warning(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = built(name, tmp_path)
+    files = [Path(line).name for line in capsys.readouterr().out.split()]
+    assert files == ["model.h", "model.c", "Makefile", "model_test.c", "model.pc"]
+    said = made(out, "test", "CFLAGS=-O1 -std=c99 -Wall -Wextra -Werror")
+    assert f"{PROGRAMS[name][1]} 3 runs: ok" in said
+    assert not list(out.glob("*.safetensors*")), "the test leaves no file"
+
+
+@pytest.mark.parametrize("name", ["momentum", "wide", "counter"])
+def test_a_project_runs_clean_under_sanitizers(name: str, tmp_path: Path) -> None:
+    made(
+        built(name, tmp_path),
+        "test",
+        "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover",
+    )
+
+
+@pytest.mark.parametrize("change", ["0.5f + 0.001f", "seed + 1"])
+def test_the_test_finds_what_is_wrong(change: str, tmp_path: Path) -> None:
+    out = built("literals" if "f" in change else "momentum", tmp_path)
+    text = (out / "model.c").read_text()
+    changed = text.replace("= 0.5f;", f"= {change};").replace(", seed, ", f", {change}, ")
+    assert changed != text
+    (out / "model.c").write_text(changed)
+    done = subprocess.run(["make", "test"], cwd=out, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "expected" in done.stdout
+
+
+class InC:
+    """A session of a project, called through a shared library."""
+
+    def __init__(self, out: Path, one: Exported) -> None:
+        assert one.session is not None
+        self.session = session = one.session
+        self.library = ctypes.CDLL(str(out / "libmodel.so"))
+        fields: list[tuple[str, Any]] = []
+        for role in TITLES:
+            for each in session.kept:
+                if each.role == role and role != "constant":
+                    kind = np.ctypeslib.as_ctypes_type(NUMPY_TYPES[each.dtype])
+                    fields.append((each.name, kind if role == "setting" else ctypes.c_void_p))
+        fields += [("seed", ctypes.c_uint64), ("runs", ctypes.c_uint64)]
+        fields += [(each.next, ctypes.c_void_p) for each in session.kept if each.next]
+        self.model = type(
+            "Model", (ctypes.Structure,), {"_fields_": [*fields, ("work", ctypes.c_void_p)]}
+        )()
+        size = getattr(self.library, f"{session.name}_bytes")
+        size.restype = ctypes.c_size_t
+        self.memory = ctypes.create_string_buffer(size())
+
+    def call(self, part: str, *words: Any) -> int:
+        function = getattr(self.library, f"{self.session.name}_{part}")
+        return int(function(ctypes.byref(self.model), *words))
+
+    def init(self, seed: int) -> None:
+        assert self.call("init", self.memory, ctypes.c_uint64(seed)) == 0
+
+    def run(self, **arrays: Any) -> list[Any]:
+        tensors = [self.session.tensors[name] for name in self.session.outputs]
+        outs = [np.zeros(dims, NUMPY_TYPES[dtype]) for dtype, dims in tensors]
+        given = [np.ascontiguousarray(arrays[name]) for name in self.session.inputs]
+        assert self.call("run", *(ctypes.c_void_p(a.ctypes.data) for a in (*given, *outs))) == 0
+        return outs
+
+    def values(self, role: str) -> dict[str, Any]:
+        found = {}
+        for each in self.session.kept:
+            if each.role == role:
+                place = getattr(self.model, each.name)
+                data = ctypes.string_at(place, each.bytes()) if each.bytes() else b""
+                found[each.path] = np.frombuffer(data, NUMPY_TYPES[each.dtype]).reshape(each.dims)
+        return found
+
+
+def pair(name: str, folder: Path, seed: int) -> tuple[InC, Any, dict[str, Any]]:
+    """A session in C, the same in Python, and arrays for both."""
+    out = built(name, folder)
+    made(out, "all", "CFLAGS=-O1")
+    _, definition, shapes = PROGRAMS[name]
+    module = load(folder / "model.i")
+    one = exported(
+        module.model, definition, {each: rows_of(each, s) for each, s in shapes.items()}, {}
+    )
+    in_c = InC(out, one)
+    in_c.init(seed)
+    draw = np.random.default_rng(1)
+    session = module.session(definition, shapes, seed=seed)
+    arrays = {
+        path: np.abs(draw.standard_normal(tensor.shape.memory())).astype(NUMPY_TYPES[tensor.dtype])
+        for path, tensor in session.inputs.items()
+    }
+    return in_c, session, arrays
+
+
+@pytest.mark.parametrize("seed", [0, 5, 2**64 - 1])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_first_values_and_steps_are_those_of_python(name: str, seed: int, tmp_path: Path) -> None:
+    in_c, session, arrays = pair(name, tmp_path, seed)
+    for path, values in in_c.values("parameter").items():
+        assert session.parameters[path].tobytes() == values.tobytes(), path
+    for _ in range(4):
+        returned = session(**arrays)
+        expected = list(returned) if isinstance(returned, tuple) else [returned]
+        for ours, theirs in zip(in_c.run(**arrays), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6)
+    assert in_c.model.runs == 4
+    kept = {**in_c.values("parameter"), **in_c.values("state"), **in_c.values("gradient")}
+    for path, values in kept.items():
+        np.testing.assert_allclose(values, session.value(path), 1e-5, 1e-6, err_msg=path)
+
+
+def test_configuration_is_a_field(tmp_path: Path) -> None:
+    in_c, session, arrays = pair("momentum", tmp_path, 1)
+    in_c.model.lr = session.config["lr"] = 0.25
+    in_c.run(**arrays)
+    session(**arrays)
+    for path, values in in_c.values("parameter").items():
+        np.testing.assert_allclose(values, session.parameters[path], 1e-5, 1e-6, err_msg=path)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_files_are_those_of_python(name: str, tmp_path: Path) -> None:
+    in_c, session, arrays = pair(name, tmp_path, 2**63)
+    in_c.run(**arrays)
+    ours, theirs = tmp_path / "c.safetensors", tmp_path / "python.safetensors"
+    assert in_c.call("save", str(ours).encode()) == 0
+    session.load(ours)
+    assert session.runs == 1
+    for role, values in (("parameter", session.parameters), ("state", session.state)):
+        for path, array in in_c.values(role).items():
+            assert values[path].tobytes() == array.tobytes()
+    session.save(theirs)
+    assert ours.read_bytes() == theirs.read_bytes()
+    session(**arrays)
+    session.save(theirs, {"note": 'with "quotes" and \u00e9'})
+    assert in_c.call("load", str(theirs).encode()) == 0
+    assert in_c.model.runs == 2
+    for role, values in (("parameter", session.parameters), ("state", session.state)):
+        for path, array in in_c.values(role).items():
+            assert values[path].tobytes() == array.tobytes()
+
+
+def test_a_part_loads_what_the_whole_has_saved(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    whole, _, arrays = pair("momentum", tmp_path / "whole", 3)
+    part, _, _ = pair("forward", tmp_path, 4)
+    whole.run(**arrays)
+    file = str(tmp_path / "run.safetensors").encode()
+    assert whole.call("save", file) == 0
+    assert part.call("load", file) == 0
+    for path, array in part.values("parameter").items():
+        assert whole.values("parameter")[f"mlp.{path}"].tobytes() == array.tobytes()
+    assert part.call("save", file) == 0
+    whole.run(**arrays)
+    assert any(values.any() for values in whole.values("state").values())
+    assert whole.call("load", file) == 0
+    for path, array in part.values("parameter").items():
+        assert whole.values("parameter")[f"mlp.{path}"].tobytes() == array.tobytes()
+    assert not any(values.any() for values in whole.values("state").values())
+
+
+def changed(data: bytes, change: Any) -> bytes:
+    """A file with another object."""
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    text = json.dumps(change(header)).encode()
+    return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+def without(name: str) -> Any:
+    return lambda header: {each: value for each, value in header.items() if each != name}
+
+
+def instead(name: str, **values: Any) -> Any:
+    return lambda header: {**header, name: {**header[name], **values}}
+
+
+BROKEN: dict[str, tuple[int, Any]] = {
+    "empty": (6, lambda data: data[:0]),
+    "short": (6, lambda data: data[:40]),
+    "long header": (6, lambda data: b"\xff" * 8 + data[8:]),
+    "no object": (6, lambda data: data[:8] + b"[" + data[9:]),
+    "elements missing": (6, lambda data: data[:-4]),
+    "a parameter missing": (7, lambda data: changed(data, without("mlp.v"))),
+    "a state missing": (7, lambda data: changed(data, without("state.mlp.v.velocity"))),
+    "another shape": (7, lambda data: changed(data, instead("mlp.v", shape=[5, 2]))),
+    "another type": (7, lambda data: changed(data, instead("mlp.v", dtype="I32"))),
+    "places past the end": (
+        6,
+        lambda data: changed(data, instead("mlp.v", data_offsets=[0, 1 << 40])),
+    ),
+    "no place": (6, lambda data: changed(data, instead("mlp.v", data_offsets=[-4, 36]))),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_does_not_fit_changes_nothing(name: str, tmp_path: Path) -> None:
+    in_c, session, arrays = pair("momentum", tmp_path, 0)
+    session(**arrays)
+    file = tmp_path / "run.safetensors"
+    session.save(file)
+    status, change = BROKEN[name]
+    file.write_bytes(change(file.read_bytes()))
+    before = {path: array.tobytes() for path, array in in_c.values("parameter").items()}
+    assert in_c.call("load", str(file).encode()) == status
+    assert before == {path: array.tobytes() for path, array in in_c.values("parameter").items()}
+    assert in_c.model.runs == 0
+
+
+def test_a_file_that_others_have_written(tmp_path: Path) -> None:
+    """Blanks, another order, no notes."""
+    in_c, session, arrays = pair("momentum", tmp_path, 0)
+    session(**arrays)
+    file = tmp_path / "run.safetensors"
+    session.save(file)
+    data = file.read_bytes()
+    file.write_bytes(
+        changed(
+            data, lambda header: dict(sorted(without("__metadata__")(header).items(), reverse=True))
+        )
+    )
+    assert in_c.call("load", str(file).encode()) == 0
+    assert in_c.model.runs == 0
+    for path, array in in_c.values("parameter").items():
+        assert session.parameters[path].tobytes() == array.tobytes()
+
+
+def test_nothing_half_written_is_left(tmp_path: Path) -> None:
+    in_c, _, _ = pair("momentum", tmp_path, 0)
+    assert in_c.call("save", str(tmp_path / "no" / "folder").encode()) == 5
+    assert in_c.call("save", b"x" * 5000) == 5
+    (tmp_path / "taken").mkdir()
+    assert in_c.call("save", str(tmp_path / "taken").encode()) == 5
+    assert not list(tmp_path.glob("*.new"))
