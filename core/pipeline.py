@@ -287,7 +287,11 @@ def stage_text(
         return graph_text(einx_to_graph(graph, ranks))
     if stage == "extents":
         return extents_text(solve(graph, ranks))
-    shaped = infer(graph, shapes=shapes)
+    return shaped_stage_text(infer(graph, shapes=shapes), stage, machine)
+
+
+def shaped_stage_text(shaped: Shaped, stage: str, machine: Machine = CPU) -> str:
+    """An inferred program as text at one of the stages from there on."""
     if stage == "shapes":
         return shapes_text(shaped)
     if stage == FINAL:

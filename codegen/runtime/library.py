@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import ModuleError, nearest, visible
@@ -56,9 +56,15 @@ class Library(dict[str, Component]):
 
         return self.model.session(options_of(name, shapes or {}, config or {}, options))
 
-    def __missing__(self, name: str) -> NoReturn:
-        """A name that the file does not define: E0401."""
-        known = list(self)
+    def __missing__(self, name: str) -> Any:
+        """A tensor function or a routine of this name. Raises: ModuleError E0401 (there is no definition)."""
+        names = [each.head.name for each in self._module.functions]
+        names += [each.head.name for each in self._module.routines]
+        if name in names:
+            from ilang.codegen.runtime.function import Function
+
+            return Function(self.model, name)
+        known = [*self, *names]
         guess = nearest(str(name), known)
         raise ModuleError(
             "E0401",

@@ -359,11 +359,11 @@ class Functions(Configuration):
             message = "a component has no configuration"
             raise MeaningError("E0444", message, term.settings[0].span)
         graph = self.component(term.component)
-        given = self._arguments(frame, term.arguments)
+        given = self.arguments(frame, term.arguments)
         self._count(name or "the component", len(graph.inputs), len(given), term.span)
         return self._outputs(graph, given, term.span)
 
-    def _arguments(self, frame: Frame, terms: Sequence[ast.Term]) -> list[Tensor]:
+    def arguments(self, frame: Frame, terms: Sequence[ast.Term]) -> list[Tensor]:
         """The tensors of arguments; a call stands for all of its outputs."""
         given: list[Tensor] = []
         for term in terms:
@@ -388,7 +388,7 @@ class Functions(Configuration):
         self, frame: Frame, function: ast.Function, term: ast.Called, name: str
     ) -> Tensor:
         """A call of a tensor function: with parameters of its own where its head has a `;`."""
-        given = self._arguments(frame, term.arguments)
+        given = self.arguments(frame, term.arguments)
         settings, label = self.settings(frame, function.head, term.settings, term.span)
         owner, kept = self._owner(frame, function, label or name, term)
         return self.applied(function, owner, given, settings, term.span, kept)
@@ -412,7 +412,7 @@ class Functions(Configuration):
             message = "this has its configuration already"
             labels = [Label(instance.span, "here"), Label(term.settings[0].span, "again here")]
             raise MeaningError("E0444", message, term.settings[0].span, None, labels)
-        given = self._arguments(frame, term.arguments)
+        given = self.arguments(frame, term.arguments)
         return self.applied(
             instance.function, instance.owner, given, instance.settings, term.span, {}
         )
@@ -507,14 +507,12 @@ class Functions(Configuration):
         wanted = PRIMITIVES[name]
         if term.settings:
             raise MeaningError("E0444", f"{name} has no configuration", term.settings[0].span)
-        if wanted is not None and wanted != len(term.arguments):
-            message = (
-                f"{name} takes {counted(wanted, 'argument')}, and {len(term.arguments)} are given"
-            )
-            raise MeaningError("E0420", message, term.span)
         if name in ELEMENTWISE:
-            given = [self.tensor(frame, each) for each in term.arguments]
+            given = self.arguments(frame, term.arguments)
+            self._count(name, len(given) if wanted is None else wanted, len(given), term.span)
             return self.pointwise(ELEMENTWISE[name], given, term.span)
+        if wanted is not None:
+            self._count(name, wanted, len(term.arguments), term.span)
         from ilang.core.build.special import special
 
         return special(self, frame, name, term)

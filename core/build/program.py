@@ -106,7 +106,7 @@ def _settings(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Setting]
             values[name] = _given(name, config[name], written)
         elif written.default is None:
             message = f"{head.name} needs the configuration value {name}"
-            help_line = f"give it: config={{{name!r}: 1}}"
+            help_line = f"give it: config={{{name!r}: 1}}, or --config {name}=1"
             raise DataError("E0750", message, written.span, help_line)
         else:
             values[name] = _default(name, written, values)

@@ -299,7 +299,7 @@ class Routines(Functions):
         if routine.head in self.running:
             circle = " -> ".join([head.name for head in self.running] + [name])
             raise MeaningError("E0403", f"{name} needs itself: {circle}", each.span)
-        given = [self.tensor(frame, term) for term in each.arguments]
+        given = self.arguments(frame, each.arguments)
         self._count(name, len(routine.head.tensors), len(given), each.span)
         settings, _ = self.settings(frame, routine.head, each.settings, each.span)
         names = self.noted(routine.head.tensors, given)

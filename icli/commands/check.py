@@ -11,6 +11,16 @@ from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES
+from ilang.icli.configuration import configuration
+from ilang.icli.definitions import (
+    CONFIG,
+    all_functions,
+    checked_line,
+    given_to,
+    heads_of,
+    shapes_of,
+    used_in,
+)
 from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import defined, expressed, open_program
 from ilang.icli.screen import Screen, as_json
@@ -18,6 +28,7 @@ from ilang.icli.screen import Screen, as_json
 if TYPE_CHECKING:
     from ilang.codegen.project.checking import ScheduleCheck
     from ilang.codegen.project.emulation import CudaCheck
+    from ilang.codegen.runtime.function import Function
     from ilang.core.passes.syntax_to_graph import Definitions
 
 Checked = tuple[str, "dict[str, ScheduleCheck | CudaCheck]"]
@@ -30,10 +41,11 @@ MOST_OF_PARTS = 10_000
 def run(request: Request, screen: Screen) -> int:
     """Check every definition; print a line for each that holds, then a diagnostic for each mistake."""
     program = open_program(request.operands[0])
+    functions = _functions(program, request)
     status = 0
     answers: list[dict[str, object]] = []
     refused: list[Error] = []
-    for check in _checks(program, request.one("--target") or "c"):
+    for check in (*_checks(program, request.one("--target") or "c"), *functions):
         try:
             line, said = check()
         except Error as error:
@@ -50,6 +62,22 @@ def run(request: Request, screen: Screen) -> int:
     if screen.json:
         screen.write_exact(as_json({"ok": status == 0, "definitions": answers}) + "\n")
     return status
+
+
+def _functions(program: Tree | Module, request: Request) -> list[_Check]:
+    """The tensor functions and the routines of a file; shapes are those of what nothing else in it uses."""
+    if not isinstance(program, Module):
+        return []
+    config, used = configuration(request.all("--config")), used_in(program)
+    functions = all_functions(program, list(heads_of(program)))
+    outermost = [each for each in functions if each.name not in used]
+    known = shapes_of(request.all("--shape"), outermost)
+
+    def work(function: Function) -> Checked:
+        given = given_to(function, known) if function in outermost else {}
+        return checked_line(function, given, config), {}
+
+    return [_Check(function.name, partial(work, function)) for function in functions]
 
 
 class _Check:
@@ -149,6 +177,8 @@ COMMAND = Command(
         JSON,
         Option(("--target",), "TARGET", "cuda: check the CUDA as well, races included, on an emulated GPU",
                ("c", "cuda")),
+        Option(("--shape",), "NAME=SHAPE", "Of an input of what nothing else uses: x=64|784", many=True),
+        CONFIG,
     ),
     run,
     (Operand("program"),),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
@@ -11,17 +11,29 @@ from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import STAGES, stages_of
 from ilang.icli.codes import answer, is_code
+from ilang.icli.configuration import configuration
+from ilang.icli.definitions import (
+    CONFIG,
+    GRADIENTS,
+    functions_of,
+    given_to,
+    head_of,
+    page_of,
+    shapes_of,
+    stage_text,
+)
 from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, is_file, open_program, subjects
 from ilang.icli.screen import Screen, as_json
 from ilang.icli.shapes import parse_shapes
 
 if TYPE_CHECKING:
+    from ilang.codegen.runtime.function import Function
     from ilang.core.explain.explanation import Explanation
 
 Shapes = Sequence[tuple[int, ...]] | None
 
-EMITTED = (*STAGES, *MACHINES)
+EMITTED = (*STAGES, GRADIENTS, *MACHINES)
 WRITTEN = "nests"
 """What ``--schedule`` prints: every expression with its schedule, as it could be pasted back."""
 
@@ -33,10 +45,15 @@ def run(request: Request, screen: Screen) -> int:
         text, told = answer(argument)
         screen.write(as_json(told) + "\n" if screen.json else text)
         return 0
-    written = request.one("--shape")
-    shapes = None if written is None else parse_shapes(written)
     program = open_program(argument)
     name = request.one("--def")
+    functions = functions_of(program, name)
+    if functions:
+        return _definitions(functions, request, screen)
+    written = request.all("--shape")
+    if len(written) > 1:
+        raise CommandError("E0807", "--shape is given twice", help="--shape 32x64,64x16")
+    shapes = parse_shapes(written[0]) if written else None
     graphs = [each.graph for each in subjects(program, () if name is None else (name,))]
     all_of(graphs, lambda graph: flag_shapes(graph, shapes))
     stage = WRITTEN if request.has("--schedule") else request.one("--emit")
@@ -61,6 +78,42 @@ def run(request: Request, screen: Screen) -> int:
         shown += 1
 
     all_of(graphs, show)
+    return 0
+
+
+def _definitions(functions: Sequence[Function], request: Request, screen: Screen) -> int:
+    """Print what is told of tensor functions and routines."""
+    from ilang.core.explain.page import as_data
+
+    shapes, config = (
+        shapes_of(request.all("--shape"), functions),
+        configuration(request.all("--config")),
+    )
+    stage = "schedule" if request.has("--schedule") else request.one("--emit")
+    target = _target(request.one("--target"), None if stage == GRADIENTS else stage)
+
+    def told(function: Function) -> dict[str, object]:
+        given = given_to(function, shapes)
+        if stage is not None:
+            text = stage_text(function, given, config, stage, target)
+            return {"name": function.name, "emit": stage, "text": text}
+        if not given and head_of(function).tensors:
+            return {"name": function.name, "rows": as_data(function.shape_so_far({}, config))}
+        page = function.explain(given, config, machine=MACHINES[target])
+        return {"name": function.name, **cast("dict[str, object]", as_data(page))}
+
+    def shown(function: Function) -> str:
+        given = given_to(function, shapes)
+        if stage is not None:
+            return stage_text(function, given, config, stage, target).rstrip("\n") + "\n"
+        return page_of(function, given, config, MACHINES[target])
+
+    if screen.json:
+        answers = all_of(functions, told)
+        whole = {"definitions": answers} if len(functions) > 1 else answers[0]
+        screen.write_exact(as_json(whole) + "\n")
+        return 0
+    screen.write("\n\n".join(all_of(functions, shown)))
     return 0
 
 
@@ -156,7 +209,14 @@ COMMAND = Command(
             "One definition of a file; otherwise all that it exports",
             names_a="definition",
         ),
-        Option(("--shape",), "SHAPES", "Shapes of the inputs: 32x64,64x16; a scalar is `.`"),
+        Option(
+            ("--shape",),
+            "SHAPES",
+            "Shapes of the inputs: 32x64,64x16; a scalar is `.`; of a tensor function or a"
+            " routine x=64|784, once for each input",
+            many=True,
+        ),
+        CONFIG,
         Option(
             ("--target",), "TARGET", "What the schedule and the stages are for", tuple(MACHINES)
         ),

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, DataError, nearest
-from ilang.core.ir.functions import Function, Head, Routine, Routined, ShapeNote, walk
+from ilang.core.ir.functions import Head, ShapeNote
 from ilang.core.ir.syntax import Module
 from ilang.icli.configuration import configuration
+from ilang.icli.definitions import CONFIG, heads_of, used_in
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
@@ -199,20 +200,14 @@ def _head(module: Module, name: str | None) -> Head:
     Raises:
         CommandError: E0808 (no such definition), E0818 (several).
     """
-    definitions: tuple[Routine | Function, ...] = (*module.routines, *module.functions)
-    heads = {each.head.name: each.head for each in definitions}
+    heads = heads_of(module)
     where = module.source.name
     if name is not None:
         if name not in heads:
             raise unknown_definition(where, name, list(heads))
         return heads[name]
-    called = {
-        each.name.name
-        for routine in module.routines
-        for each in walk(routine.statements)
-        if isinstance(each, Routined)
-    }
-    names = [each.head.name for each in module.routines if each.head.name not in called]
+    used = used_in(module)
+    names = [each.head.name for each in module.routines if each.head.name not in used]
     if len(names) == 1:
         return heads[names[0]]
     message = f"{where} has {len(names) or 'no'} routines that no other one calls"
@@ -362,7 +357,7 @@ COMMAND = Command(
         Option(("--data",), "DATA", "x=a.npy,y=b.npy, or a .npz with an array for each input", names_a="array"),
         Option(("--epochs",), "N", "How often all data is seen; otherwise once"),
         Option(("--batch",), "N", "Examples of a step; otherwise 32"),
-        Option(("--config",), "NAME=NUMBER", "Configuration: lr=0.1,momentum=0.9", many=True),
+        CONFIG,
         Option(("--val",), "DATA", "Held-back data: its loss is printed after every epoch", names_a="array"),
         Option(("--save",), "FILE", "Where checkpoints go: .safetensors or .npz; otherwise FILE.safetensors, here",
                names_a="array"),

@@ -247,3 +247,26 @@ def test_a_session_reads_what_another_trains(module: Any) -> None:
     )
     s(x=x, t=t)
     assert (other.parameters["mlp.c"] == s.parameters["mlp.c"]).all()
+
+
+def test_what_is_known_before_a_session(module: Any) -> None:
+    mlp = module["mlp"]
+    s = module.session("mlp", {"x": "4|3"})
+    assert mlp.parameters({"x": "4|3"}) == {path: a.shape for path, a in s.parameters.items()}
+    rows = {each.name: each.rows for each in mlp.shape_so_far().values if each.name}
+    assert rows["c"] == "2"
+    assert rows["layer_1.b"] == "6"
+    assert rows["x"] == "...|...->..."
+    given = {each.name: each.rows for each in mlp.shape_so_far({"x": "4|3"}).values if each.name}
+    assert given["x"] == "4|3"
+    told = module["step"].explain({"x": "4|3", "t": "4|2"})
+    assert [each.path for each in told.parameters] == list(session(module).parameters)
+    assert len(told.state) == 6
+    assert str(module["step"].check({"x": "4|3", "t": "4|2"})).startswith("step(")
+    assert (mlp.session({"x": "4|3"})(arrays()[0]) == s(arrays()[0])).all()
+    with pytest.raises(Error) as caught:
+        mlp(arrays()[0])
+    assert caught.value.code == "E0764"
+    with pytest.raises(Error) as caught:
+        module["mpl"]
+    assert "mlp" in str(caught.value)

@@ -60,7 +60,7 @@ def test_options_and_their_choices() -> None:
         "loops",
         "launches",
     ]
-    assert words_offered("i", "explain", "--emit=gr") == ["graph"]
+    assert words_offered("i", "explain", "--emit=grap") == ["graph"]
     assert words_offered("i", "run", "--color", "a") == ["auto", "always"]
     assert offered("i", "explain", "-i~i") == []
 
@@ -109,7 +109,7 @@ def test_meanings(shell: str, word: str, answer: str) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_values_after_an_equals_sign_in_fish() -> None:
-    word = "--emit=gr"
+    word = "--emit=grap"
     asked = {"_I_COMPLETE": "fish", "COMP_WORDS": f"i explain {word}", "COMP_CWORD": word}
     assert i(env=asked).stdout == "--emit=graph\n"
 
@@ -171,7 +171,7 @@ def test_in_fish(shell: str, entry: dict[str, str]) -> None:
 
     assert offers("i ex") == ["explain"]
     assert offers("i run -i~i ") == ["more/", "x.npy", "y.npz"]
-    assert offers("i explain --emit=gr") == ["--emit=graph"]
+    assert offers("i explain --emit=grap") == ["--emit=graph"]
     assert offers("i run model.i --def to") == ["total"]
 
 
@@ -203,7 +203,7 @@ PROMPTS = {
         ("i explain mod", "i explain model.i "),
         ("i explain mor", "i explain more/"),
         ("i explain a", "i explain a\\ blank.i "),
-        ("i explain model.i --emit=gr", "i explain model.i --emit=graph "),
+        ("i explain model.i --emit=grap", "i explain model.i --emit=graph "),
         ("i explain --emit=c model.i --d", "i explain --emit=c model.i --def "),
         ("i run --target=c model.i --def to", "i run --target=c model.i --def total "),
         ("i run model.i --def to", "i run model.i --def total "),

@@ -1,0 +1,161 @@
+"""A tensor function or a routine of a file: what is known of it without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ilang.codegen.runtime.session import Model, Session, options_of
+from ilang.codegen.runtime.solved import Solved
+from ilang.core import pipeline
+from ilang.core.diagnostic import DataError
+from ilang.core.explain.expression import aligned
+from ilang.core.explain.open_rows import SoFar, so_far
+from ilang.core.machine import CPU, Machine
+from ilang.core.record import record
+
+if TYPE_CHECKING:
+    from ilang.codegen.project.checking import Check
+    from ilang.core.build.program import Given
+    from ilang.core.explain.explanation import Explanation
+    from ilang.core.ir.graph import Graph
+    from ilang.core.ir.shaped import Shaped
+
+Config = Mapping[str, "Given"] | None
+
+
+@record
+class Lasting:
+    """A parameter, or state: its path, its extents in memory order, its element type, how many elements it has."""
+
+    path: str
+    extents: tuple[int, ...]
+    dtype: str
+    count: int
+
+
+@record
+class Told:
+    """What ``explain`` tells of a definition: parameters, state, and then what is told of any program."""
+
+    parameters: tuple[Lasting, ...]
+    state: tuple[Lasting, ...]
+    program: Explanation
+
+    def __str__(self) -> str:
+        """The page as plain text."""
+        return "\n\n".join((*self.blocks(), str(self.program)))
+
+    def blocks(self) -> list[str]:
+        """The tables of parameters and of state, as far as there are any."""
+        return [
+            "\n".join((_counted(title, rows), *aligned([_cells(each) for each in rows])))
+            for title, rows in (("parameter", self.parameters), ("tensor of state", self.state))
+            if rows
+        ]
+
+
+def _counted(title: str, rows: tuple[Lasting, ...]) -> str:
+    number = sum(each.count for each in rows)
+    first, _, rest = title.partition(" ")
+    title = title if len(rows) == 1 else f"{first}s{' ' * bool(rest)}{rest}"
+    return f"{len(rows)} {title}, {number:,} number{'' if number == 1 else 's'}"
+
+
+def _cells(each: Lasting) -> tuple[str, ...]:
+    extents = "×".join(map(str, each.extents)) or "scalar"
+    return f"  {each.path}", extents, each.dtype
+
+
+class Function:
+    """A definition by its name; shapes are given as for ``Library.session``."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        """For a definition of a file."""
+        self.model = model
+        self.name = name
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Refuse: a run has parameters, which a session keeps. Raises: DataError E0764."""
+        message = f"{self.name} has parameters or state, which a session keeps"
+        help_line = f'm.session("{self.name}", shapes={{...}}) gives what can be called'
+        raise DataError("E0764", message, help=help_line)
+
+    def session(
+        self, shapes: Mapping[str, str] | None = None, config: Config = None, **options: Any
+    ) -> Session:
+        """A session of this definition; see ``Library.session``."""
+        return self.model.session(options_of(self.name, shapes or {}, config or {}, options))
+
+    def parameters(
+        self, shapes: Mapping[str, str] | None = None, config: Config = None
+    ) -> dict[str, tuple[int, ...]]:
+        """The paths of all parameters, and their extents in memory order.
+
+        Raises:
+            Error: what is wrong with the text, the shapes or the configuration, and where.
+        """
+        solved = self._solved(shapes, config)
+        return {each.path: each.extents for each in _lasting(solved, "parameter")}
+
+    def shape_so_far(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> SoFar:
+        """The rows of every tensor as far as they follow from the text and the shapes that are given.
+
+        Raises:
+            Error: what is wrong with the text, or does not agree.
+        """
+        built = self.model.built(options_of(self.name, shapes or {}, config or {}, {}))
+        names = {number: built.paths.get(cell, cell.name) for cell, number in built.inputs}
+        return so_far(built.graph, names)
+
+    def graph(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Graph:
+        """The graph of a run, gradients still inputs that stand for them."""
+        return self.model.built(options_of(self.name, shapes or {}, config or {}, {})).graph
+
+    def shaped(self, shapes: Mapping[str, str] | None = None, config: Config = None) -> Shaped:
+        """The program of a run, typed, gradients attached."""
+        shaped: Shaped = self._solved(shapes, config).shaped()
+        return shaped
+
+    def explain(
+        self,
+        shapes: Mapping[str, str] | None = None,
+        config: Config = None,
+        *,
+        verbose: bool = False,
+        machine: Machine = CPU,
+    ) -> Told:
+        """What ``i explain`` tells of a run, as data; ``str`` gives a page.
+
+        Raises:
+            Error: what is wrong with the text, the shapes or the configuration, and where.
+        """
+        solved = self._solved(shapes, config)
+        program = pipeline.explain_shaped(
+            solved.built.graph, solved.shaped(), verbose, given=True, machine=machine
+        )
+        return Told(_lasting(solved, "parameter"), _lasting(solved, "declared"), program)
+
+    def check(
+        self, shapes: Mapping[str, str] | None = None, config: Config = None, target: str = "c"
+    ) -> Check:
+        """What ``i check`` tells of a run, as data; ``str`` gives a line.
+
+        Raises:
+            Error: what is wrong with the text, the shapes, the configuration or schedules, and where.
+        """
+        from ilang.codegen.project.checking import check
+
+        return check(self.shaped(shapes, config), target)
+
+    def _solved(self, shapes: Mapping[str, str] | None, config: Config) -> Solved:
+        return Solved(self.model, options_of(self.name, shapes or {}, config or {}, {}))
+
+
+def _lasting(solved: Solved, kind: str) -> tuple[Lasting, ...]:
+    return tuple(
+        Lasting(each.path, each.shape.memory(), each.dtype, int(np.prod(each.shape.memory())))
+        for each in solved.tensors(kind)
+    )

@@ -1,0 +1,40 @@
+"""Rows before anything open is closed: what the operations alone say (stage 1 of ``infer/solver.py``)."""
+
+from __future__ import annotations
+
+from ilang.core.infer.operations import Collecting
+from ilang.core.infer.solver import Solver
+from ilang.core.ir.rows import Dim, Known, Row, Shape
+
+
+def rows_so_far(collected: Collecting) -> list[Shape]:
+    """The rows of every value.
+
+    Raises:
+        ShapeError: E0501 to E0520.
+    """
+    solver = Solver(collected.dims, collected.rows, collected.names)
+    solver.dims.give(collected.arrays.given)
+    solver.submit(collected.constraints)
+
+    def resolved(row: Row) -> Row:
+        found = solver.rows.resolve(row)
+        leading, trailing = (
+            tuple(map(solver.dims.resolve, axes)) for axes in (found.leading, found.trailing)
+        )
+        return Row(leading, found.variable, trailing)
+
+    return [
+        (resolved(batch), resolved(inner), resolved(out)) for batch, inner, out in collected.shapes
+    ]
+
+
+def row_words(row: Row) -> str:
+    """A row as it is written: ``64``, ``?,3``, ``...,5``; empty where it has no axes."""
+    words = [_axis(axis) for axis in row.leading]
+    words += ["..."] if row.variable is not None else []
+    return ",".join((*words, *map(_axis, row.trailing)))
+
+
+def _axis(axis: Dim) -> str:
+    return str(axis.size) if isinstance(axis, Known) and isinstance(axis.size, int) else "?"

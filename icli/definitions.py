@@ -1,0 +1,164 @@
+"""Tensor functions and routines on the command line: which are meant, for what shapes, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.ir.syntax import Module, Tree
+from ilang.icli.options import Option
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.function import Config, Function
+    from ilang.core.ir.functions import Head
+    from ilang.core.machine import Machine
+
+CONFIG = Option(
+    ("--config",), "NAME=NUMBER", "Configuration of a function or a routine: lr=0.1", many=True
+)
+GRADIENTS = "gradients"
+"""The stage in which gradients have been put in the place of what stood for them."""
+
+
+def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
+    """The tensor functions and the routines that are meant.
+
+    That is the named one; else, of a file without components, those that nothing else in it uses.
+    """
+    if not isinstance(program, Module) or not (program.functions or program.routines):
+        return []
+    heads = heads_of(program)
+    if name is None and not program.definitions:
+        used = used_in(program)
+        return all_functions(program, [each for each in heads if each not in used])
+    return all_functions(program, [each for each in heads if each == name])
+
+
+def all_functions(module: Module, names: Sequence[str]) -> list[Function]:
+    """Definitions by name."""
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.session import Model
+
+    model = Model(module)
+    return [Function(model, each) for each in names]
+
+
+def heads_of(module: Module) -> dict[str, Head]:
+    """The heads of tensor functions and routines, by name."""
+    heads = [each.head for each in module.functions] + [each.head for each in module.routines]
+    return {each.name: each for each in heads}
+
+
+def used_in(module: Module) -> set[str]:
+    """The definitions that others use."""
+    from ilang.core.ir.functions import Called, Reference, Routined, walk
+
+    used = set()
+    for definition in (*module.functions, *module.routines):
+        for each in walk(definition):
+            if isinstance(each, Routined):
+                used.add(each.name.name)
+            elif isinstance(each, Called) and isinstance(each.component, Reference):
+                used.add(each.component.name)
+    return used
+
+
+def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, str]:
+    """The shapes of inputs by name, ``x=64|784``, one option for each.
+
+    Raises:
+        CommandError: E0807 (an input twice), E0810 (no name), E0814 (no such input).
+    """
+    known = {each.name for function in functions for each in head_of(function).tensors}
+    shapes: dict[str, str] = {}
+    for text in texts:
+        name, equals, shape = text.partition("=")
+        if not equals:
+            message = f"{text or '(empty)'} is not a shape with its input"
+            raise CommandError("E0810", message, help="--shape 'x=64|784'")
+        if name not in known:
+            guess = nearest(name, sorted(known))
+            listed = ", ".join(sorted(known)[:20]) or "none"
+            hint = f"did you mean {guess}?" if guess else f"inputs are {listed}"
+            raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
+        if name in shapes:
+            raise CommandError("E0807", f"--shape {name} is given twice")
+        shapes[name] = shape
+    return shapes
+
+
+def head_of(function: Function) -> Head:
+    """The head of a definition."""
+    head: Head = function.model.head(function.name)
+    return head
+
+
+def given_to(function: Function, shapes: Mapping[str, str]) -> dict[str, str]:
+    """Those of some shapes that are for the inputs of one definition."""
+    names = {each.name for each in head_of(function).tensors}
+    return {name: shape for name, shape in shapes.items() if name in names}
+
+
+def page_of(function: Function, shapes: Mapping[str, str], config: Config, machine: Machine) -> str:
+    """What is told of a definition: its rows so far without shapes, else everything."""
+    if not shapes and head_of(function).tensors:
+        inputs = " ".join(f"--shape {each.name}=..." for each in head_of(function).tensors)
+        rows = function.shape_so_far(shapes, config)
+        return f"{signature(function)}\n\n{rows}\n\nwith shapes, everything: {inputs}\n"
+    told = function.explain(shapes, config, machine=machine)
+    return f"{signature(function)}\n\n{told}"
+
+
+def signature(function: Function) -> str:
+    """The head of a definition as it is written."""
+    return " ".join(head_of(function).span.text().split())
+
+
+def stage_text(
+    function: Function, shapes: Mapping[str, str], config: Config, stage: str, target: str
+) -> str:
+    """The text of a run at one stage of its way down to a target.
+
+    Raises:
+        CommandError: E0804 (a stage that only components have).
+    """
+    from ilang.core import pipeline
+    from ilang.core.machine import MACHINES
+
+    machine = MACHINES[target]
+    if stage == "graph":
+        return pipeline.graph_text(function.graph(shapes, config))
+    if stage in ("expanded", "extents"):
+        message = f"{function.name} has no stage {stage}, which components have"
+        raise CommandError("E0804", message, help="--emit graph, or --emit shapes")
+    shaped = function.shaped(shapes, config)
+    if stage == GRADIENTS:
+        from ilang.core.explain.assignments import assignments_text
+
+        return assignments_text(shaped)
+    if stage not in MACHINES:
+        return pipeline.shaped_stage_text(shaped, stage, machine)
+    from ilang.codegen.targets import c, cuda
+
+    program = pipeline.lower(shaped, machine)
+    return cuda.emit(program) if target == "cuda" else c.emit(program)
+
+
+def checked_line(function: Function, shapes: Mapping[str, str], config: Config) -> str:
+    """A definition in one line, checked as far as what is given allows.
+
+    Raises:
+        Error: what is wrong with its text, with the shapes or the configuration.
+    """
+    head = head_of(function)
+    needs = [each.name for each in head.configuration or () if each.default is None]
+    missing = [name for name in needs if name not in (config or {})]
+    if missing:
+        return f"{signature(function)}   checked where it is used: --config {missing[0]}=... checks it alone"
+    if head.tensors and not shapes:
+        function.shape_so_far(shapes, config)
+        return signature(function)
+    told = function.explain(shapes, config)
+    words = (block.partition("\n")[0] for block in told.blocks())
+    return "   ".join((signature(function), *words))
