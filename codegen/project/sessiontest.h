@@ -61,10 +61,11 @@ static int test_file(const struct test_session *session, void **arrays, void **l
             printf("%s differs %s\n", array->name, run == 0 ? "after it was read" : "a run later");
             return 0;
         }
-        if (session->runs == 0) return 1;
-        const int statuses = session->run(session->models[0], arrays) | session->run(session->models[1], arrays);
-        if (statuses != 0) puts("a run after it was read failed");
-        if (statuses != 0) return 0;
+        const int one = session->run(session->models[0], arrays), other = session->run(session->models[1], arrays);
+        if (one == 0 && other == 0) continue;
+        if (one == other && session->runs == 0) return 1; /* nobody knows that its inputs are good */
+        printf("a run after it was read returned %d and %d\n", one, other);
+        return 0;
     }
     return 1;
 }
@@ -89,7 +90,7 @@ static int test_steps(const struct test_session *session)
     void **lasting = test_allocate(2 * ((size_t)session->lasting + 1) * sizeof *lasting);
     const size_t bytes = session->bytes();
     int passed = 0;
-    printf("%s %d runs: ", session->name, session->runs);
+    printf("%s %d runs%s: ", session->name, session->runs, session->runs ? "" : " (too large for stored results)");
     if (bytes == SIZE_MAX) {
         puts("no memory is large enough");
     } else {

@@ -105,7 +105,7 @@ def _with_sessions(
     names = [head.name for head in heads]
     components = [name for name in request.all("--def") if name not in names]
     graphs = [each.graph for each in subjects(module, components)] if components else []
-    inputs = {tensor.name for head in heads for tensor in head.tensors}
+    inputs = {name for head in heads for each in head.tensors for name in _names(head, each.name)}
     options = request.all("--shape")
     texts = [each for each in options if each.partition("=")[0] in inputs]
     shapes = fixed_shapes([each for each in options if each not in texts], graphs, inputs)
@@ -133,9 +133,19 @@ def _given(
     """The shapes and the configuration of a head; a value that none of the heads has is refused by each."""
     known = {each.name for one in heads for each in one.configuration or ()}
     here = {each.name for each in head.configuration or ()}
-    inputs = {each.name for each in head.tensors}
     settings = {name: value for name, value in config.items() if name in here or name not in known}
-    return {name: shape for name, shape in rows.items() if name in inputs}, settings
+    shapes = {
+        each.name: rows[name]
+        for each in head.tensors
+        for name in _names(head, each.name)
+        if name in rows
+    }
+    return shapes, settings
+
+
+def _names(head: Head, tensor: str) -> tuple[str, str]:
+    """What ``--shape`` may call an input: ``x``, of every definition, or ``step.x``, which counts more."""
+    return tensor, f"{head.name}.{tensor}"
 
 
 def _rows(options: Sequence[str]) -> dict[str, Rows]:

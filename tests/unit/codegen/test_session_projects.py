@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -335,3 +337,39 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     assert in_c.call("save", str(tmp_path / "taken").encode()) == 5
     assert not list(tmp_path.glob("*.new"))
+
+
+def test_a_transformer_learns_from_a_text(tmp_path: Path) -> None:
+    """The sample that needs nothing but make, smaller: what it has learned is less than at first to be told."""
+    chars = Path(__file__).resolve().parents[3] / "samples" / "training" / "chars"
+    shutil.copytree(chars, tmp_path / "chars", ignore=shutil.ignore_patterns("project", "train"))
+    folder = tmp_path / "chars"
+    model = (folder / "chars.i").read_text()
+    for large, small in (
+        ("d = 48", "d = 16"),
+        ("layers = 2", "layers = 1"),
+        ("heads = 3", "heads = 1"),
+    ):
+        assert large in model
+        model = model.replace(large, small)
+    (folder / "chars.i").write_text(model)
+    (folder / "data.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 50)
+    command = f"{sys.executable} -m ilang"
+    made(folder, f"I={command}", "CFLAGS=-O1 -Wall -Wextra -Werror")
+    assert "step 3 runs: ok" in made(folder, "test", f"I={command}", "CFLAGS=-O1")
+    said = [trained(folder, "200"), trained(folder, "200")]
+    first, last = (
+        float(re.findall(r"loss (\S+)", text)[n]) for text, n in zip(said, (0, -1), strict=True)
+    )
+    assert last < first / 3
+    assert "going on after step 200" in said[1]
+    assert "step 400 " in said[1]
+    assert "quick" in said[1].split("a step")[-1]
+
+
+def trained(folder: Path, steps: str) -> str:
+    done = subprocess.run(
+        ["./train", "data.txt", steps], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
