@@ -22,7 +22,7 @@ from ilang.core.ir.kernel import (
     Store,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses
+from ilang.core.ir.rewriting import accesses, reads_of
 
 
 class Independence:
@@ -37,16 +37,21 @@ class Independence:
 
     def holds(self, loop: For, around: Iterable[int] = ()) -> bool:
         """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""
-        own = {s.variable for s in statements_within(loop.body) if isinstance(s, Define)}
-        for s in statements_within(loop.body):
-            if isinstance(s, (Change, HorizontalReduction)) and s.variable not in own:
-                return False
+        inner = tuple(statements_within(loop.body))
+        own = {s.variable for s in inner if isinstance(s, Define)}
+        if any(
+            isinstance(s, (Change, HorizontalReduction)) and s.variable not in own for s in inner
+        ):
+            return False
         touched: dict[int, list[tuple[Affine, ...]]] = {}
-        for buffer, index in accesses(loop.body):
-            touched.setdefault(buffer, []).append(index)
-        written = {s.buffer for s in statements_within(loop.body) if isinstance(s, Store)}
-        inside = {s.variable for s in statements_within(loop.body) if isinstance(s, For)}
-        inside |= set(around)
+        written = set()
+        for s in inner:
+            for buffer, index in reads_of(s):
+                touched.setdefault(buffer, []).append(index)
+            if isinstance(s, Store):
+                touched.setdefault(s.buffer, []).append(s.index)
+                written.add(s.buffer)
+        inside = {s.variable for s in inner if isinstance(s, For)} | set(around)
         return all(
             self._is_own(buffer, len(touched[buffer]))
             or self._is_apart(loop, inside, touched[buffer])
