@@ -65,21 +65,26 @@ void check_races(Cell& c, Access access, const Target& target, const void* code)
     report_race(target, does, "read", c.other_read, false, code, c.read_code);
 }
 
-// A touch by the running thread, and by those of its warp that no barrier keeps before it.
-Touch touched(const Touch& before, bool is_atomic) {
-  Touch now{sm.epoch, warp_epoch(), static_cast<uint16_t>(sm.current), true, is_atomic, false};
-  bool is_same = before.is_there && before.epoch == sm.epoch && is_of_warp(before) && before.warp_epoch == now.warp_epoch;
-  if (!is_same || (!before.is_several && before.thread == now.thread)) return now;
-  now.is_several = true;
-  now.is_atomic = is_atomic && before.is_atomic;
-  return now;
+// Makes a touch one by the running thread, and by those of its warp that no barrier keeps before it. In place, member by
+// member: a whole one that is made and then copied waits until its parts are stored.
+void touch(Touch& t, bool is_atomic) {
+  uint32_t epoch = warp_epoch();
+  uint16_t thread = static_cast<uint16_t>(sm.current);
+  bool is_same = t.is_there && t.epoch == sm.epoch && is_of_warp(t) && t.warp_epoch == epoch;
+  bool is_several = is_same && (t.is_several || t.thread != thread);
+  t.is_atomic = is_atomic && (!is_several || t.is_atomic);
+  t.is_several = is_several;
+  t.is_there = true;
+  t.epoch = sm.epoch;
+  t.warp_epoch = epoch;
+  t.thread = thread;
 }
 
 void note_read(Cell& c, const void* code) {
   const Touch& before = c.read;
   if (before.is_there && before.epoch < sm.block_start) c.foreign_read = before.epoch;
   if (before.is_there && before.epoch == sm.epoch && !is_of_warp(before)) c.other_read = before;
-  c.read = touched(before, false);
+  touch(c.read, false);
   c.read_code = code;
 }
 
@@ -93,7 +98,7 @@ void check_cell(Cell& c, bool is_trusted, Access access, const Target& target, c
   }
   if (access == Access::read) return note_read(c, code);
   bool is_update = access == Access::update;
-  c.write = touched(c.write, is_update);
+  touch(c.write, is_update);
   c.write_code = code;
   if (!is_update) c.is_written = true;
 }
@@ -167,7 +172,11 @@ void check_global(Allocation& a, const char* p, size_t bytes, Access access, con
 bool is_of_module(uintptr_t address) {
   static std::vector<std::pair<uintptr_t, uintptr_t>> segments;
   auto is_inside = [address](const auto& s) { return address - s.first < s.second - s.first; };
-  if (std::any_of(segments.begin(), segments.end(), is_inside)) return true;
+  auto found = std::find_if(segments.begin(), segments.end(), is_inside);
+  if (found != segments.end()) {
+    std::rotate(segments.begin(), found, found + 1);  // most accesses are of the few that were accessed before
+    return true;
+  }
   segments.clear();
   dl_iterate_phdr(
       [](dl_phdr_info* module, size_t, void*) {
