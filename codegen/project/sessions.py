@@ -21,6 +21,7 @@ from ilang.core.build.program import Given
 from ilang.core.build.routines import Result
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
+from ilang.core.diagnostic import DataError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU
 from ilang.core.pipeline import lower
@@ -71,10 +72,14 @@ def exported(
     """A tensor function or a routine, lowered.
 
     Raises:
-        Error: whatever is wrong with the text, the shapes or the configuration.
+        DataError: E0765 (it gives nothing). Error: whatever is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
     solved = Solved(model, options)
+    if not solved.results:
+        message = f"a run of {name} gives nothing, and there is nothing to compute"
+        help_line = "`return` a tensor, or assign one that lasts"
+        raise DataError("E0765", message, model.head(name).span, help_line)
     shaped = solved.shaped()
     if _keeps_nothing(solved):
         return Exported(Function(shaped, lower(shaped, CPU)), None)
