@@ -34,6 +34,10 @@ MOST_TESTS = 4 + MOST_VARIED + MOST_VARIED + 3
 TEST_PARTS = ("call", "space", "entry", *(f"test_{n}" for n in range(1, MOST_TESTS + 1)))
 """What the test appends to the name of a function for names of its own."""
 
+TOO_LARGE = " (its arrays are too large for stored results)"
+TESTED_IN_STEPS = " (its session is what runs it)"
+"""Why a function is not run by itself; what a routine may do with any values for its state nobody knows."""
+
 
 def own_names() -> set[str]:
     """What the test names at file scope, whatever it tests."""
@@ -51,14 +55,24 @@ def selftest(
     body: list[str] = []
     names: list[str] = []
     tables: dict[str, list[str]] = {}
+    alone = [each.function for each in sessions]
     for function in functions:
         body += _entry(function, on_device)
         positive = is_positive(function.shaped)
-        runs, refused = extents_of(function)
+        runs, refused = (
+            ([], []) if any(function is each for each in alone) else extents_of(function)
+        )
         for value in function.shaped.inputs if runs else ():
             dtype = function.shaped.tensors[value].dtype
             tables[table_name(dtype, positive)] = table_text(dtype, positive)
-        for number, lines in enumerate(_tests(function, runs, refused), 1):
+        left = (
+            ""
+            if runs
+            else TESTED_IN_STEPS
+            if any(function is each for each in alone)
+            else TOO_LARGE
+        )
+        for number, lines in enumerate(_tests(function, runs, refused, left), 1):
             names.append(f"{function.name()}_test_{number}")
             body += [f"static int {names[-1]}(void)", "{", *lines, "}", ""]
     if sessions:
@@ -110,9 +124,12 @@ def _entry(function: Function, on_device: bool) -> Iterator[str]:
 
 
 def _tests(
-    function: Function, runs: Sequence[tuple[int, ...]], refused: Sequence[tuple[int, ...]]
+    function: Function,
+    runs: Sequence[tuple[int, ...]],
+    refused: Sequence[tuple[int, ...]],
+    left: str,
 ) -> Iterator[list[str]]:
-    """The body of every test of a function: runs at some extents, then what it must refuse."""
+    """The body of every test of a function: runs at some extents, then what it must refuse; ``left`` out says why."""
     for extents in runs:
         yield _run(function, case_of(function, extents))
     for case in refused_cases(function, runs[0]) if runs else ():
@@ -130,7 +147,6 @@ def _tests(
             *listed(f"{INDENT}static const {name}_sizes sizes = {{", huge.split(", "), "};"),
             f'{INDENT}return test_refused(&{name}_entry, "with extents of 2^63-1", &sizes, 3);',
         ]
-    left = "" if runs else " (its arrays are too large for stored results)"
     yield [f'{INDENT}return test_refused(&{name}_entry, "without sizes{left}", NULL, 1);']
 
 
