@@ -45,9 +45,10 @@ def all_functions(module: Module, names: Sequence[str]) -> list[Function]:
 
 
 def heads_of(module: Module) -> dict[str, Head]:
-    """The heads of tensor functions and routines, by name."""
+    """The heads of the tensor functions and the routines of a file, those of libraries aside, by name."""
     heads = [each.head for each in module.functions] + [each.head for each in module.routines]
-    return {each.name: each for each in heads}
+    own = module.source.name
+    return {each.name: each for each in heads if each.span.source.name == own}
 
 
 def used_in(module: Module) -> set[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.component import Component
     from ilang.core.passes.syntax_to_graph import Definitions
 
-DEFINES = r"\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])"
+DEFINES = r"\s*(op|cd|use)[ \t]+[A-Za-z_]|\s*[A-Za-z_][A-Za-z0-9_]*\s*(\([^()~]*\)\s*)?=(?![=>])"
 """How a module begins, and no expression does."""
 
 Item = TypeVar("Item")

@@ -428,7 +428,7 @@ class Functions(Configuration):
                 self.shared[head.name] = (owner, {})
                 self.root.uses.append(owner)
             return self.shared[head.name]
-        place = (id(term), frame.turns)
+        place = (id(term), frame.turns, frame.owner)
         if frame.kept is not None and place in frame.kept:
             return frame.kept[place], frame.kept
         owner = Owner(frame.owner, base, head.name, {}, [], term.span)

@@ -46,16 +46,21 @@ Environment = dict[str, tuple[Entry, ...]]
 
 
 class File:
-    """The definitions of a file by name: where each stands, heads of tensor functions and routines, wires of others."""
+    """The definitions of a file by name: where each stands, heads of tensor functions and routines, wires of others.
+
+    ``taken`` are the names that nothing else may have: those of definitions of the same text, not of libraries.
+    """
 
     def __init__(
         self,
         names: Mapping[str, Span],
+        taken: Mapping[str, Span],
         functions: Mapping[str, Head],
         routines: Mapping[str, Head],
         wires: Mapping[str, Wires],
     ) -> None:
         self.names = names
+        self.taken = taken
         self.functions = functions
         self.routines = routines
         self.wires = wires
@@ -87,8 +92,8 @@ class Names:
             self.refused.append(ModuleError("E0404", message, span, help_line))
         elif known is not None:
             self._again(name, span, KINDS[known[0].kind], known[0].span)
-        elif name in self.file.names:
-            self._again(name, span, "a definition", self.file.names[name])
+        elif name in self.file.taken:
+            self._again(name, span, "a definition", self.file.taken[name])
         for each in known or ():  # one mistake is told once
             each.used = entry.used = True
         environment[name] = (entry,)

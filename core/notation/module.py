@@ -49,6 +49,8 @@ Begun = tuple[Reader, str, "FunctionHead"]
 """A tensor function or a routine whose body follows: its first word, and its head."""
 NAMES_INPUTS = re.compile(r"^\s*[A-Za-z_]\w*\s*\([^()~]*\)\s*=(?![=>])", re.MULTILINE | re.ASCII)
 """A line on which a definition with named inputs begins; no index expression has one."""
+BEGINS_USE = re.compile(r"use[ \t]+[A-Za-z_]", re.ASCII)
+"""How a line begins that names libraries."""
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """How the definition of a tensor function or a routine begins."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -139,10 +141,12 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
     """The definitions of a file; ``trace`` receives the tokens of each, in order where nothing is wrong."""
     _refuse_controls(source)
     text = without_comments(source.text)
-    readers = []
+    readers: list[Reader] = []
+    uses: list[Reader] = []
     for start, end in logical_lines(text):
         tokens: list[Token] | None = None if trace is None else []
-        readers.append(Reader(source, start, end, text, tokens))
+        is_use = BEGINS_USE.match(text, start, end) is not None
+        (uses if is_use else readers).append(Reader(source, start, end, text, tokens))
         if trace is not None and tokens is not None:
             trace.append(tokens)
     if not readers:
@@ -151,6 +155,8 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
         raise ModuleError("E0405", message, Span(source, 0, 0), help_line)
     refused: list[Error] = []
     heads, begun, names = _heads(readers, refused)
+    if uses:
+        _add_libraries(uses, text, (heads, begun, names), refused)
     functions, routines = _functions(begun, names, refused) if begun else ((), ())
     definitions: list[Definition] = []
     others: list[Definition] = []
@@ -176,6 +182,32 @@ def read_module(source: Source, trace: list[list[Token]] | None) -> Module:
     for tokens in trace or ():  # the heads of all statements of a block are read first
         tokens.sort()
     return Module(source, tuple(definitions), functions, routines)
+
+
+def _add_libraries(
+    uses: list[Reader],
+    text: str,
+    known: tuple[list[tuple[Reader, Head]], list[Begun], dict[str, Span]],
+    refused: list[Error],
+) -> None:
+    """Add the heads of what is used of libraries to those of a file.
+
+    Raises:
+        ModuleError: E0406, E0411, E0412.
+    """
+    from ilang.core.notation.libraries import WORDS, needed_parts, used_libraries
+
+    heads, begun, names = known
+    libraries = [name for reader in uses for name in used_libraries(reader)]
+    parts = needed_parts(libraries, set(WORDS.findall(text)), names)
+    texts = {part.source.name: without_comments(part.source.text) for part in parts}
+    readers = [
+        Reader(part.source, part.start, part.end, texts[part.source.name], None) for part in parts
+    ]
+    more_heads, more_begun, more_names = _heads(readers, refused)
+    heads += more_heads
+    begun += more_begun
+    names.update(more_names)
 
 
 def _functions(
@@ -246,7 +278,11 @@ def _misused(
         from ilang.core.notation.misused import misused
 
         heads = {word: {h.name: h for _, kind, h in begun if kind == word} for word in LATER}
-        refused += misused(functions, File(names, heads["op"], heads["cd"], known))
+        sources = dict.fromkeys(each.span.source for each in functions)
+        for source in sources:  # a tensor may have the name of a definition of another text
+            here = [each for each in functions if each.span.source is source]
+            taken = {name: span for name, span in names.items() if span.source is source}
+            refused += misused(here, File(names, taken, heads["op"], heads["cd"], known))
     return refused
 
 

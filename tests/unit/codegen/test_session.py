@@ -270,3 +270,17 @@ def test_what_is_known_before_a_session(module: Any) -> None:
     with pytest.raises(Error) as caught:
         module["mpl"]
     assert "mlp" in str(caught.value)
+
+
+def test_calls_inside_a_shared_definition_have_parameters_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(
+        'op inner(x; out) = "w" * x + "b" out\n'
+        "op outer(x; out) = tanh(inner(x; out))\n"
+        "op net(x) = outer(outer(x; 3); 3)\n"
+        "op twice(x) = net(x) + net(2 *. x)\n"
+    )
+    paths = load(path).session("twice", {"x": "4|3"}).parameters
+    assert sorted(paths) == sorted(
+        f"net.outer_{n}.inner.{name}" for n in (1, 2) for name in ("w", "b")
+    ), "one set for both calls of net, and in it one for each call of outer"

@@ -1,0 +1,118 @@
+"""``use nn, optim``: definitions of libraries that a file uses stand beside its own.
+
+Of a library come what the file names, and what those need. A name that the file defines itself means the file's own;
+where a definition of a library needs the library's, that is refused: it would mean something else than it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from ilang.core.diagnostic import Label, ModuleError, nearest
+from ilang.core.library import LIBRARIES, text_of
+from ilang.core.notation.reader import WORD, WORD_START, Reader
+from ilang.core.record import record
+from ilang.core.source import Source, Span
+
+BEGINS = re.compile(r"(?:(?:op|cd)[ \t]+)?([A-Za-z_]\w*)", re.ASCII)
+"""How a definition begins, and its name."""
+WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@record
+class Part:
+    """One definition of a library: its name, where it stands, and every word of it."""
+
+    name: str
+    source: Source
+    start: int
+    end: int
+    words: frozenset[str]
+
+
+def used_libraries(reader: Reader) -> list[str]:
+    """The libraries that a line names.
+
+    Raises:
+        ModuleError: E0411 (there is none of this name), E0406 (something else stands there).
+    """
+    reader.take(reader.past(WORD, reader.pos), right=True)
+    names: list[str] = []
+    while True:
+        c = reader.skip()
+        if not c or c not in WORD_START:
+            raise _no_name(reader)
+        span = reader.take(reader.past(WORD, reader.pos))
+        name = span.text()
+        if name not in LIBRARIES:
+            guess = nearest(name, LIBRARIES)
+            listed = f"did you mean `{guess}`?" if guess else f"there are {', '.join(LIBRARIES)}"
+            raise ModuleError("E0411", f"there is no library `{name}`", span, listed)
+        names.append(name)
+        if reader.skip() != ",":
+            break
+        reader.take(reader.pos + 1, right=True)
+    if reader.skip():
+        raise _no_name(reader)
+    return names
+
+
+def _no_name(reader: Reader) -> ModuleError:
+    span = reader.span(reader.pos, max(reader.pos + 1, reader.end))
+    return ModuleError("E0406", "a line `use` names libraries", span, "write `use nn, optim`")
+
+
+def needed_parts(
+    libraries: Sequence[str],
+    words: Collection[str],
+    own: Mapping[str, Span],
+) -> list[Part]:
+    """The definitions of libraries that a file needs, in their order.
+
+    Args:
+        libraries: those that the file uses.
+        words: every word of the file.
+        own: the definitions of the file, and where they stand.
+
+    Raises:
+        ModuleError: E0412 (the file defines what a definition of a library needs of its library).
+    """
+    parts = {part.name: part for name in dict.fromkeys(libraries) for part in _parts(name)}
+    needed: set[str] = set()
+    todo = [name for name in parts if name in words and name not in own]
+    while todo:
+        name = todo.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        for word in sorted(parts[name].words & parts.keys() - {name}):
+            if word in own:
+                message = (
+                    f"`{word}` is defined here, and `{name}` of a library needs that of the library"
+                )
+                labels = (
+                    Label(own[word], "defined here"),
+                    Label(_span(parts[name]), "needs the other"),
+                )
+                raise ModuleError("E0412", message, own[word], "give it another name", labels)
+            todo.append(word)
+    return [part for part in parts.values() if part.name in needed]
+
+
+def _parts(library: str) -> list[Part]:
+    from ilang.core.notation.module import logical_lines, without_comments
+
+    source = Source(f"{library}.i", text_of(library))
+    text = without_comments(source.text)
+    parts = []
+    for start, end in logical_lines(text):
+        match = BEGINS.match(text, start)
+        assert match is not None
+        words = frozenset(WORDS.findall(text, start, end))
+        parts.append(Part(match[1], source, start, end, words))
+    return parts
+
+
+def _span(part: Part) -> Span:
+    return Span(part.source, part.start, part.start + len(part.name))

@@ -1,0 +1,243 @@
+"""`use nn, optim`: every layer, loss and optimiser of the libraries beside the same in NumPy; names and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import Error, load
+from ilang.core.library import LIBRARIES, text_of
+
+DRAW = np.random.default_rng(5)
+Values = dict[str, Any]
+
+
+def session(folder: Path, text: str, shapes: dict[str, str], target: str = "c") -> Any:
+    (folder / "m.i").write_text(f"use nn, optim\n{text}\n", encoding="utf-8")
+    return load(folder / "m.i").session("f", shapes, seed=3, target=target)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def normalised(x: Any, axis: int, p: Values, name: str) -> Any:
+    d = x - x.mean(axis=axis, keepdims=True)
+    return (
+        d / np.sqrt(d.var(axis=axis, keepdims=True) + 1e-5) * p[f"{name}.scale"]
+        + p[f"{name}.shift"]
+    )
+
+
+def convolved(x: Any, k: Any, b: Any) -> Any:
+    size = k.shape[1]
+    padded = np.pad(x, ((0, 0), (size // 2,) * 2, (size // 2,) * 2, (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (1, 2))
+    return np.einsum("byxiuv,ouvi->byxo", windows, k) + b
+
+
+def attended(x: Any, p: Values, name: str, causal: bool) -> Any:
+    q, k, v = (
+        np.einsum("hwd,btd->bthw", p[f"{name}.{n}.w"], x) + p[f"{name}.{n}.b"] for n in "qkv"
+    )
+    scores = np.einsum("bthw,bshw->bhts", q, k) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tri(x.shape[1], dtype=bool), scores, -np.inf)
+    mixed = np.einsum("bhts,bshw->bthw", softmax(scores), v)
+    return np.einsum("ohw,bthw->bto", p[f"{name}.out.w"], mixed) + p[f"{name}.out.b"]
+
+
+def transformed(x: Any, p: Values) -> Any:
+    p = {path.removeprefix("transformer_block."): values for path, values in p.items()}
+    y = x + attended(normalised(x, -1, p, "before"), p, "causal_attention", causal=True)
+    up = np.maximum(0, normalised(y, -1, p, "between") @ p["up.w"].T + p["up.b"])
+    return y + up @ p["down.w"].T + p["down.b"]
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def one_cell(x: Any, s: Any, p: Values) -> Any:
+    h, c = s[:, 0], s[:, 1]
+
+    def gate(name: str) -> Any:
+        given = x @ p[f"lstm_cell.{name}.w"].T + p[f"lstm_cell.{name}.b"]
+        return given + h @ p[f"lstm_cell.{name}_h.w"].T
+
+    c = sigmoid(gate("forget")) * c + sigmoid(gate("enter")) * np.tanh(gate("new"))
+    return np.stack([sigmoid(gate("leave")) * np.tanh(c), c], axis=1)
+
+
+def entropy(z: Any, t: Any) -> Any:
+    return -(np.log(softmax(z)) * t).sum()[None] / len(z)
+
+
+LAYERS: dict[str, tuple[str, dict[str, str], Callable[..., Any]]] = {
+    "linear": (
+        "op f(x) = linear(x; 4)", {"x": "5,2|3"},
+        lambda p, x: x @ p["linear.w"].T + p["linear.b"],
+    ),
+    "mlp": (
+        "op f(x) = mlp(x; [4], 2)", {"x": "5|3"},
+        lambda p, x: np.maximum(0, x @ p["mlp.linear_1.w"].T + p["mlp.linear_1.b"])
+        @ p["mlp.linear_2.w"].T + p["mlp.linear_2.b"],
+    ),
+    "conv3": (
+        "op f(x) = conv3(x; 4)", {"x": "2|5,6,3"},
+        lambda p, x: convolved(x, p["conv3.k"], p["conv3.b"]),
+    ),
+    "conv5": (
+        "op f(x) = conv5(x; 2)", {"x": "2|5,6,3"},
+        lambda p, x: convolved(x, p["conv5.k"], p["conv5.b"]),
+    ),
+    "max_pool2": (
+        "op f(x) = max_pool2(x)", {"x": "2|4,6,3"},
+        lambda _, x: x.reshape(2, 2, 2, 3, 2, 3).max(axis=(2, 4)),
+    ),
+    "mean_pool": ("op f(x) = mean_pool(x)", {"x": "2|4,6,3"}, lambda _, x: x.mean(axis=(1, 2))),
+    "softmax": ("op f(x) = softmax(x)", {"x": "3,2|5"}, lambda _, x: softmax(x)),
+    "layer_norm": (
+        "op f(x) = layer_norm(x;)", {"x": "3,2|5"}, lambda p, x: normalised(x, -1, p, "layer_norm"),
+    ),
+    "batch_norm": (
+        "op f(x) = batch_norm(x;)", {"x": "9|5"}, lambda p, x: normalised(x, 0, p, "batch_norm"),
+    ),
+    "cross_entropy": (
+        "op f(z, t) = cross_entropy(z, t)", {"z": "4|3", "t": "4|3"}, lambda _, z, t: entropy(z, t),
+    ),
+    "cross_entropy_at": (
+        "op f(z, t: i64[b|]) = cross_entropy_at(z, t)", {"z": "4|3", "t": "4|"},
+        lambda _, z, t: entropy(z, np.eye(3)[t]),
+    ),
+    "squared_error": (
+        "op f(y, t) = squared_error(y, t)", {"y": "4|3", "t": "4|3"},
+        lambda _, y, t: ((y - t) ** 2).mean()[None],
+    ),
+    "attention": (
+        "op f(x) = attention(x; 2, 3, 5)", {"x": "2,4|5"},
+        lambda p, x: attended(x, p, "attention", causal=False),
+    ),
+    "causal_attention": (
+        "op f(x) = causal_attention(x; 2, 3, 5)", {"x": "2,4|5"},
+        lambda p, x: attended(x, p, "causal_attention", causal=True),
+    ),
+    "transformer_block": (
+        "op f(x) = transformer_block(x; 6, 2, 7)", {"x": "2,4|6"}, lambda p, x: transformed(x, p),
+    ),
+    "embedding": (
+        "op f(t: i64[b, s|]) = embedding(t; 3, 4)", {"t": "2,5|"},
+        lambda p, t: p["embedding.table"][t],
+    ),
+    "lstm_cell": (
+        "op f(x, s) = lstm_cell(x, s; 4)", {"x": "3|5", "s": "3|2,4"},
+        lambda p, x, s: one_cell(x, s, p),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_what_it_says(name: str, tmp_path: Path) -> None:
+    text, shapes, expected = LAYERS[name]
+    s = session(tmp_path, text, shapes)
+    given = {
+        each: DRAW.integers(0, 3, tensor.shape.memory())
+        if tensor.dtype == "i64"
+        else DRAW.standard_normal(tensor.shape.memory()).astype(np.float32)
+        for each, tensor in s.inputs.items()
+    }
+    for path in s.parameters:
+        values = DRAW.standard_normal(s.parameters[path].shape)
+        s.parameters[path] = values if "scale" in path or "shift" in path else values / 2
+    p = {path: values.astype(np.float64) for path, values in s.parameters.items()}
+    wide = {n: a.astype(np.float64) if a.dtype == np.float32 else a for n, a in given.items()}
+    np.testing.assert_allclose(s(**given), expected(p, **wide), rtol=1e-4, atol=1e-5)
+
+
+def sgd(w: Any, g: Any, kept: Values, momentum: float, nesterov: bool, decay: float) -> Any:
+    g = g + decay * w
+    if momentum:
+        kept["v"] = momentum * kept.get("v", 0) + g
+        g = g + momentum * kept["v"] if nesterov else kept["v"]
+    return w - 0.1 * g
+
+
+def adam(w: Any, g: Any, kept: Values, decay: float, decoupled: bool) -> Any:
+    kept["n"] = n = kept.get("n", 0) + 1
+    if decoupled:
+        w = w - 0.1 * decay * w
+    else:
+        g = g + decay * w
+    kept["m"] = 0.9 * kept.get("m", 0) + 0.1 * g
+    kept["v"] = 0.999 * kept.get("v", 0) + 0.001 * g * g
+    return w - 0.1 * (kept["m"] / (1 - 0.9**n)) / (np.sqrt(kept["v"] / (1 - 0.999**n)) + 1e-8)
+
+
+def clipped(w: Any, g: Any, _: Values) -> Any:
+    return w - 0.1 * g * min(1, 0.7 / (np.sqrt((g * g).sum()) + 1e-6))
+
+
+def by_cosine(w: Any, g: Any, kept: Values) -> Any:
+    kept["n"] = n = kept.get("n", 0) + 1
+    done = min(1, max(0, (n - 2) / 4))
+    return w - 0.1 * min(n / 2, 0.5 * (1 + np.cos(np.pi * done))) * g
+
+
+OPTIMISERS: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "sgd": ("", "sgd(p; lr)", lambda w, g, kept: sgd(w, g, kept, 0, False, 0)),
+    "momentum": (
+        "", "sgd(p; lr, momentum = 0.9, decay = 0.2)", lambda w, g, kept: sgd(w, g, kept, 0.9, False, 0.2),
+    ),
+    "nesterov": (
+        "", "sgd(p; lr, momentum = 0.9, nesterov = true)", lambda w, g, kept: sgd(w, g, kept, 0.9, True, 0),
+    ),
+    "adam": ("", "adam(p; lr, decay = 0.1)", lambda w, g, kept: adam(w, g, kept, 0.1, False)),
+    "adamw": ("", "adamw(p; lr, decay = 0.1)", lambda w, g, kept: adam(w, g, kept, 0.1, True)),
+    "clip": ("clip(l; 0.7)", "sgd(p; lr)", clipped),
+    "cosine": (
+        '"n" =: n + 1; "rate" =: cosine_rate(n; lr, 2, 6)', "p =- rate *. p.grad", by_cosine,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_an_optimiser_is_what_it_says(name: str, tmp_path: Path) -> None:
+    before, update, expected = OPTIMISERS[name]
+    text = f"""op model(x) = "w" 4 *. x
+cd f(x; lr = 0.1) {{
+  l = model(x) ++ "...|... => 0"
+  backprop(l)
+  {before}
+  for p in params(l) {{ {update} }}
+}}"""
+    s = session(tmp_path, text, {"x": "3|4"})
+    s.parameters["model.w"] = DRAW.standard_normal(4)
+    kept: Values = {}
+    w = s.parameters["model.w"].astype(np.float64)
+    for _ in range(7):
+        x = DRAW.standard_normal((3, 4)).astype(np.float32)
+        s(x)
+        w = expected(w, x.astype(np.float64).sum(axis=0), kept)
+        np.testing.assert_allclose(s.parameters["model.w"], w, rtol=2e-4, atol=1e-5)
+
+
+def test_names_of_libraries_hide_nothing_and_mean_one_thing(tmp_path: Path) -> None:
+    texts = [text_of(name) for name in LIBRARIES]
+    assert not set(LAYERS) - {word for text in texts for word in text.replace("(", " ").split()}
+    s = session(tmp_path, "op f(x) { m = linear(x; 2); m + 1 }", {"x": "4|3"})
+    assert list(s.parameters) == ["linear.w", "linear.b"]
+    own = session(tmp_path, "op softmax(x) = x + 1\nop f(x) = softmax(x)", {"x": "4|3"})
+    assert (own(np.ones((4, 3), np.float32)) == 2).all()
+    local = session(tmp_path, "op f(x) { linear = x + 1; linear *. 2 }", {"x": "4|3"})
+    assert (local(np.ones((4, 3), np.float32)) == 4).all()
+    with pytest.raises(Error) as caught:
+        session(tmp_path, "op linear(x) = x\nop f(x) = mlp(x; [2], 1)", {"x": "4|3"})
+    assert caught.value.code == "E0412"
+    with pytest.raises(Error) as caught:
+        session(tmp_path, "op f(x) = lineer(x; 2)", {"x": "4|3"})
+    assert caught.value.code == "E0401"
