@@ -309,15 +309,20 @@ static int find_arrays(struct json_reader *reader, struct stored_array *arrays, 
     return 0;
 }
 
-/* whether a file has state, and how many runs it tells of; -1 if it is broken */
+/* whether a file has state, and how many runs it tells of; -1 if it is broken, or has other bytes than those of arrays */
 static int look_into(struct json_reader *reader, uint64_t *runs)
 {
     struct json_entry entry;
+    uint64_t bytes = 0;
     int state = 0;
     *runs = 0;
     if (!begin_entries(reader)) return -1;
-    while (next_entry(reader, &entry, runs)) state |= path_of_entry(&entry, 1) != NULL;
-    return reader->failed ? -1 : state;
+    while (next_entry(reader, &entry, runs)) {
+        state |= path_of_entry(&entry, 1) != NULL;
+        bytes += entry.end - entry.begin;
+    }
+    skip_if(reader, -1);
+    return reader->failed || reader->byte != -1 || bytes != reader->size ? -1 : state;
 }
 
 /* read parameters and then state from a file, all or none; state that a file has none of begins with zeros */

@@ -264,12 +264,16 @@ def test_a_part_loads_what_the_whole_has_saved(tmp_path: Path) -> None:
     assert not any(values.any() for values in whole.values("state").values())
 
 
-def changed(data: bytes, change: Any) -> bytes:
-    """A file with another object."""
+def changed(data: bytes, change: Any, more: str = "") -> bytes:
+    """A file with another object, and more after it."""
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
-    text = json.dumps(change(header)).encode()
+    text = (json.dumps(change(header)) + more).encode()
     return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+def doubled(header: dict[str, Any]) -> dict[str, Any]:
+    return {**header, "again": header["mlp.v"]}
 
 
 def without(name: str) -> Any:
@@ -294,6 +298,8 @@ BROKEN: dict[str, tuple[int, Any]] = {
         6,
         lambda data: changed(data, instead("mlp.v", data_offsets=[0, 1 << 40])),
     ),
+    "two objects": (6, lambda data: changed(data, lambda header: header, "{}")),
+    "two arrays in one place": (6, lambda data: changed(data, doubled)),
     "no place": (6, lambda data: changed(data, instead("mlp.v", data_offsets=[-4, 36]))),
 }
 
