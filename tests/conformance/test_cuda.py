@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Iterator
@@ -85,11 +86,12 @@ def test_cases_on_a_gpu() -> None:
         assert not [said for said in pool.map(run, cases()) if said]
 
 
-@pytest.mark.parametrize("mode", emulated.MODES)
-def test_index_cases(mode: str) -> None:
+@functools.cache
+def batch() -> tuple[list[Program], list[Call], list[tuple[str, Any]]]:
+    """The programs of all cases, a call of each, and what it gives."""
     programs: list[Program] = []
     calls: list[Call] = []
-    wanted = []
+    wanted: list[tuple[str, Any]] = []
     for text, inputs, expected in cases():
         arrays = tuple(np.array(each, order="C") for each in inputs)
         component = eval(text, {"__builtins__": {}, "i": i, "I": I})
@@ -102,6 +104,12 @@ def test_index_cases(mode: str) -> None:
         calls.append(Call(len(programs), tuple(free), arrays, shapes))
         programs.append(lower(replace(shaped, name=f"c{len(programs)}"), GPU))
         wanted.append((text, outputs))
+    return programs, calls, wanted
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_index_cases(mode: str) -> None:
+    programs, calls, wanted = batch()
     answers = emulated.run(programs, calls, mode)
     for (text, outputs), answer in zip(wanted, answers, strict=True):
         assert not answer.trouble, f"{text}: {answer.trouble}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import runpy
 import shutil
@@ -15,7 +16,7 @@ import pytest
 
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
-from ilang.codegen.project.cases import case_of, inputs_of
+from ilang.codegen.project.cases import Case, case_of, inputs_of
 from ilang.codegen.project.emulation import first_wrong
 from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import write_project
@@ -68,11 +69,12 @@ def test_random_programs(seed: int, mode: str) -> None:
     assert tally.programs == 25
 
 
-@pytest.mark.parametrize("mode", emulated.MODES)
-def test_samples(mode: str) -> None:
+@functools.cache
+def samples() -> tuple[list[Program], list[Call], list[Any]]:
+    """The program of each lesson, a call of it on the inputs that it names, and the results."""
     programs: list[Program] = []
     calls: list[Call] = []
-    wanted = []
+    wanted: list[Any] = []
     for path in SAMPLES:
         shaped, arrays = sample(path)
         extents = fit(shaped, [array.shape for array in arrays])
@@ -81,6 +83,12 @@ def test_samples(mode: str) -> None:
         shapes = tuple(array.shape for array in wanted[-1])
         calls.append(Call(len(programs), tuple(free), tuple(arrays), shapes))
         programs.append(lower(replace(shaped, name=f"s{len(programs)}"), GPU))
+    return programs, calls, wanted
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_samples(mode: str) -> None:
+    programs, calls, wanted = samples()
     for path, answer, results in zip(
         SAMPLES, emulated.run(programs, calls, mode), wanted, strict=True
     ):
@@ -89,12 +97,12 @@ def test_samples(mode: str) -> None:
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, err_msg=path.name)
 
 
-@pytest.mark.parametrize("mode", emulated.MODES)
-def test_golden_programs(mode: str) -> None:
-    """At small extents, each 0, all 1, and more than tiles: what the self-test of a project runs."""
+@functools.cache
+def golden_programs() -> tuple[list[Program], list[Call], list[tuple[str, Case]]]:
+    """Each at small extents, each 0, all 1, and more than tiles: what the self-test of a project runs."""
     programs: list[Program] = []
     calls: list[Call] = []
-    cases = []
+    cases: list[tuple[str, Case]] = []
     for path in GOLDEN:
         shaped = replace(infer(graph_in(path)), name=f"g{len(programs)}")
         function = Function(shaped, lower(shaped, GPU))
@@ -108,6 +116,12 @@ def test_golden_programs(mode: str) -> None:
             calls.append(Call(len(programs), free, arrays, shapes))
             cases.append((f"{path.name} at {extents}", case))
         programs.append(function.program)
+    return programs, calls, cases
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_golden_programs(mode: str) -> None:
+    programs, calls, cases = golden_programs()
     for (name, case), answer in zip(cases, emulated.run(programs, calls, mode), strict=True):
         if case.outputs is None:  # an index is out of range, which is told
             assert "status" in answer.trouble, name
@@ -194,11 +208,12 @@ SCHEDULED = {
 }
 
 
-@pytest.mark.parametrize("mode", emulated.MODES)
-def test_written_schedules(mode: str) -> None:
+@functools.cache
+def written_schedules() -> tuple[list[Program], list[Call], list[Any]]:
+    """The programs above, calls of each with numbers drawn, and the results."""
     programs: list[Program] = []
     calls: list[Call] = []
-    wanted = []
+    wanted: list[Any] = []
     numbers = np.random.default_rng(1)
     for name, (text, shapes) in SCHEDULED.items():
         shaped = infer(graph_of(text_component(text), name))
@@ -210,6 +225,12 @@ def test_written_schedules(mode: str) -> None:
             free = (n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument())
             results = tuple(array.shape for array in wanted[-1])
             calls.append(Call(len(programs) - 1, tuple(free), arrays, results))
+    return programs, calls, wanted
+
+
+@pytest.mark.parametrize("mode", emulated.MODES)
+def test_written_schedules(mode: str) -> None:
+    programs, calls, wanted = written_schedules()
     answers = emulated.run(programs, calls, mode)
     for call, answer, outputs in zip(calls, answers, wanted, strict=True):
         said = f"{programs[call.program].name} {call.extents}: {answer.trouble}"

@@ -193,7 +193,8 @@ def test_views_are_tested_where_they_divide_and_where_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-def test_views_on_the_emulator() -> None:
+def test_views_on_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("I_CACHE_DIR")  # whose emulator is compiled
     graph = with_views()
     done = check_cuda(infer(graph, ["f32", "f32", "i64"]))
     assert 2 < done.runs, done.says

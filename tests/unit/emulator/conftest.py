@@ -1,4 +1,4 @@
-"""Programs of this folder: compiled once, kept for the next run, and nothing found that a test does not ask for."""
+"""Programs of this folder: compiled once, and nothing found that a test does not ask for."""
 
 import gc
 import shutil
@@ -17,13 +17,10 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True)
-def kept_cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what is compiled beside pytest's own files."""
+def has_compiler() -> None:
+    """The cache is the one of all tests: compiling the emulator takes longer than most that run on it."""
     if shutil.which("g++") is None:
         pytest.skip("the emulator needs g++, which is not here")
-    cache = getattr(request.config, "cache", None)
-    if cache is not None:
-        monkeypatch.setenv("I_CACHE_DIR", str(cache.mkdir("emulator")))
 
 
 @pytest.fixture
