@@ -10,7 +10,7 @@ from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Einsum, Interleave, Transpose
 from ilang.core.ir.scalar import Apply, Operand
 from ilang.core.notation.einsum import parse_spec
-from ilang.core.source import Source, Span
+from ilang.core.source import Span
 
 if TYPE_CHECKING:
     from ilang.core.build.functions import Functions
@@ -34,7 +34,10 @@ def special(build: Functions, frame: Frame, name: str, call: ast.Called) -> Tens
         case "square":
             return _square(build, build.tensor(frame, arguments[0]), span)
         case "einmax":
-            spec = Einsum(parse_spec(Source("<spec>", _text(name, arguments[0]))))
+            _text(name, arguments[0])
+            quoted = arguments[0].span
+            inner = Span(quoted.source, quoted.start + 1, quoted.end - 1)
+            spec = Einsum(parse_spec(quoted.source, inner))
             build.fitting(spec.spec, 1)
             value = build.tensor(frame, arguments[1])
             return build.operation(Operand(0), ">", spec, [value], span)
