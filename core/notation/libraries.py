@@ -1,7 +1,8 @@
 """``use nn, optim``: definitions of libraries that a file uses stand beside its own.
 
 Of a library come what the file names, and what those need. A name that the file defines itself means the file's own;
-where a definition of a library needs the library's, that is refused: it would mean something else than it says.
+where a definition of a library needs the library's, or a primitive, of that name, that is refused: it would mean
+something else than it says.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from ilang.core.diagnostic import Label, ModuleError, nearest
+from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.library import LIBRARIES, text_of
 from ilang.core.notation.reader import WORD, WORD_START, Reader
 from ilang.core.record import record
@@ -22,9 +24,9 @@ WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @record
 class Part:
-    """One definition of a library: its name, where it stands, and every word of it."""
+    """One definition of a library: its name, where that and the whole stand, and every word of it."""
 
-    name: str
+    name: Span
     source: Source
     start: int
     end: int
@@ -35,7 +37,7 @@ def used_libraries(reader: Reader) -> list[str]:
     """The libraries that a line names.
 
     Raises:
-        ModuleError: E0411 (there is none of this name), E0406 (something else stands there).
+        ModuleError: E0413 (there is none of this name), E0406 (something else stands there).
     """
     reader.take(reader.past(WORD, reader.pos), right=True)
     names: list[str] = []
@@ -48,7 +50,7 @@ def used_libraries(reader: Reader) -> list[str]:
         if name not in LIBRARIES:
             guess = nearest(name, LIBRARIES)
             listed = f"did you mean `{guess}`?" if guess else f"there are {', '.join(LIBRARIES)}"
-            raise ModuleError("E0411", f"there is no library `{name}`", span, listed)
+            raise ModuleError("E0413", f"there is no library `{name}`", span, listed)
         names.append(name)
         if reader.skip() != ",":
             break
@@ -76,9 +78,9 @@ def needed_parts(
         own: the definitions of the file, and where they stand.
 
     Raises:
-        ModuleError: E0412 (the file defines what a definition of a library needs of its library).
+        ModuleError: E0414 (the file defines what a definition of a library needs of its library or of the language).
     """
-    parts = {part.name: part for name in dict.fromkeys(libraries) for part in _parts(name)}
+    parts = {part.name.text(): part for name in dict.fromkeys(libraries) for part in _parts(name)}
     needed: set[str] = set()
     todo = [name for name in parts if name in words and name not in own]
     while todo:
@@ -86,18 +88,18 @@ def needed_parts(
         if name in needed:
             continue
         needed.add(name)
-        for word in sorted(parts[name].words & parts.keys() - {name}):
+        for word in sorted(parts[name].words & (parts.keys() | PRIMITIVES.keys()) - {name}):
             if word in own:
-                message = (
-                    f"`{word}` is defined here, and `{name}` of a library needs that of the library"
-                )
+                whose = "that of the library" if word in parts else "the primitive"
+                message = f"`{word}` is defined here, and `{name}` of a library needs {whose}"
                 labels = (
                     Label(own[word], "defined here"),
-                    Label(_span(parts[name]), "needs the other"),
+                    Label(parts[name].name, "needs the other"),
                 )
-                raise ModuleError("E0412", message, own[word], "give it another name", labels)
-            todo.append(word)
-    return [part for part in parts.values() if part.name in needed]
+                raise ModuleError("E0414", message, own[word], "give it another name", labels)
+            if word in parts:
+                todo.append(word)
+    return [part for name, part in parts.items() if name in needed]
 
 
 def _parts(library: str) -> list[Part]:
@@ -110,9 +112,5 @@ def _parts(library: str) -> list[Part]:
         match = BEGINS.match(text, start)
         assert match is not None
         words = frozenset(WORDS.findall(text, start, end))
-        parts.append(Part(match[1], source, start, end, words))
+        parts.append(Part(Span(source, *match.span(1)), source, start, end, words))
     return parts
-
-
-def _span(part: Part) -> Span:
-    return Span(part.source, part.start, part.start + len(part.name))

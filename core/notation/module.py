@@ -193,7 +193,7 @@ def _add_libraries(
     """Add the heads of what is used of libraries to those of a file.
 
     Raises:
-        ModuleError: E0406, E0411, E0412.
+        ModuleError: E0406, E0413, E0414.
     """
     from ilang.core.notation.libraries import WORDS, needed_parts, used_libraries
 

@@ -36,6 +36,7 @@ BUGS = {
 
 def sections() -> dict[str, str]:
     parts = SECTION.split(PAGES)
+    assert len(set(parts[1::2])) == len(parts[1::2]), "a code means one thing"
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 

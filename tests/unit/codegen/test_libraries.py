@@ -11,6 +11,8 @@ import pytest
 
 from ilang import Error, load
 from ilang.core.library import LIBRARIES, text_of
+from ilang.core.notation.layout import format_module
+from ilang.core.source import Source
 
 DRAW = np.random.default_rng(5)
 Values = dict[str, Any]
@@ -235,9 +237,34 @@ def test_names_of_libraries_hide_nothing_and_mean_one_thing(tmp_path: Path) -> N
     assert (own(np.ones((4, 3), np.float32)) == 2).all()
     local = session(tmp_path, "op f(x) { linear = x + 1; linear *. 2 }", {"x": "4|3"})
     assert (local(np.ones((4, 3), np.float32)) == 4).all()
+    unneeded = session(tmp_path, "op exp(x) = x + 1\nop f(x) = exp(linear(x; 2))", {"x": "4|3"})
+    assert unneeded(np.zeros((4, 3), np.float32)).shape == (4, 2)
+    parameter = session(tmp_path, 'op f(x) = "linear" 3 *. x', {"x": "4|3"})
+    assert list(parameter.parameters) == ["linear"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        ("op linear(x) = x\nop f(x) = mlp(x; [2], 1)", "E0414", 2, 4),
+        ("op exp(x) = x + 1\nop f(x) = softmax(x)", "E0414", 2, 4),
+        ("exp = >bo~bo\nop f(x) = softmax(x)", "E0414", 2, 1),
+        ("op f(x) = lineer(x; 2)", "E0401", 2, 11),
+        ("use nm\nop f(x) = linear(x; 2)", "E0413", 2, 5),
+        ("use nn optim\nop f(x) = linear(x; 2)", "E0406", 2, 8),
+    ],
+)
+def test_what_is_wrong_with_names(
+    text: str, code: str, line: int, column: int, tmp_path: Path
+) -> None:
     with pytest.raises(Error) as caught:
-        session(tmp_path, "op linear(x) = x\nop f(x) = mlp(x; [2], 1)", {"x": "4|3"})
-    assert caught.value.code == "E0412"
-    with pytest.raises(Error) as caught:
-        session(tmp_path, "op f(x) = lineer(x; 2)", {"x": "4|3"})
-    assert caught.value.code == "E0401"
+        session(tmp_path, text, {"x": "4|3"})
+    span = caught.value.span
+    assert span is not None
+    assert (caught.value.code, span.line_number(), span.column()) == (code, line, column)
+
+
+def test_the_tidy_layout_keeps_the_libraries() -> None:
+    text = "use  nn ,optim # layers\n\nop f(x)=linear(x;3)\n"
+    tidy = format_module(Source("m.i", text))
+    assert tidy == "use nn, optim  # layers\n\nop f(x) = linear(x; 3)\n"
