@@ -44,6 +44,23 @@ op batch_norm(x[b|n]; eps = 0.00001) {
   d /. sqrt(v + eps) *. "scale" 1.0 + "shift" 0.0
 }
 
+# -- dropout --
+
+# a share rate of x is 0, by the number n of the step: `"n" =: n + 1` in a routine; what drops apart has keys apart
+op dropout(x, n; rate, key = 0) {
+  kept = uniform26(f64(x < x) + range(), f64(n); key) >= rate
+  x *. kept /. (1 - rate)
+}
+# a number from 0 to below 1 for each x, n and key, integers below 2^26; each step permutes these
+op uniform26(x: f64, n: f64; key) = mixed26(rest26(x + mixed26(rest26(n + 65537 *. key)))) /. 67108864
+op mixed26(x) = halves26(halves26(halves26(x + 40503)))
+op halves26(x) {
+  h = rest26(x *. (x +. x + 1))
+  high = f64(i64(h /. 8192))
+  (h -. 8192 *. high) *. 8192 + high
+}
+op rest26(x) = x -. 67108864 *. f64(i64(x /. 67108864))
+
 # -- losses: means over one batch axis --
 
 # t is 1 at the right class, else 0
@@ -61,6 +78,7 @@ op squared_error(y[b|c], t[b|c]) {
   (d *. d ++ "...|... => 0") /. (dim(y, "b") *. dim(y, "c"))
 }
 
+# -- attention --
 
 op project(x; heads, width) = "w" * x + "b" (heads, width)
 

@@ -44,4 +44,6 @@ op cosine_rate(n; lr, warm, last) {
   done = sat01((n - warm) /. (last - warm))
   lr *. min(n /. warm, 0.5 *. (1 + cos(3.14159265 *. done)))
 }
+# the same, and falls along a line
+op linear_rate(n; lr, warm, last) = lr *. min(n /. warm, sat01((last - n) /. (last - warm)))
 """

@@ -143,22 +143,63 @@ LAYERS: dict[str, tuple[str, dict[str, str], Callable[..., Any]]] = {
 }  # fmt: skip
 
 
+def drawn_inputs(s: Any) -> Values:
+    return {
+        name: DRAW.integers(0, 3, tensor.shape.memory())
+        if tensor.dtype == "i64"
+        else DRAW.standard_normal(tensor.shape.memory()).astype(np.float32)
+        for name, tensor in s.inputs.items()
+    }
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_is_what_it_says(name: str, tmp_path: Path) -> None:
     text, shapes, expected = LAYERS[name]
     s = session(tmp_path, text, shapes)
-    given = {
-        each: DRAW.integers(0, 3, tensor.shape.memory())
-        if tensor.dtype == "i64"
-        else DRAW.standard_normal(tensor.shape.memory()).astype(np.float32)
-        for each, tensor in s.inputs.items()
-    }
+    given = drawn_inputs(s)
     for path in s.parameters:
         values = DRAW.standard_normal(s.parameters[path].shape)
         s.parameters[path] = values if "scale" in path or "shift" in path else values / 2
     p = {path: values.astype(np.float64) for path, values in s.parameters.items()}
     wide = {n: a.astype(np.float64) if a.dtype == np.float32 else a for n, a in given.items()}
     np.testing.assert_allclose(s(**given), expected(p, **wide), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_targets_agree_on_a_layer(name: str, tmp_path: Path) -> None:
+    text, shapes, _ = LAYERS[name]
+    s, reference = (session(tmp_path, text, shapes, target) for target in ("c", "numpy"))
+    given = drawn_inputs(s)
+    np.testing.assert_allclose(s(**given), reference(**given), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_draws_anew_each_step_and_alike_everywhere(tmp_path: Path) -> None:
+    text = """cd f(x; rate = 0.25) {
+  "n" =: n + 1
+  y = dropout("w" 1.0 *. x, n; rate)
+  l = y ++ "...|... => 0"
+  backprop(l)
+  other = dropout(x, n; rate, key = 1)
+  return y, other
+}"""
+    x = np.ones((6, 1000), np.float32)
+    sessions = [session(tmp_path, text, {"x": "6|1000"}, target) for target in ("c", "numpy")]
+    drawn = []
+    for _ in range(4):
+        (y, other), (same, also) = (s(x) for s in sessions)
+        assert (y == same).all()
+        assert (other == also).all()
+        np.testing.assert_allclose(np.unique(y), [0, 1 / 0.75], rtol=1e-6)
+        np.testing.assert_allclose(sessions[0].value("w.grad"), y.sum(axis=0), rtol=1e-5)
+        drawn += [y.ravel() > 0, other.ravel() > 0]
+    drawn.append(np.roll(drawn[0], 1))
+    drawn.append(np.roll(drawn[0], 1000))
+    deviation = np.sqrt(0.25 * 0.75 / x.size)
+    assert all(abs(each.mean() - 0.75) < 5 * deviation for each in drawn)
+    alike = np.corrcoef(np.array(drawn)) - np.eye(len(drawn))
+    assert np.abs(alike).max() < 5 / np.sqrt(x.size)
+    sessions[0].config["rate"] = 0.0
+    assert (sessions[0](x)[0] == 1).all()
 
 
 def sgd(w: Any, g: Any, kept: Values, momentum: float, nesterov: bool, decay: float) -> Any:
@@ -190,6 +231,11 @@ def by_cosine(w: Any, g: Any, kept: Values) -> Any:
     return w - 0.1 * min(n / 2, 0.5 * (1 + np.cos(np.pi * done))) * g
 
 
+def by_line(w: Any, g: Any, kept: Values) -> Any:
+    kept["n"] = n = kept.get("n", 0) + 1
+    return w - 0.1 * min(n / 2, max(0, (6 - n) / 4)) * g
+
+
 OPTIMISERS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "sgd": ("", "sgd(p; lr)", lambda w, g, kept: sgd(w, g, kept, 0, False, 0)),
     "momentum": (
@@ -203,6 +249,9 @@ OPTIMISERS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "clip": ("clip(l; 0.7)", "sgd(p; lr)", clipped),
     "cosine": (
         '"n" =: n + 1; "rate" =: cosine_rate(n; lr, 2, 6)', "p =- rate *. p.grad", by_cosine,
+    ),
+    "line": (
+        '"n" =: n + 1; "rate" =: linear_rate(n; lr, 2, 6)', "p =- rate *. p.grad", by_line,
     ),
 }  # fmt: skip
 
