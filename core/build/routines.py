@@ -340,6 +340,8 @@ class Routines(Functions):
         else:
             comes, logic = self._right(frame, each)
             number = self._assigned(cell, each, comes, logic)
+            if isinstance(cell, Stored) and cell.kind == "declared":
+                number = self._still(number, comes, each.span)
         if isinstance(cell, Stored):
             self._refuse_alone(cell, number, each)
             if cell.kind == "gradient":
@@ -349,6 +351,14 @@ class Routines(Functions):
         else:
             self.emission.alike(number, self.emission.read(cell), _name(cell), each.span)
             self.emission.latest[cell] = number
+
+    def _still(self, number: int, comes: Tensor, span: Span) -> int:
+        """Values that a declared tensor keeps: it has no gradient, so nothing flows back through them."""
+        if self.back is not None or not self._is_differentiable(comes):
+            return number
+        values = Computed((), Operand(0), "+", Pointwise(), _name(comes), None, span)
+        self.emission.latest[values] = number
+        return self.emission.read(Ruled(values, None, (), False, _name(comes), False, span))
 
     def _refuse_alone(self, cell: Stored, number: int, each: ast.Assigned) -> None:
         """Refuse that a parameter, which all ranks have, goes by a gradient that this rank has alone."""

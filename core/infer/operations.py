@@ -165,7 +165,7 @@ class Collecting:
         rows = [self._open() if axes is None else closed(axes) for axes in node.rows]
         required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
-            if axes is None:
+            if axes is None and node.kind != "alike":
                 origin = Origin(f"the {KINDS[kind]} row of {node.name}", node.span, "", None)
                 self.constraints.append(Leaf(row, required, kind == OUTPUT, origin))
         if value not in self.used and node.rows[OUTPUT] is None and node.count is None:

@@ -22,7 +22,7 @@ from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
 
-TerminalKind = Literal["data", "parameter", "fill", "number"]
+TerminalKind = Literal["data", "parameter", "fill", "alike", "number"]
 """What the rows and the values of a leaf are found from."""
 
 
@@ -30,8 +30,9 @@ TerminalKind = Literal["data", "parameter", "fill", "number"]
 class Terminal:
     """A leaf.
 
-    ``kind``: data (all rows known), parameter, fill (a constant with ``count`` values), number (``value``). ``rows``
-    are batch, input and output; a row that is None is inferred.
+    ``kind``: data (all rows known), parameter, fill (a constant with ``count`` values), alike (what flows back: it has
+    the rows of what it is the gradient of, and how it is used says nothing of them), number (``value``). ``rows`` are
+    batch, input and output; a row that is None is inferred.
     """
 
     name: str

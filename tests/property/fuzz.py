@@ -8,6 +8,8 @@ replays. The same seed gives the same programs.
 ``--mixed 1000`` as many graphs that operations between tensors are in as well (``mixed.py``); ``--bodies 1000``
 compares definitions over names with their wiring (``bodies.py``). A failure is printed with its seed.
 
+``--tensors 2000`` runs random tensor functions and routines (``tensor_programs.py``) beside what their text means.
+
 ``--notations 10000`` draws from all of these and from what is called beside them (``notations.py``: einx, elementwise
 kernels, NumPy's einsum, named values), compiled as C and, every fifth batch, as CUDA for the emulator.
 """
@@ -36,6 +38,7 @@ from tests.property import (  # noqa: E402 - found through the line above
     native,
     notation_checking,
     spec_checking,
+    tensor_checking,
     trial,
 )
 from tests.property.checking import Failure, Tally, check  # noqa: E402
@@ -164,6 +167,33 @@ def fuzz_bodies(seed: int, count: int, options: argparse.Namespace) -> bool:
     return not failures
 
 
+def work_tensors(job: Job) -> tensor_checking.Tally:
+    """Check one batch of tensor functions and routines."""
+    start, size, mode, _ = job
+    return tensor_checking.check(range(start, start + size), mode, session_every=size)
+
+
+def fuzz_tensors(
+    seed: int, count: int, options: argparse.Namespace, modes: tuple[str, ...]
+) -> bool:
+    """Check so many tensor functions and routines; whether none failed."""
+    total = tensor_checking.Tally()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for tally in pool.imap(work_tensors, list(jobs(seed, count, options.batch, modes))):
+            total.add(tally)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in total.programs.most_common())
+    print(
+        f"tensor programs   {total.programs.total()}: {kinds}; {total.sessions} in C sessions too"
+    )
+    print(f"runs compared     {total.runs}, {total.elements} elements; with meaning {total.meant}")
+    print(f"gradients         {total.gradients} by differences; unclear {total.unclear} programs")
+    print(f"refused           {total.refused}")
+    print(f"failures          {len(total.failures)}")
+    for number, step, message in total.failures[:KEPT]:
+        print(f"\nseed {number}: {step}: {message}")
+    return not total.failures
+
+
 DRAWN: dict[str, Callable[[Job], Any]] = {
     "index": work,
     "einsum, extended": work_specs,
@@ -216,6 +246,7 @@ def main() -> int:
     parser.add_argument("--specs", type=int, default=0, help="chains of einsum specifications")
     parser.add_argument("--mixed", type=int, default=0, help="graphs with tensor operations")
     parser.add_argument("--notations", type=int, default=0, help="programs of every notation")
+    parser.add_argument("--tensors", type=int, default=0, help="tensor functions and routines")
     parser.add_argument("--bodies", type=int, default=0, help="definitions over names")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--jobs", type=int, default=2)
@@ -233,6 +264,9 @@ def main() -> int:
     fine = not options.specs or fuzz_specs(seed, options.specs, options, modes)
     fine &= not options.mixed or fuzz_mixed(seed, options.mixed, options, modes)
     fine &= not options.bodies or fuzz_bodies(seed, options.bodies, options)
+    if options.tensors:
+        chosen = NOTATION_MODES if options.mode is None else modes
+        fine &= fuzz_tensors(seed, options.tensors, options, chosen)
     if options.notations:
         chosen = NOTATION_MODES if options.mode is None else modes
         fine &= fuzz_notations(seed, options.notations, options, chosen)

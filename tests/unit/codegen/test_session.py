@@ -155,6 +155,12 @@ def test_a_run_that_is_refused_changes_nothing(module: Any) -> None:
 
 ARRAY = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
 WHOLE = {
+    'cd f(x, n: i64) { t = track(x); "c" =: t *. 3; y = t *. c + f32(n); backprop(y); return t.grad }\n': 3
+    * ARRAY,
+    'op f(x, n: i64) = x + stop_gradient(x ++ "b|i => |0") + f32(n) *. 0\n': ARRAY + ARRAY.sum(),
+    'cd f(x, n: i64) { t = track(x); h = t ++ "b|i => |0"; y = h + t + f32(n) *. 0; backprop(y); return h.grad }\n': [
+        12
+    ],
     "op f(x, n: i64) = x @| n\n": ARRAY[2],
     'op f(x, n: i64) = einx.mean("b [i]")(x) + f32(n) *. 0\n': ARRAY.mean(1),
     'op f(x[b|k], n: i64) = (x ++ "...|... => 0") /. dim(x, "k") + f32(n) *. 0\n': [

@@ -1,0 +1,275 @@
+"""Random tensor functions and routines: what they mean, sessions on the reference, and C or CUDA, which all agree.
+
+Every program is run several times, since what it keeps lasts. Its gradients are compared with differences of what it
+means; where two of them disagree the loss has a kink nearby, and that run and those after it are not compared.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ilang import Error, load
+from ilang.core import pipeline
+from ilang.core.ir.kernel import Program as Kernels
+from ilang.core.machine import CPU, GPU
+from ilang.core.record import replace
+from tests.property import emulated, native
+from tests.property.tensor_meaning import Array, Run
+from tests.property.tensor_programs import Program, generate
+
+RUNS = 3
+STEP = 1e-4
+"""Differences are of fourth order."""
+CLOSE = 1e-5
+"""How far a gradient may be from differences, relative to its greatest."""
+AGREE = 1e-6
+"""How far differences of second and of fourth order may be apart for either to tell something."""
+LARGEST = 1e6
+"""Numbers beyond it are not compared with what texts mean: rounding is too."""
+EXPECTED = ("E0284",)
+"""Refusals that a random text may deserve: a tensor assigned between its use and ``backprop``."""
+
+
+@dataclass
+class Tally:
+    """What was done, and every failure: the seed, the step, words."""
+
+    programs: Counter[str] = field(default_factory=Counter)
+    runs: int = 0
+    elements: int = 0
+    meant: int = 0
+    gradients: int = 0
+    unclear: int = 0
+    refused: int = 0
+    sessions: int = 0
+    failures: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Count another tally in."""
+        self.programs.update(other.programs)
+        self.failures += other.failures
+        for name in ("runs", "elements", "meant", "gradients", "unclear", "refused", "sessions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """A program, its kernels, and for each run what these take and must give."""
+
+    program: Program
+    kernels: Kernels
+    runs: list[tuple[list[Array], list[Array]]]
+
+
+def check(seeds: Sequence[int], mode: str, session_every: int = 0) -> Tally:
+    """Check the programs of some seeds in one C program, or in one of CUDA.
+
+    One program in ``session_every`` is run in a session that compiles, too.
+    """
+    tally, lowered = Tally(), list[_Lowered]()
+    for place, seed in enumerate(seeds):
+        text = ""
+        try:
+            program = generate(seed)
+            text = program.text
+            tally.programs[program.name] += 1
+            compiles = bool(session_every) and place % session_every == 0
+            one = _by_reference(program, f"p{len(lowered)}", mode, compiles, tally)
+            lowered.append(one)
+        except AssertionError as error:
+            tally.failures.append((seed, "oracle", f"{text}\n{error}"))
+        except Error as error:
+            if error.code in EXPECTED:
+                tally.refused += 1
+            else:
+                tally.failures.append((seed, "refused", f"{text}\n{error}"))
+        except Exception:
+            tally.failures.append((seed, "crashed", f"{text}\n{traceback.format_exc(limit=-4)}"))
+    _by_compiler(lowered, mode, tally)
+    return tally
+
+
+def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally: Tally) -> _Lowered:
+    """Run a session on the reference, each run beside what the text means."""
+    session = _session(program, "numpy")
+    other = _session(program, "c") if compiles else None
+    tally.sessions += compiles
+    rng = np.random.default_rng(program.seed)
+    shapes = program.shapes
+    mirror = _Mirror(program, session, tally)
+    solved = session._solved
+    shaped = replace(solved.shaped(), name=name)
+    runs = []
+    for turn in range(RUNS):
+        given = {n: rng.normal(size=shape.dims()) for n, shape in shapes.items()}
+        if turn == RUNS - 1 and "lr" in program.config:
+            for each in (session, other):
+                if each is not None:
+                    each.config["lr"] = mirror.config["lr"] = 0.025
+        before = [np.array(session._array(cell, given)) for cell in solved.needed]
+        results = _tuple(session(**given))
+        mirror.follow(given, results)
+        runs.append((before, _all_of(session, results)))
+        if other is not None:
+            _alike(_all_of(other, _tuple(other(**given))), runs[-1][1], f"session, run {turn}")
+    machine = GPU if mode in emulated.MODES else CPU
+    return _Lowered(program, pipeline.lower(shaped, machine), runs)
+
+
+def _session(program: Program, target: str) -> Any:
+    with tempfile.TemporaryDirectory(prefix="ilang-fuzz-") as folder:
+        path = Path(folder) / "m.i"
+        path.write_text(program.text, "utf-8")
+        shapes = {name: shape.text() for name, shape in program.shapes.items()}
+        return load(path).session(program.name, shapes, target=target, seed=program.seed)
+
+
+def _tuple(result: Any) -> tuple[Array, ...]:
+    return result if isinstance(result, tuple) else () if result is None else (result,)
+
+
+def _all_of(session: Any, returned: Sequence[Array]) -> list[Array]:
+    """Every result of the last run, in the order of the program's outputs."""
+    order = iter(returned)
+    return [
+        np.array(next(order) if each.role == "return" else session.value(each.path))
+        for each in session._solved.results
+    ]
+
+
+def _alike(got: Sequence[Array], wanted: Sequence[Array], what: str, close: float = 1e-9) -> None:
+    """Arrays agree but for rounding."""
+    assert len(got) == len(wanted), f"{what}: {len(got)} results in place of {len(wanted)}"
+    for number, (one, other) in enumerate(zip(got, wanted, strict=True)):
+        assert one.shape == other.shape, f"{what}, {number}: {one.shape}, not {other.shape}"
+        scale = 1 + float(np.abs(other[np.isfinite(other)]).max(initial=0))
+        fine = np.isclose(one, other, close, close * scale, equal_nan=True)
+        assert np.all(fine), f"{what}, {number}: {one}\nin place of {other}"
+
+
+class _Mirror:
+    """What a program means, run by run beside a session on the reference."""
+
+    def __init__(self, program: Program, session: Any, tally: Tally) -> None:
+        self.program, self.session, self.tally = program, session, tally
+        self.config = dict(program.config)
+        self.follows = True
+        zeros = {name: np.zeros(shape.dims()) for name, shape in program.shapes.items()}
+        program.run(self.begun(zeros, looks=True))
+        wanted = program.owner.parameters()
+        self.parameters = {p: np.array(v) for p, v in session.parameters.items()}
+        found = {path: array.shape for path, array in self.parameters.items()}
+        assert found == wanted, f"parameters {found}\nin place of {wanted}"
+        self.cells: dict[str, Array] = {}
+        self.results = session._solved.results
+
+    def begun(self, given: Mapping[str, Array], looks: bool = False) -> Run:
+        """A run that has not begun; looking, it may read parameters before there are any."""
+        if looks:
+            ones = {"lr": 0.1}
+            return Run(given, {**ones, **self.config}, {}, {}, _Ones(), True)
+        return Run(given, self.config, dict(self.parameters), dict(self.cells))
+
+    def follow(self, given: Mapping[str, Array], results: Sequence[Array]) -> None:
+        """Compare one run; a loss that differences tell nothing of ends that."""
+        if not self.follows:
+            return
+        session, run = self.session, self.begun(given)
+        gradients = {
+            path: np.array(session.value(f"{path}.grad"))
+            for path in self.parameters
+            if any(each.path == f"{path}.grad" for each in self.results)
+        }
+        halves = ".grad =*" in self.program.text
+        run.gradients = {path: g * 2 if halves else g for path, g in gradients.items()}
+        with np.errstate(all="ignore"):
+            self.program.run(run)
+        everything = [*run.returned, *run.parameters.values(), *run.cells.values()]
+        if not all(np.isfinite(a).all() and np.abs(a).max(initial=0) < LARGEST for a in everything):
+            self.tally.unclear += 1
+            self.follows = False
+            return
+        if run.backward is not None and not self.goes_back(run.gradients, given, run.held):
+            self.tally.unclear += 1
+            self.follows = False
+            return
+        self.tally.meant += 1
+        _alike(results, run.returned, "meaning", 1e-7)
+        for path, value in run.parameters.items():
+            _alike([session.parameters[path]], [value], f"meaning of {path}", 1e-7)
+        assert set(session.state) == run.state, f"state {set(session.state)}, not {run.state}"
+        for path in run.state:
+            _alike([session.state[path]], [run.cells[path]], f"meaning of {path}", 1e-7)
+        self.parameters = run.parameters
+        self.cells = {path: run.cells[path] for path in run.state}
+
+    def goes_back(
+        self, gradients: Mapping[str, Array], given: Mapping[str, Array], held: list[Array]
+    ) -> bool:
+        """Compare gradients with differences of the loss; whether these tell anything."""
+
+        def loss(path: str, place: int, step: float) -> float:
+            run = self.begun(given)
+            run.replayed = held
+            moved = run.parameters[path].copy()
+            moved.reshape(-1)[place] += step
+            run.parameters[path] = moved
+            with np.errstate(all="ignore"):
+                return self.program.loss(run)
+
+        for path, value in self.parameters.items():
+            near, far = np.zeros(value.size), np.zeros(value.size)
+            for place in range(value.size):
+                at = [loss(path, place, k * STEP) for k in (-2, -1, 1, 2)]
+                near[place] = (at[2] - at[1]) / (2 * STEP)
+                far[place] = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * STEP)
+            scale = 1 + float(np.abs(far).max(initial=0))
+            steep = AGREE * scale * (1 + abs(loss(path, 0, 0.0)) * 1e-3)
+            if not np.isfinite(far).all() or np.abs(near - far).max(initial=0) > steep:
+                return False
+            found = gradients.get(path, np.zeros(value.shape)).reshape(-1)
+            off = np.abs(found - far).max(initial=0)
+            assert off <= CLOSE * scale, f"gradient of {path}: {found}\nin place of {far}"
+            self.tally.gradients += value.size
+        return True
+
+
+class _Ones(dict[str, Array]):
+    """No parameter has a gradient while a run only looks."""
+
+
+def _by_compiler(lowered: Sequence[_Lowered], mode: str, tally: Tally) -> None:
+    """Every run of every program by one compiled text."""
+    pairs = [(n, one, *run) for n, one in enumerate(lowered) for run in one.runs]
+    calls = [
+        native.Call(n, (), tuple(given), tuple(array.shape for array in wanted))
+        for n, _, given, wanted in pairs
+    ]
+    if not calls:
+        return
+    run = emulated.run if mode in emulated.MODES else native.run
+    try:
+        answers = run([one.kernels for one in lowered], calls, mode)
+    except native.CompileError as error:
+        tally.failures.append((lowered[0].program.seed, "compiler", str(error)))
+        return
+    for (_, one, _, wanted), answer in zip(pairs, answers, strict=True):
+        tally.runs += 1
+        program = one.program
+        if len(answer.outputs) != len(wanted) or answer.trouble:
+            said = f"{program.text}\n{answer.trouble}"
+            tally.failures.append((program.seed, "died", said))
+            continue
+        tally.elements += sum(array.size for array in wanted)
+        try:
+            _alike(answer.outputs, wanted, "compiled")
+        except AssertionError as error:
+            tally.failures.append((program.seed, "answer", f"{program.text}\n{error}"))
