@@ -6,17 +6,17 @@ TEXT = """\
 op linear(x; out) = "w" * x + "b" out
 
 # relu between linear layers of so many units, and a last one
-op mlp(x; hids, out) = linear(repeat(x; h in hids) { ?/ linear(x; h) }; out)
+op mlp(x; hids, out) = linear(repeat(x; h in hids) { ?/linear(x; h) }; out)
 
 # -- convolution: an image has rows, columns and channels --
 
-op convolve(x[b|h, w, i], k[u, v, i -> o]) = x *+ "...|y=+u, x=+v, i; u, v, i -> o => ...|y, x, o" k
+op convolve(x[b|h, w, i], k[u, v, i->o]) = x *+ "...|y=+u, x=+v, i; u, v, i -> o => ...|y, x, o" k
 
 # of odd size and stride 1, padded to keep rows and columns
 op conv3(x; out) = convolve(x, kernel3("k")) + "b" out
 op conv5(x; out) = convolve(x, kernel5("k")) + "b" out
-op kernel3(k[3, 3, i -> o]) = k
-op kernel5(k[5, 5, i -> o]) = k
+op kernel3(k[3, 3, i->o]) = k
+op kernel5(k[5, 5, i->o]) = k
 
 # the largest of 2 x 2, and the mean of all
 max_pool2_of(x[b,h,w,c]) = >b(2h+u:2)(2w+v:2)c~bhwc
@@ -107,7 +107,7 @@ causal_share = (I & +bhts[s<=t]~bht) >> bhts[s<=t]/bht~bhts
 # attention and a perceptron, each added to what it reads of a normalised row (GPT-2)
 op transformer_block(x[b, t|d]; size, heads, hidden) {
   y = x + causal_attention(layer_norm(x; label = "before"); heads, size /. heads, size)
-  y + linear(?/ linear(layer_norm(y; label = "between"); hidden, label = "up"); size, label = "down")
+  y + linear(?/linear(layer_norm(y; label = "between"); hidden, label = "up"); size, label = "down")
 }
 
 # -- words and sequences --
@@ -118,10 +118,10 @@ op embedding(t: i64[b, s|]; count, width) = rows_of("table" (count, width), t) +
 # s has what is handed out, and the state of the cell: row 0 and row 1 of its output axes; the result is the next s
 op lstm_cell(x[b|i], s[b|2, n]; width) {
   h = s ++ "b|0, n => b|n"
-  enter  = sigmoid(linear(x; width, label = "enter") + carry(h; width, label = "enter_h"))
+  enter = sigmoid(linear(x; width, label = "enter") + carry(h; width, label = "enter_h"))
   forget = sigmoid(linear(x; width, label = "forget") + carry(h; width, label = "forget_h"))
-  new    = tanh(linear(x; width, label = "new") + carry(h; width, label = "new_h"))
-  leave  = sigmoid(linear(x; width, label = "leave") + carry(h; width, label = "leave_h"))
+  new = tanh(linear(x; width, label = "new") + carry(h; width, label = "new_h"))
+  leave = sigmoid(linear(x; width, label = "leave") + carry(h; width, label = "leave_h"))
   c = forget *. (s ++ "b|1, n => b|n") + enter *. new
   pair_of(leave *. tanh(c) ++ "b|n => b, n", c ++ "b|n => b, n") ++ "b, s, n => b|s, n"
 }

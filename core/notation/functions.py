@@ -130,6 +130,9 @@ def _shape(reader: Reader) -> ShapeNote:
     while lexeme(reader).end <= close:
         found = lexeme(reader)
         take(reader, found, right=found.text == "," or found.kind == "label")
+    reader.skip()
+    if reader.pos < close:  # `|]` is one lexeme, of which the bar belongs to the shape
+        reader.take(close)
     reader.pos = close
     reader.take(close + 1)
     return shape

@@ -317,3 +317,8 @@ def test_the_tidy_layout_keeps_the_libraries() -> None:
     text = "use  nn ,optim # layers\n\nop f(x)=linear(x;3)\n"
     tidy = format_module(Source("m.i", text))
     assert tidy == "use nn, optim  # layers\n\nop f(x) = linear(x; 3)\n"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_has_a_tidy_layout(library: str) -> None:
+    assert text_of(library) == format_module(Source(f"{library}.i", text_of(library)))

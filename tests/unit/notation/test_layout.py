@@ -61,6 +61,7 @@ def _tidy(text: str) -> str:
         ("\ufeff\n\n# x\r\na = I\r\n", "# x\na = I\n"),
         ("\ufeffa = I", "a = I\n"),
         ("# é “x” \na = I", "# é “x”\na = I\n"),
+        ("op f( t : i64[ b ,s|] )= t\n", "op f(t: i64[b, s|]) = t\n"),
     ],
 )
 def test_layout(text: str, wanted: str) -> None:
