@@ -59,6 +59,7 @@ def built(
         )
         for each in head.tensors
     ]
+    run.wide = any(each.dtype == "f64" for each in inputs)
     names = run.noted(head.tensors, inputs)
     settings = _settings(head, config)
     names.update(settings)

@@ -290,3 +290,13 @@ def test_calls_inside_a_shared_definition_have_parameters_of_their_own(tmp_path:
     assert sorted(paths) == sorted(
         f"net.outer_{n}.inner.{name}" for n in (1, 2) for name in ("w", "b")
     ), "one set for both calls of net, and in it one for each call of outer"
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_numbers_alone_have_the_type_of_what_keeps_them(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text('cd f(x: f64) { "c" =+ x; c =:+ 0.1; return x }\n', encoding="utf-8")
+    s = load(path).session("f", {"x": "4|3"}, target=target)
+    for _ in range(2):
+        s(x=ARRAY.astype(np.float64))
+        np.testing.assert_array_equal(s.state["c"], np.full((4, 3), 0.1))
