@@ -11,7 +11,7 @@ compares definitions over names with their wiring (``bodies.py``). A failure is 
 ``--tensors 2000`` runs random tensor functions and routines (``tensor_programs.py``) beside what their text means.
 
 ``--notations 10000`` draws from all of these and from what is called beside them (``notations.py``: einx, elementwise
-kernels, NumPy's einsum, named values), compiled as C and, every fifth batch, as CUDA for the emulator.
+kernels, NumPy's einsum, named values), compiled as C and, every seventh batch, as CUDA for the emulator.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,18 @@ LOOPS_EVERY = 4
 KEPT = 10
 """Failures that are made small and kept; more of them are mostly the same."""
 
-NOTATION_MODES = ("sanitized", "cuda-checked", "fast", "sanitized", "threads")
+NOTATION_MODES = (
+    "sanitized",
+    "cuda-checked",
+    "fast",
+    "sanitized",
+    "threads",
+    "sanitized",
+    "threads",
+)
 """The same for programs of all notations."""
+EMULATED = 10
+"""Programs in one CUDA text at most: each takes as long to compile as several in C."""
 
 Job = tuple[int, int, str, bool]
 Told = tuple[int, str, str]
@@ -205,12 +216,19 @@ DRAWN: dict[str, Callable[[Job], Any]] = {
 
 def work_any(job: tuple[str, Job]) -> tuple[str, str, int, int, list[Told]]:
     """Check one batch of a notation: what it is, its mode, programs, runs, and what failed."""
-    notation, batch = job
-    tally = DRAWN[notation](batch)
-    told = [
-        failure if isinstance(failure, tuple) else told_of(failure) for failure in tally.failures
-    ]
-    return notation, batch[2], batch[1], tally.runs, told
+    notation, (start, size, mode, with_loops) = job
+    runs, told = 0, list[Told]()
+    step = EMULATED if mode in emulated.MODES else size
+    for first in range(start, start + size, step):
+        part = (first, min(step, start + size - first), mode, with_loops)
+        try:
+            tally = DRAWN[notation](part)
+        except Exception as error:  # the other batches are worth having
+            told.append((first, "crashed", f"a batch of {part[1]}: {error}"))
+            continue
+        runs += tally.runs
+        told += [each if isinstance(each, tuple) else told_of(each) for each in tally.failures]
+    return notation, mode, size, runs, told
 
 
 def fuzz_notations(
@@ -218,17 +236,20 @@ def fuzz_notations(
 ) -> bool:
     """Check so many programs of all notations; whether none failed."""
     share, more = divmod(count, len(DRAWN))
-    todo = [
-        (notation, batch)
-        for n, notation in enumerate(DRAWN)
-        for batch in jobs(seed, share + (n < more), options.batch, modes)
+    batches = [
+        [(name, batch) for batch in jobs(seed, share + (n < more), options.batch, modes)]
+        for n, name in enumerate(DRAWN)
     ]
+    todo = [each for some in zip_longest(*batches) for each in some if each is not None]
     programs, runs, failures = Counter[tuple[str, bool]](), 0, list[tuple[str, str, Told]]()
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for notation, mode, drawn, calls, told in pool.imap_unordered(work_any, todo):
             programs[notation, mode in emulated.MODES] += drawn
             runs += calls
             failures += [(notation, mode, each) for each in told]
+            say = f"{programs.total()} programs, {runs} calls, {len(failures)} failures"
+            print(f"\r{say}", end="" if sys.stdout.isatty() else "\n", flush=True)
+    print()
     for notation in DRAWN:
         by_c, by_cuda = (programs[notation, emulated] for emulated in (False, True))
         print(f"{notation:<18}{by_c + by_cuda}, of which {by_cuda} as CUDA")
