@@ -1,6 +1,8 @@
 """Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
 
-A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing.
+A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing. What is made of
+constants alone, ``1 / 3``, is as exact as the float that it meets; in an expression that reads values and uses none,
+as these.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import assert_never
 
 from ilang.core.diagnostic import ElementTypeError
 from ilang.core.dtype import FLOATS, INTEGER_ENDS, INTEGERS, LARGEST_FLOAT, arithmetic, join
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar
+from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Position, Scalar, walk
 from ilang.core.ops import PRIMITIVES
 from ilang.core.source import Span
 
@@ -25,10 +27,29 @@ def type_scalar(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scala
         ElementTypeError: E0601 (integer beside float), E0602 (an operation that needs floats), E0603 (a constant that
             its type cannot hold).
     """
-    return _settle(_typed(scalar, operands, span), span)
+    if not _is_alone(scalar):
+        return _settle(_typed(scalar, operands, span), span)
+    meets = _float_of(operands, span)
+    found = _typed(scalar, operands, span, meets)
+    return _brought(found, meets, span) if isinstance(found, Constant) else found
 
 
-def _typed(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
+def _is_alone(scalar: Scalar) -> bool:
+    """Whether a scalar is made of constants alone."""
+    leaves = [part for part in walk(scalar) if not isinstance(part, Apply)]
+    return all(isinstance(leaf, Constant) and leaf.dtype is None for leaf in leaves)
+
+
+def _float_of(arguments: Sequence[Scalar], span: Span) -> str:
+    """The float type in which values meet; f32 where they have none."""
+    typed = tuple(each for each in arguments if each.dtype in FLOATS)
+    return _common(typed, span)
+
+
+def _typed(
+    scalar: Scalar, operands: Sequence[Scalar], span: Span, meets: str | None = None
+) -> Scalar:
+    """The same without a type for a constant that met nothing; ``meets`` is what a scalar of constants will meet."""
     match scalar:
         case Operand():
             return operands[scalar.number]
@@ -40,8 +61,16 @@ def _typed(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
             assert scalar.dtype is not None
             return _converted(_typed(scalar.argument, operands, span), scalar.dtype, span)
         case Apply():
-            arguments = tuple(_typed(a, operands, span) for a in scalar.arguments)
-            return _applied(scalar.primitive, arguments, span)
+            alone = [isinstance(a, Apply) and _is_alone(a) for a in scalar.arguments]
+            pairs = list(zip(scalar.arguments, alone, strict=True))
+            others = [_typed(a, operands, span, meets) for a, constant in pairs if not constant]
+            inner = meets or _float_of(others, span)
+            rest = iter(others)
+            arguments = tuple(
+                _typed(a, operands, span, inner) if constant else next(rest)
+                for a, constant in pairs
+            )
+            return _applied(scalar.primitive, arguments, span, meets)
         case _:
             raise AssertionError(scalar)
 
@@ -76,7 +105,9 @@ def _nearest(constant: Constant) -> float | int:
     return float(unpack("f", pack("f", constant.value))[0])
 
 
-def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scalar:
+def _applied(
+    primitive: str, arguments: tuple[Scalar, ...], span: Span, meets: str | None = None
+) -> Scalar:
     kind = PRIMITIVES[primitive].kind
     match kind:
         case "move":
@@ -85,13 +116,13 @@ def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scala
             return Apply(primitive, tuple(_settle(a, span) for a in arguments), "bool")
         case "select":
             test, *others = arguments
-            dtype = _common(tuple(others), span)
+            dtype = _common(tuple(others), span, meets)
             chosen = tuple(_brought(a, dtype, span) for a in others)
             return Apply(primitive, (_settle(test, span), *chosen), dtype)
         case "compare":
-            dtype = _common(arguments, span)
+            dtype = _common(arguments, span, meets)
         case "arithmetic" | "float":
-            dtype = arithmetic(_common(arguments, span))
+            dtype = arithmetic(_common(arguments, span, meets))
         case _:
             assert_never(kind)
     if kind == "float" and dtype not in FLOATS:
@@ -105,8 +136,11 @@ def _applied(primitive: str, arguments: tuple[Scalar, ...], span: Span) -> Scala
     return Apply(primitive, brought, "bool" if kind == "compare" else dtype)
 
 
-def _common(arguments: tuple[Scalar, ...], span: Span) -> str:
-    """The type in which arguments meet; constants follow the others, and so do positions, which are i64 alone."""
+def _common(arguments: tuple[Scalar, ...], span: Span, meets: str | None = None) -> str:
+    """The type in which arguments meet; constants follow the others, and so do positions, which are i64 alone.
+
+    Constants among themselves have the type that they ``meet`` later, or f32.
+    """
     dtype: str | None = None
     for argument in arguments:
         if argument.dtype is None or isinstance(argument, Position):
@@ -123,7 +157,7 @@ def _common(arguments: tuple[Scalar, ...], span: Span) -> str:
     if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):
         return "i64"
     if dtype is None:
-        return "f32"
+        return meets or "f32"
     # A bool takes the type of the number beside it; a constant beside a bool is an f32 number.
     return "f32" if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
 

@@ -58,6 +58,20 @@ def test_the_orders_are_transposes_of_each_other() -> None:
             np.testing.assert_allclose(one, two.T, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("target", ["numpy", "c"])
+def test_numbers_are_as_exact_as_the_inputs(target: str) -> None:
+    """Numbers among themselves, too: a third of f64 is no third of f32."""
+    outputs = ["x0 * (1 / 3)", "1 / 3", "exp(2) + x0", "where(gt(2, 1), x0, sqrt(2))"]
+    kinds: tuple[Any, ...] = (np.float64, np.float32)
+    for dtype in kinds:
+        x = np.linspace(1, 2, 5).astype(dtype)
+        third = dtype(1) / dtype(3)
+        wanted = (x * third, np.full(5, third), np.exp(dtype(2)) + x, x)
+        for one, other in zip(elementwise("f", outputs)(x, target=target), wanted, strict=True):
+            assert one.dtype == dtype
+            np.testing.assert_allclose(one, other, rtol=float(4 * np.finfo(dtype).eps))
+
+
 def test_square_shapes_tell_the_orders_apart() -> None:
     x, y = np.arange(9.0).reshape(3, 3), np.array([10.0, 20.0, 30.0])
     for target in ("numpy", "c"):
