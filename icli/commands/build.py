@@ -9,6 +9,7 @@ from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError,
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
 from ilang.icli.configuration import configuration
+from ilang.icli.definitions import heads_of, used_in
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
@@ -36,9 +37,12 @@ def run(request: Request, screen: Screen) -> int:
     from ilang.codegen.runtime.files import read_module
 
     module = read_module(path)
-    heads = {each.head.name: each.head for each in module.functions}
-    heads |= {each.head.name: each.head for each in module.routines}
-    chosen = [heads[name] for name in dict.fromkeys(request.all("--def")) if name in heads]
+    heads = heads_of(module)
+    names = list(dict.fromkeys(request.all("--def")))
+    if not names and not module.definitions:
+        used = used_in(module)
+        names = [name for name in heads if name not in used]
+    chosen = [heads[name] for name in names if name in heads]
     if chosen:
         return _with_sessions(request, screen, module, chosen, folder)
     target = request.one("--target") or "c"
