@@ -39,6 +39,19 @@ def rows_site(
     return len(loops) if same and nest.order[: len(loops)] == loops else None
 
 
+def batch_site(found: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest) -> int:
+    """The place inside the loops over batches, those around rows and lanes, that a reader has outermost, too."""
+    tile, names = found
+    ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+    count = 0
+    for loop, theirs in zip(tile.outer, nest.order, strict=False):
+        is_batch = loop.axis not in (tile.rows, tile.lanes) and not tile.factors[loop.axis]
+        if not is_batch or ours.get(loop.axis) != theirs.axis or theirs.part:
+            break
+        count += 1
+    return count
+
+
 def by_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> Tilings:
     """The tilings with the contractions that meet in rows in blocks of rows.
 

@@ -3,6 +3,9 @@
 Example, a softmax whose rows are one kernel:
     in:   e = exp(...) || i j, read by s = sum e over j || i j and by out = e / s || i j, all of one kernel
     out:  e inside i, with the loops i j, its i being that of the kernel
+
+What is computed in tiles has a place inside the blocks of rows that its readers go by, or else inside the loops over
+batches around its rows and lanes.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import replace
 from ilang.core.schedule.choose.known import Analysis, Known, Staged
-from ilang.core.schedule.choose.row_blocks import rows_site
+from ilang.core.schedule.choose.row_blocks import batch_site, rows_site
 from ilang.core.schedule.choose.taking import inverse, taken
 from ilang.core.schedule.fuse import mapping
 
@@ -36,7 +39,8 @@ def shared_inside(
     nest, found = known.nest(reader), tilings.found(value)
     if found is not None:
         within = rows_site(found, mapping(node, read), nest)
-        if within is None or within > common:
+        within = batch_site(found, mapping(node, read), nest) if within is None else within
+        if not within or within > common:
             return None
         common = within
     elif not _is_worth(analysis, reader, nest, common):
@@ -50,14 +54,13 @@ def shared_inside(
 
 def _may_share(analysis: Analysis, known: Known, value: int) -> bool:
     """Whether a value is read by several, all of which are free to compute it inside, and need all of it there."""
-    inlining, tilings = analysis.inlining, analysis.tilings
+    inlining = analysis.inlining
     reads = inlining.all_reads[value]
     readers = {reader for reader, _ in reads}
     return (
         inlining.sole[value] is None
         and value not in inlining.kept
         and bool(reads)
-        and (tilings.is_by_rows(value) or tilings.found(value) is None)
         and not any(reader in known.imposed for reader in readers)
         and not any(known.is_part(reader) for reader in readers)
         and not any(index.looked for _, read in reads for index in read.index)

@@ -209,3 +209,14 @@ def test_short_windows_are_rows_where_no_other_axis_is_long() -> None:
 def test_a_product_with_few_columns_has_no_tile() -> None:
     """A copy of what its rows read would cost as much as the product."""
     assert "i'" not in last_nest(PRODUCT, ("j",))
+
+
+def test_tiles_of_a_batch_that_several_read_stay_in_the_loop_over_batches() -> None:
+    """Scores of attention and their softmax: a matrix for one head at a time."""
+    softmax = "(I & >hij~hi) >> hij-hi~hij >> ^hij~hij >> (I & +hij~hi) >> hij/hi~hij"
+    text = f"hid*hjd~hijd >> +hijd~hij >> {softmax}"
+    scheduled = shaped_to_schedule(infer(graph_of(text_component(text), "f")))
+    assert len(scheduled.groups) == 1
+    assert len(scheduled.whole()) == 1
+    alone = text.replace("h", "")
+    assert len(shaped_to_schedule(infer(graph_of(text_component(alone), "f"))).whole()) == 2

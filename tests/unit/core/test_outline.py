@@ -18,7 +18,6 @@ from ilang.core.passes.cpu.outline import kernel_to_outlined
 from ilang.core.record import replace
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
-SCORES = "hid*hjd~hijd >> +hijd~hij"
 ROWS = "(I & >ij~i) >> ij/i~ij"
 
 
@@ -66,7 +65,8 @@ def test_a_tile_that_fills_a_copy_is_told_whether_it_does() -> None:
 
 
 def test_loops_with_nothing_between_them_are_one() -> None:
-    kernel = program_of(f"{SCORES} >> (I & >hij~hi) >> hij-hi~hij >> ^hij~hij").kernels[-1]
+    text = "(I & >hij~hi) >> hij-hi~hij >> ^hij~hij"
+    kernel = program_of(text).kernels[-1]
     (outline,) = outlines_of(kernel)
     parallel = [s for s in statements_within(kernel.body) if isinstance(s, For) and s.parallel]
     assert outline.loops == len(parallel) == 2
