@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from ilang.core.check.shaped import verify
 from ilang.core.diagnostic import MeaningError
 from ilang.core.ir.graph import Backprop, Custom
-from ilang.core.ir.shaped import Input, Place, Shaped
+from ilang.core.ir.shaped import Assignment, Input, Place, Shaped
 from ilang.core.record import replace
 from ilang.core.transform.building import Building, renumbered, sources
-from ilang.core.transform.copies import see_through
+from ilang.core.transform.copies import is_copy, see_through
 from ilang.core.transform.reverse import Reverse
 
 
@@ -63,7 +63,7 @@ class _Attaching(Reverse):
             self._need(value, self.number)
         outputs: list[int] = []
         for value in self.shaped.outputs:
-            outputs.append(self._own(self.number[value], outputs))
+            outputs.append(self._own(self._copied(self.number[value]), outputs))
         place = {self.shaped.inputs.index(n): position for position, n in enumerate(self.inputs)}
         sizes = tuple(
             replace(
@@ -90,6 +90,20 @@ class _Attaching(Reverse):
         )
         verify(result)
         return result
+
+    def _copied(self, value: int) -> int:
+        """What a value is a whole copy of, if that is computed: a gradient that is an output was a copy of it."""
+        node, tensor = self.new.nodes[value], self.new.tensors[value]
+        if not isinstance(node, Assignment) or not is_copy(node) or len(node.reads) != 1:
+            return value
+        (read,) = node.reads
+        source = self.new.tensors[read.value]
+        is_whole = read.index == node.target and (source.dims, source.dtype) == (
+            tensor.dims,
+            tensor.dtype,
+        )
+        is_input = isinstance(self.new.nodes[self.new.owner(read.value)], Input)
+        return value if read.guards or is_input or not is_whole else read.value
 
     def _own(self, value: int, outputs: Sequence[int]) -> int:
         """A value in memory of its own: a copy of one that is an input, or an output already."""

@@ -32,7 +32,7 @@ def _direct(node: Assignment, nodes: list[Node]) -> Assignment:
 def _source(read: Read, nodes: list[Node]) -> Read:
     """The read of what a copy is of, at the place that the copy has it from."""
     copy = nodes[read.value]
-    if isinstance(copy, View) or not isinstance(copy, Assignment) or not _is_copy(copy):
+    if isinstance(copy, View) or not isinstance(copy, Assignment) or not is_copy(copy):
         return read
     (source,) = copy.reads
     place: dict[int, Affine] = {}
@@ -45,7 +45,7 @@ def _source(read: Read, nodes: list[Node]) -> Read:
     return Read(source.value, composed, guards + read.guards)
 
 
-def _is_copy(node: Assignment) -> bool:
+def is_copy(node: Assignment) -> bool:
     """Whether every element is one of another value, and nothing is looked up to find it.
 
     What turns a dimension round is kept: its readers would read backwards.
