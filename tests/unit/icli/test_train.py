@@ -160,11 +160,19 @@ def test_curves() -> None:
     ElementTree.fromstring(curve_svg([(1, 2.0), (2, float("nan"))], [(2, 2.0)]))
 
 
-NEEDS_MPI = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None
-    or shutil.which("mpirun", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") is None,
-    reason="ranks need MPI: pip install 'ilang[mpi]'",
-)
+@pytest.fixture(scope="module")
+def mpi() -> None:
+    """Skip where MPI is not installed, or cannot start processes."""
+    program = shutil.which("mpirun", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if importlib.util.find_spec("mpi4py") is None or program is None:
+        pytest.skip("ranks need MPI: pip install 'ilang[mpi]'")
+    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    tried = subprocess.run(
+        [program, *as_root, "--oversubscribe", "-n", "2", sys.executable, "-c", "from mpi4py import MPI"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if tried.returncode:
+        pytest.skip(f"mpirun cannot start processes here: {tried.stderr[-300:]}")
 
 
 def with_ranks(here: Path, count: int, *tokens: str) -> Any:
@@ -176,7 +184,7 @@ def with_ranks(here: Path, count: int, *tokens: str) -> Any:
     )  # fmt: skip
 
 
-@NEEDS_MPI
+@pytest.mark.usefixtures("mpi")
 @pytest.mark.parametrize("count", [2, 4])
 def test_ranks_train_as_one_process_does(count: int, here: Path) -> None:
     alone = train(here, "--epochs", "3", "--log", "1.jsonl", "--save", "1.npz")
@@ -193,7 +201,7 @@ def test_ranks_train_as_one_process_does(count: int, here: Path) -> None:
         np.testing.assert_allclose(many[name], values, rtol=1e-3, atol=1e-5)
 
 
-@NEEDS_MPI
+@pytest.mark.usefixtures("mpi")
 def test_a_rank_that_fails_ends_all_of_them(here: Path) -> None:
     train(here)
     before = (here / "m.safetensors").read_bytes()
