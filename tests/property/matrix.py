@@ -75,6 +75,7 @@ def cells() -> Iterator[Cell]:
         for shape in ((8, 8, 8), (8, 32, 4)):
             text = f"(I & {op}ijk~ik) >> ijk*ik~ijk"
             yield Cell(text, (dtype,), ((shape,),), fixed=True)
+    yield from nested()
     counted = ("", "i32", "i64", "f64")
     for dtype, op, to in itertools.product(DTYPES, COMPARISONS, counted):
         into = f"{to} >> " if to else ""
@@ -83,6 +84,16 @@ def cells() -> Iterator[Cell]:
         yield Cell(f"{to} >> i~i", (dtype,), tuple(((n,),) for n in EXTENTS))
     for one, other, op in itertools.product(DTYPES, DTYPES, POINTWISE):
         yield Cell(f"i{op}i~i", (one, other), tuple(((n,), (n,)) for n in EXTENTS))
+
+
+def nested() -> Iterator[Cell]:
+    """Small loops of known extents around each other, of which GCC 12.2 made wrong vectors."""
+    for dtype in ("f32", "f64", "i32", "i64"):
+        for shape, lesser in (((4, 4, 3), "j,k"), ((5, 4, 3), "i,j,k")):
+            text = f'elementwise("f: x[i,j,k], y[{lesser}] -> where(gt(x, 0), x, y)")'
+            yield Cell(text, (dtype, dtype), ((shape, shape[-len(lesser.split(",")) :]),), True)
+    product = "i32 >> (I & *mnopq~mopq) >> mnopq*mopq~mnopq"
+    yield Cell(product, ("i64",), (((16, 8, 8, 8, 8),),), fixed=True)
 
 
 def _reduced(before: str, op: str, dtypes: tuple[str, ...], vector: bool = False) -> Iterator[Cell]:

@@ -28,6 +28,15 @@ def test_truth_values_are_counted_right(mode: str) -> None:
 
 
 @needs_compiler
+def test_small_nested_loops_are_right() -> None:
+    """GCC 12.2 with -O3 -march=native took the wrong of two values, and lost factors of products."""
+    chosen = list(matrix.nested())
+    compared, wrong = matrix.check(chosen, "fast")
+    assert not wrong, "\n".join(wrong)
+    assert compared == 2 * len(chosen)
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     ("number", "mode"), [(7 + 13 * n, mode) for n, mode in enumerate(matrix.modes())]
 )
