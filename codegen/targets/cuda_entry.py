@@ -11,7 +11,7 @@ from ilang.codegen.targets.cuda_header import host_signature, signature
 from ilang.core.ir.host import Host, Launch, Ranges
 from ilang.core.ir.kernel import Blocks, Part, Window
 
-TRY = "#define TRY(call) do { const int error_ = (int)(call); if (error_ != 0) return -error_; } while (0)"
+TRY = "#define TRY(call) do { const int status = (int)(call); if (status != 0) return -status; } while (0)"
 """A call of CUDA's: what it gives other than success is returned."""
 
 

@@ -158,3 +158,9 @@ def test_a_product_stays_in_registers_and_reads_vectors(tmp_path: Path, architec
         assert "ld.global.nc.v4.f32" in text
         assert text.count("st.global.v4.f32") == 8
         assert "local" not in text
+
+
+def test_no_array_has_the_name_of_what_the_macro_keeps() -> None:
+    """An output named ``error`` is ``error_`` in C, and is copied within the macro."""
+    (name,) = re.findall(r"const int (\w+) =", TRY)
+    assert identifier(name) != name
