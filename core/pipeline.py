@@ -62,8 +62,8 @@ class Step:
     """One step of the pipeline.
 
     ``module`` takes it, from one IR to the next; ``run`` does, for a machine, which the steps before schedules do not
-    ask about; ``verify`` checks the result, and ``show`` gives it as text, under the name ``stage``, which no other
-    step of a machine has.
+    ask about; ``verify`` checks the result, given what it was made of, and ``show`` gives it as text, under the name
+    ``stage``, which no other step of a machine has.
     """
 
     module: str
@@ -71,18 +71,24 @@ class Step:
     gives: str
     says: str
     run: Callable[[Any, Machine], Any]
-    verify: Callable[[Any], None] | None
+    verify: Callable[[Any, Any], None] | None
     stage: str
     show: Callable[[Any], str]
 
 
-def _later(module: str, name: str) -> Callable[[Any], Any]:
+def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of a module of ``core``, which is imported when it is first called."""
 
-    def call(value: Any) -> Any:
-        return getattr(importlib.import_module(f"ilang.core.{module}"), name)(value)
+    def call(*values: Any) -> Any:
+        return getattr(importlib.import_module(f"ilang.core.{module}"), name)(*values)
 
     return call
+
+
+def _check(module: str) -> Callable[[Any, Any], None]:
+    """What verifies a value of a module of ``core/check``, whatever it was made of."""
+    call = _later(f"check.{module}", "verify")
+    return lambda value, _: call(value)
 
 
 def _pass(module: str, name: str) -> Callable[[Any, Machine], Any]:
@@ -392,7 +398,7 @@ def _taken(step: Step, value: Any, machine: Machine) -> Any:
     """What a step gives for a machine, verified; what it gives unchanged has been."""
     given = step.run(value, machine)
     if step.verify is not None and given is not value:
-        step.verify(given)
+        step.verify(given, value)
     return given
 
 
@@ -448,7 +454,7 @@ FRONT = (
         "core/ir/graph.py",
         "operations in einx notation as assignments and views",
         _pass("passes.einx_to_graph", "einx_to_graph"),
-        _later("check.graph", "verify"),
+        _check("graph"),
         "expanded",
         graph_text,
     ),
@@ -458,7 +464,7 @@ FRONT = (
         "core/infer/solved.py",
         "ranks, extents, loops of operations",
         _pass("infer.solved", "graph_to_solved"),
-        _later("check.solved", "verify"),
+        _check("solved"),
         "extents",
         extents_text,
     ),
@@ -468,7 +474,7 @@ FRONT = (
         "core/ir/shaped.py",
         "element types; operations as assignments",
         _pass("passes.solved_to_shaped", "solved_to_shaped"),
-        _later("check.shaped", "verify"),
+        _check("shaped"),
         "shapes",
         shapes_text,
     ),
@@ -481,7 +487,7 @@ VIEWS = Step(
     "core/ir/shaped.py",
     "views out of the way of fusion",
     _moved,
-    _later("check.shaped", "verify"),
+    _check("shaped"),
     "views",
     shapes_text,
 )
@@ -493,7 +499,7 @@ SCHEDULE = Step(
     "core/ir/schedule.py",
     "everything chosen: nests, fusion groups, what is staged and kept, accumulations",
     _scheduled,
-    _later("check.schedule", "verify"),
+    _check("schedule"),
     "schedule",
     _later("explain.schedule", "scheduled_text"),
 )
@@ -508,7 +514,7 @@ LOWERING = (
         "core/ir/kernel.py",
         "staged, folded, loops",
         _pass("passes.nest_to_kernel", "nest_to_kernel"),
-        _later("check.kernel", "verify"),
+        _check("kernel"),
         "lowered",
         loops_text,
     ),
@@ -567,7 +573,7 @@ HOST = Step(
     "core/ir/host.py",
     "checks, workspace, launches",
     _pass("lower.host", "kernel_to_host"),
-    _later("check.host", "verify"),
+    _check("host"),
     "host",
     _later("explain.host", "host_text"),
 )

@@ -30,16 +30,16 @@ from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
 
-def verify(program: Program) -> None:
-    """Raise an InternalError (E9905) naming the first invariant that does not hold."""
-    kernels.verify(program)
+def verify(program: Program, before: Program | None = None) -> None:
+    """Raise an InternalError (E9905) naming the first invariant that does not hold; ``before`` as for kernels."""
+    kernels.verify(program, before)
     for kernel in program.kernels:
         _kernel(program, kernel)
 
 
-def verify_ordered(program: Program) -> None:
+def verify_ordered(program: Program, before: Program | None = None) -> None:
     """The same, and that barriers stand where they have to."""
-    verify(program)
+    verify(program, before)
     for kernel in program.kernels:
         ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]
         _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")

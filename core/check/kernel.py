@@ -39,14 +39,28 @@ from ilang.core.ir.scalar import (
 )
 
 
-def verify(program: Program) -> None:
-    """Raise an InternalError (E9905) naming the first invariant that does not hold."""
-    for kernel in program.kernels:
+def verify(program: Program, before: Program | None = None) -> None:
+    """Raise an InternalError (E9905) naming the first invariant that does not hold.
+
+    Args:
+        program: what is checked.
+        before: what it was made of, which has been checked: its kernels that stay what they are need no second look.
+    """
+    for kernel in program.kernels if before is None else changed(program, before):
         inside = list(statements_within(kernel.body))
         verifier = _Verifier(program, kernel, inside)
         verifier.block(kernel.body)
         cpu.tiles(program, kernel, inside, verifier.demand)
         outline.outlines(program, kernel, inside, verifier.demand)
+
+
+def changed(program: Program, before: Program) -> Sequence[Kernel]:
+    """The kernels of a program that others had not; all of them where what they rest on is other, too."""
+    sizes = program.sizes[: len(before.sizes)]
+    if program.buffers != before.buffers or sizes != before.sizes:
+        return program.kernels
+    known = {id(kernel) for kernel in before.kernels}
+    return [kernel for kernel in program.kernels if id(kernel) not in known]
 
 
 class _Verifier:

@@ -43,11 +43,15 @@ Substitution = Mapping[int, Affine]
 
 def with_bodies(program: Program, change: Callable[[Kernel], Block]) -> Program:
     """The program with other bodies of its kernels; the program itself where all of them stay what they are."""
-    bodies = [change(kernel) for kernel in program.kernels]
-    if all(body is kernel.body for body, kernel in zip(bodies, program.kernels, strict=True)):
+    kernels = [with_body(kernel, change(kernel)) for kernel in program.kernels]
+    if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
         return program
-    kernels = (replace(k, body=body) for k, body in zip(program.kernels, bodies, strict=True))
     return replace(program, kernels=tuple(kernels))
+
+
+def with_body(kernel: Kernel, body: Block) -> Kernel:
+    """A kernel with another body; the kernel itself where that stays what it is."""
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def unless_same(block: Block, out: Sequence[Statement]) -> Block:

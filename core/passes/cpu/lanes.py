@@ -21,11 +21,13 @@ slow loop also fetches what the next loop will write.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine, axis_index
 from ilang.core.ir.cpu import Fetch, Lines
 from ilang.core.ir.kernel import (
+    Block,
     Change,
     Define,
     For,
@@ -41,7 +43,7 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
-from ilang.core.ir.rewriting import parts_of, substituted, substituted_load
+from ilang.core.ir.rewriting import parts_of, substituted, substituted_load, unless_same
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar
 from ilang.core.ir.shaped import Size
 from ilang.core.names import Names
@@ -96,9 +98,11 @@ class _Lanes:
         self.taken = {*kernel.names, *(local.name for local in kernel.locals)}
         self.serial = {}
         body = self._block(kernel.body, None)
+        if body is kernel.body:
+            return kernel
         return replace(kernel, body=body, names=tuple(self.variables), locals=tuple(self.locals))
 
-    def _block(self, body: Sequence[Statement], around: int | None) -> tuple[Statement, ...]:
+    def _block(self, body: Block, around: int | None) -> Block:
         """A block with lanes: each accumulator defined in it and the nest that changes it, together.
 
         ``around`` is the variable of the loop whose block it is.
@@ -115,7 +119,7 @@ class _Lanes:
             elif not isinstance(s, For):
                 out.append(s)
             elif not changes or any(c.variable not in defined for c in changes):
-                out.append(replace(s, body=self._block(s.body, s.variable)))
+                out.append(map_blocks(s, partial(self._block, around=s.variable)))
             else:
                 fetch = None if around is None else self._fetch(s, rows, n, around)
                 sums = self._sums(s, changes)
@@ -126,7 +130,7 @@ class _Lanes:
                     self.locals[c.variable] = replace(self.locals[c.variable], lanes=lanes)
                 out += self._summed(replace(s, fetch=fetch), sums, lanes)
                 out += [_horizontal(c, lanes) for c in others]
-        return tuple(out)
+        return unless_same(body, out)
 
     def _fetch(self, loop: For, rows: _Rows, position: int, around: int) -> Fetch | None:
         """What a loop at a position of a block can fetch while it runs, in a loop over ``around``.

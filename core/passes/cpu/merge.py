@@ -33,7 +33,15 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, parts_of, reads_of, substituted, substituted_rest
+from ilang.core.ir.rewriting import (
+    accesses,
+    parts_of,
+    reads_of,
+    substituted,
+    substituted_rest,
+    unless_same,
+    with_bodies,
+)
 from ilang.core.ir.scalar import Apply, Constant, Convert, Load, Local, Scalar, Select
 from ilang.core.passes.cpu.accumulations import accumulations, short_sizes
 from ilang.core.passes.scope import fresh
@@ -54,8 +62,8 @@ def kernel_to_merged(program: Program) -> Program:
         for buffer, _ in reads_of(s)
     }
     unread = {n for n, b in enumerate(program.buffers) if b.role == "temporary" and n not in read}
-    kept = [replace(kernel, body=_without(kernel.body, unread)) for kernel in kernels]
-    return replace(program, kernels=tuple(kept))
+    merged = replace(program, kernels=tuple(kernels))
+    return with_bodies(merged, lambda kernel: _without(kernel.body, unread))
 
 
 class _Merging:
@@ -79,9 +87,11 @@ class _Merging:
     def run(self) -> Kernel:
         """The kernel, merged."""
         body = self._block(self.kernel.body)
+        if body is self.kernel.body:
+            return self.kernel
         return replace(self.kernel, body=body, locals=tuple(self.locals))
 
-    def _block(self, body: Sequence[Statement]) -> Block:
+    def _block(self, body: Block) -> Block:
         out: list[Statement] = []
         at: int | None = None  # where a loop stands that only definitions follow
         for s in body:
@@ -98,7 +108,7 @@ class _Merging:
                 at = len(out) - 1
             elif not isinstance(s, Define):
                 at = None
-        return tuple(self._forwarded(out))
+        return unless_same(body, list(self._forwarded(out)))
 
     def _inside(self, s: Statement) -> Statement:
         """A statement with its blocks merged."""

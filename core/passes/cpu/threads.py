@@ -16,11 +16,10 @@ with another role is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ilang.core.cost import of_loop
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.kernel import (
+    Block,
     For,
     If,
     Kernel,
@@ -30,17 +29,16 @@ from ilang.core.ir.kernel import (
     map_blocks,
     statements_within,
 )
+from ilang.core.ir.rewriting import unless_same, with_bodies
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
 
 def kernel_to_threads(program: Program) -> Program:
     """The program with its parallel loops marked."""
-    kernels = tuple(
-        replace(kernel, body=_Marking(program, kernel).block(kernel.body, 0, True))
-        for kernel in program.kernels
+    return with_bodies(
+        program, lambda kernel: _Marking(program, kernel).block(kernel.body, 0, True)
     )
-    return replace(program, kernels=kernels)
 
 
 class _Marking:
@@ -52,7 +50,7 @@ class _Marking:
         loops = (s for s in statements_within(kernel.body) if isinstance(s, For))
         self.asked = any(loop.role == "p" for loop in loops)
 
-    def block(self, block: Sequence[Statement], level: int, alone: bool) -> tuple[Statement, ...]:
+    def block(self, block: Block, level: int, alone: bool) -> Block:
         """A block with marks; ``level`` loops around it are marked, and ``alone`` says that they hold nothing else."""
         out: list[Statement] = []
         for s in block:
@@ -62,7 +60,7 @@ class _Marking:
                 out.append(self._loop(s, level, alone))
             else:
                 out.append(s)
-        return tuple(out)
+        return unless_same(block, out)
 
     def _loop(self, loop: For, level: int, alone: bool) -> For:
         once = self.program.sizes[loop.size].fixed == 1
@@ -79,7 +77,8 @@ class _Marking:
         if not (mark or once or self.asked):
             return loop  # what is inside is done by whoever does this loop
         body = self.block(loop.body, level + mark, alone and len(loop.body) == 1)
-        return replace(loop, body=body, parallel=mark)
+        same = body is loop.body and mark == loop.parallel
+        return loop if same else replace(loop, body=body, parallel=mark)
 
     def _pays(self, loop: For, alone: bool) -> bool:
         """Whether a loop may have much to do."""
