@@ -3,6 +3,7 @@
 python -m bench                              everything, on 1 thread and on all cores
 python -m bench --only 'matmul,soft'         workloads whose names match one of these patterns
 python -m bench --peers NumPy,PyTorch --threads 1,2 --json out.json
+python -m bench --only ^step --no-latency    steps of training, beside PyTorch and JAX
 python -m bench --only-calls                 what calls of small arrays cost, beside einx, einops, opt_einsum
 python -m bench --page docs/benchmarks.md    rewrite the tables of a page, too
 python -m bench --from out.json --page docs/benchmarks.md
@@ -122,7 +123,8 @@ def _status(results: dict[str, Any]) -> int:
         any(
             OURS in row["wrong"]
             for run in results["threads"].values()
-            for row in run["workloads"].values()
+            for rows in (run["workloads"], run.get("steps", {}))
+            for row in rows.values()
         )
     )
 

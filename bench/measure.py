@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, sleep
 from typing import Any
 
-from bench import ours, peers, references
+from bench import ours, peers, references, steps
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload, arrays_of
 from ilang.core.record import record
@@ -50,7 +50,8 @@ def run(
     """Time the workloads whose names match ``only`` (all, if empty) on us and on these peers.
 
     Returns:
-        ``limits`` (rates), ``peers`` (versions), ``workloads``: by name, what ``timed`` gives.
+        ``limits`` (rates), ``peers`` (versions), ``workloads``: by name, what ``timed`` gives; ``steps``: the same of
+        steps of training, without a limit.
     """
     table = dict(_contestants(names, threads))
     limits = Limits(threads)
@@ -64,7 +65,24 @@ def run(
         "limits": {} if quick else limits.rates(),
         "peers": {name: peers.version_of(name) for name in names},
         "workloads": found,
+        "steps": _steps(names, threads, only, effort, quick),
     }
+
+
+def _steps(
+    names: Sequence[str], threads: int, only: Sequence[str], effort: Effort, quick: bool
+) -> dict[str, Any]:
+    """Time the steps of training whose names match; see ``timed``."""
+    rows: dict[str, Any] = {}
+    for step in steps.QUICK if quick else steps.FULL:
+        if only and not any(re.search(pattern, step.name) for pattern in only):
+            continue
+        calls, first, wrong = steps.begun(steps.contestants(step, names, OURS, threads), OURS)
+        samples = _rounds(calls, effort, pause=QUIET if 1 < threads else 0)
+        times = {name: _summary(taken) | {"first": first[name]} for name, taken in samples.items()}
+        rows[step.name] = {"times": times, "wrong": wrong}
+        _tell(step.name, threads, rows[step.name])
+    return rows
 
 
 def _contestants(names: Sequence[str], threads: int) -> list[tuple[str, Mapping[str, Prepare]]]:

@@ -12,6 +12,9 @@ from bench.measure import OURS
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 """What is between these lines of a page is rewritten."""
 
+KINDS = {"workloads": "workload", "steps": "step of training"}
+"""What is timed in rounds: the key of its results, and the heading of its names."""
+
 Table = tuple[list[str], list[list[str]]]
 """Heading and rows."""
 
@@ -20,7 +23,9 @@ def text(results: Mapping[str, Any]) -> str:
     """Everything for a terminal."""
     parts = [f"{what}: {says}" for what, says in results["machine"].items()]
     for threads, run in results["threads"].items():
-        parts += ["", *_introduction(threads, run), _plain(_speed(run)), *_left_out(run)]
+        parts += ["", *_introduction(threads, run)]
+        parts += [_plain(_speed(run, kind)) for kind in _kinds(run)]
+        parts += _left_out(run)
     if results.get("latency"):
         parts += ["", _plain(_latency(results["latency"]))]
     for table in _calls(results.get("calls")):
@@ -34,7 +39,9 @@ def markdown(results: Mapping[str, Any]) -> str:
     parts += [f"| {what} | {says} |" for what, says in results["machine"].items()]
     for threads, run in results["threads"].items():
         title = f"### {_threads(threads)}"
-        parts += ["", title, "", *_introduction(threads, run), "", _marked(_speed(run))]
+        parts += ["", title, "", *_introduction(threads, run)]
+        for kind in _kinds(run):
+            parts += ["", _marked(_speed(run, kind))]
         parts += ["", *_left_out(run)] if _left_out(run) else []
     if results.get("latency"):
         parts += ["", "### Latency", "", _marked(_latency(results["latency"]))]
@@ -66,9 +73,15 @@ def _introduction(threads: str, run: Mapping[str, Any]) -> list[str]:
 def _left_out(run: Mapping[str, Any]) -> list[str]:
     return [
         f"{name} is left out of {workload}: {why}."
-        for workload, row in run["workloads"].items()
+        for kind in _kinds(run)
+        for workload, row in run[kind].items()
         for name, why in row["wrong"].items()
     ]
+
+
+def _kinds(run: Mapping[str, Any]) -> list[str]:
+    """What was timed: workloads, steps of training."""
+    return [kind for kind in KINDS if run.get(kind)]
 
 
 def best_peer(row: Mapping[str, Any]) -> str | None:
@@ -77,29 +90,27 @@ def best_peer(row: Mapping[str, Any]) -> str | None:
     return min(peers, key=lambda name: peers[name]) if peers else None
 
 
-def _speed(run: Mapping[str, Any]) -> Table:
-    """A row per workload: our time, against the best peer (least and median times), the limit, and every peer."""
-    peers = list(run["peers"])
-    heading = ["workload", "ours, ms", "spread", "of limit", "best peer", "ours / best", "medians"]
+def _speed(run: Mapping[str, Any], kind: str) -> Table:
+    """A row for each of a kind: our time, against the best peer (least and median times), the limit, and every peer."""
+    peers = [
+        name for name in run["peers"] if any(name in row["times"] for row in run[kind].values())
+    ]
+    limited = any("limit" in row for row in run[kind].values())
+    limit = ["of limit"] if limited else []
+    heading = [KINDS[kind], "ours, ms", "spread", *limit, "best peer", "ours / best", "medians"]
     heading += [f"{name}, ms" for name in peers]
     rows = []
-    for name, row in run["workloads"].items():
+    for name, row in run[kind].items():
         times, best = row["times"], best_peer(row)
         timing = times.get(OURS)
-        cells = [name, *([""] * 6)]
+        own, beside = [""] * (2 + limited), [""] * 3
         if timing is not None:
-            cells[1:4] = [
-                _milliseconds(timing["min"]),
-                f"{timing['spread']:.0%}",
-                f"{row['limit'] / timing['min']:.0%}",
-            ]
+            own = [_milliseconds(timing["min"]), f"{timing['spread']:.0%}"]
+            own += [f"{row['limit'] / timing['min']:.0%}"] if limited else []
         if timing is not None and best is not None:
-            cells[4:] = [
-                best,
-                f"{timing['min'] / times[best]['min']:.2f}",
-                f"{timing['median'] / times[best]['median']:.2f}",
-            ]
-        rows.append(cells + [_milliseconds(times[p]["min"]) if p in times else "" for p in peers])
+            beside = [best, *(f"{timing[k] / times[best][k]:.2f}" for k in ("min", "median"))]
+        theirs = [_milliseconds(times[p]["min"]) if p in times else "" for p in peers]
+        rows.append([name, *own, *beside, *theirs])
     return heading, rows
 
 

@@ -11,7 +11,7 @@ from bench.peers import Arrays, Call, Calls
 from bench.workloads import Workload
 
 
-def _load(threads: int) -> Any:
+def load(threads: int) -> Any:
     """JAX sizes its pool of threads by the processors that it may use when it starts."""
     if not hasattr(os, "sched_setaffinity"):
         import jax
@@ -29,7 +29,7 @@ def _load(threads: int) -> Any:
 
 def calls(threads: int) -> Calls:
     """Compiled before the first call; a call waits for its result."""
-    jax = _load(threads)
+    jax = load(threads)
     return {program: _prepare(jax, function) for program, function in _functions(jax).items()}
 
 

@@ -3,13 +3,14 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench import anchors_plugin, calls, gpu, measure, peers, references, report, workloads
+from bench import anchors_plugin, calls, gpu, measure, peers, references, report, steps, workloads
 from bench.__main__ import main
 from bench.limits import Limits
 from bench.workloads import FULL, QUICK, Array, Workload
@@ -47,6 +48,42 @@ def test_every_program_is_right_and_timed(results: Any) -> None:
         assert all(0 < taken["min"] <= taken["median"] for taken in row["times"].values())
 
 
+def test_every_step_of_training_is_timed(results: Any) -> None:
+    rows = results["threads"]["1"]["steps"]
+    assert list(rows) == [step.name for step in steps.QUICK]
+    for row in rows.values():
+        assert not row["wrong"]
+        assert set(row["times"]) == {"i"}
+    assert {step.program for step in steps.QUICK} == {
+        path.stem for path in steps.ROUTINES.iterdir()
+    }
+
+
+@pytest.mark.parametrize("step", steps.QUICK, ids=lambda step: step.name)
+def test_steps_of_training_are_right(step: steps.Step) -> None:
+    sessions = {target: steps.session_of(step, 1, target) for target in ("numpy", "c")}
+    arrays = steps.arrays_of(sessions["c"])
+    calls = {target: partial(session, **arrays) for target, session in sessions.items()}
+    table = {target: partial(calls.__getitem__, target) for target in calls}
+    right, first, wrong = steps.begun(table, "numpy")
+    assert set(right) == set(first) == {"numpy", "c"}
+    assert not wrong
+    for path, values in sessions["numpy"].parameters.items():
+        assert np.allclose(sessions["c"].parameters[path], values, rtol=1e-4, atol=1e-5)
+
+
+def test_who_trains_otherwise_is_left_out() -> None:
+    def fails() -> Any:
+        raise MemoryError("no room")
+
+    table = {"i": lambda: lambda: np.ones(1), "other": lambda: lambda: 1.01, "no": fails}
+    calls_then, first, wrong = steps.begun(table, "i")
+    assert set(calls_then) == {"i"}
+    assert set(first) == {"i", "other"}
+    assert "its losses are" in wrong["other"]
+    assert "no room" in wrong["no"]
+
+
 def test_tables(results: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "utf-8")
@@ -58,6 +95,7 @@ def test_tables(results: Any, tmp_path: Path) -> None:
         assert "old" not in shown
         assert shown.count("\n| softmax |") == 1
     assert f"{QUICK[0].name} " in report.text(results)
+    assert "| step of training | ours, ms | spread | best peer |" in report.markdown(results)
     saved = tmp_path / "saved.json"
     saved.write_text(json.dumps(results), "utf-8")
     assert main(["--from", str(saved), "--page", str(page)]) == 0
