@@ -36,9 +36,9 @@ def join(left: str, right: str) -> str | None:
     return None
 
 
-def arithmetic(dtype: str) -> str:
-    """The type in which arithmetic on ``dtype`` is done: bools become f32."""
-    return "f32" if dtype == "bool" else dtype
+def arithmetic(dtype: str, least: str = "f32") -> str:
+    """The type in which arithmetic on ``dtype`` is done: bools become the ``least`` float of a program."""
+    return least if dtype == "bool" else dtype
 
 
 def accumulator(op: str, dtype: str) -> str:

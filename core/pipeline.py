@@ -252,13 +252,16 @@ def story(graph: Graph, limit: int | None) -> Story:
 
 
 def tensors_shaped(inferred: Inferred, dtypes: Sequence[str], outputs: Sequence[int]) -> Shaped:
-    """The assignments that compute some values of a solved graph; inputs they do not need are left out."""
+    """The assignments that compute some values of a solved graph, without inputs that these do not need.
+
+    Numbers that meet no value are f64 where an input is.
+    """
     from ilang.core.check.shaped import verify
     from ilang.core.infer.solved import Solved
     from ilang.core.passes.solved_to_shaped import needed_values, solved_to_shaped
 
     solved = Solved(inferred, needed_values(inferred.graph, outputs))
-    shaped = solved_to_shaped(solved, dtypes, outputs)
+    shaped = solved_to_shaped(solved, dtypes, outputs, "f64" if "f64" in dtypes else "f32")
     verify(shaped)
     return shaped
 

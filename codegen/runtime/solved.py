@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from ilang.core import pipeline
 from ilang.core.build.measure import extent_of_axis
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
+from ilang.core.diagnostic import ElementTypeError
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.transform.attached import attached
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
     from ilang.codegen.runtime.session import Model, Options
     from ilang.core.infer.inferred import Inferred
+    from ilang.core.ir.shaped import Shaped
 
 
 class Solved:
@@ -59,8 +63,58 @@ class Solved:
         return Shape(batch, inner, output)
 
     def type_of(self, cell: Stored) -> str:
-        """Its element type."""
+        """Its element type: that of state is the one of what a run assigns to it."""
+        if cell.kind == "declared":
+            return self._typed[1][cell]
         return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
+
+    @cached_property
+    def _typed(self) -> tuple[Shaped, Mapping[Stored, str]]:
+        """The typed graph, and the types of state.
+
+        Raises:
+            ElementTypeError: E06; E0604 (a parameter or state gets another type than it has).
+        """
+        kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
+        state = {cell: self.dtype for cell in kept.values() if cell.kind == "declared"}
+        try:
+            shaped = self._shaped(state)
+        except ElementTypeError as error:  # an integer beside what is no float after all?
+            state = dict.fromkeys(state, "bool")
+            try:
+                shaped = self._shaped(state)
+            except ElementTypeError:
+                raise error from None
+        for last in (False, False, True):
+            wrong = self._changed(shaped, kept, state)
+            for cell, dtype in wrong.items():
+                if last or cell not in state:
+                    raise _of_another_type(cell, self.built.paths[cell], self.dtype, dtype)
+            if not wrong:
+                break
+            state.update(wrong)
+            shaped = self._shaped(state)
+        return shaped, state
+
+    def _changed(
+        self, shaped: Shaped, kept: Mapping[str, Stored], state: Mapping[Stored, str]
+    ) -> dict[Stored, str]:
+        """What a run gives values of another type than it has, with that type."""
+        found: dict[Stored, str] = {}
+        for each, number in zip(self.results, shaped.outputs, strict=True):
+            cell = kept.get(each.path) if each.role in ("parameter", "state") else None
+            dtype = shaped.tensors[number].dtype
+            if cell is not None and dtype != state.get(cell, self.dtype):
+                found[cell] = dtype
+        return found
+
+    def _shaped(self, state: Mapping[Stored, str]) -> Shaped:
+        """The typed graph where state has these types."""
+        dtypes = [self.dtype] * len(self.built.graph.inputs)
+        for cell, number in self.built.inputs:
+            dtypes[number] = state[cell] if cell in state else self.type_of(cell)
+        outputs = [each.number for each in self.results]
+        return pipeline.tensors_shaped(self.inferred, dtypes, outputs)
 
     def cells(self, kind: str) -> list[tuple[Stored, Tensor]]:
         """What a run keeps of one kind, in the order of evaluation."""
@@ -98,10 +152,11 @@ class Solved:
             if each.cell in self.needed
         ]
 
-    def shaped(self) -> Any:
+    def shaped(self) -> Shaped:
         """The typed graph, gradients attached."""
-        dtypes = [self.dtype] * len(self.built.graph.inputs)
-        for cell, number in self.built.inputs:
-            dtypes[number] = self.type_of(cell)
-        outputs = [each.number for each in self.results]
-        return attached(pipeline.tensors_shaped(self.inferred, dtypes, outputs))
+        return attached(self._typed[0])
+
+
+def _of_another_type(cell: Stored, path: str, dtype: str, other: str) -> ElementTypeError:
+    message = f"`{path}` is {dtype}, and what is assigned to it is {other}"
+    return ElementTypeError("E0604", message, cell.span, f"convert it: `{dtype}(...)`")

@@ -69,6 +69,7 @@ class Functions(Configuration):
         self.scopes = 0
         self.active: list[ast.Head] = []
         self.root: Owner
+        self.float = "f32"
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
@@ -201,7 +202,7 @@ class Functions(Configuration):
         """The result of an operation; arithmetic takes bools as 0 or 1."""
         number = {n: n for n in range(len(operands))}
         whole = {n for n, each in enumerate(operands) if is_bool(each)}
-        scalar = as_numbers(scalar, whole) if whole else renumbered(scalar, number)
+        scalar = as_numbers(scalar, whole, self.float) if whole else renumbered(scalar, number)
         return Computed(tuple(operands), scalar, acc, logic, shortened(span), schedule, span)
 
     def pointwise(self, scalar: Scalar, operands: Sequence[Tensor], span: Span) -> Tensor:
@@ -551,18 +552,18 @@ def is_bool(value: Tensor) -> bool:
             return False
 
 
-def as_numbers(scalar: Scalar, whole: set[int]) -> Scalar:
+def as_numbers(scalar: Scalar, whole: set[int], dtype: str) -> Scalar:
     """A scalar function in which arithmetic takes some operands, which are bools, as 0 or 1."""
     match scalar:
         case Operand():
-            return Convert(scalar, "f32") if scalar.number in whole else scalar
+            return Convert(scalar, dtype) if scalar.number in whole else scalar
         case Apply():
             kind = SCALARS[scalar.primitive].kind
             if kind == "logic":
                 return scalar
             first = scalar.arguments[:1] if kind == "select" else ()
             rest = scalar.arguments[len(first) :]
-            arguments = (*first, *(as_numbers(each, whole) for each in rest))
+            arguments = (*first, *(as_numbers(each, whole, dtype) for each in rest))
             return replace(scalar, arguments=arguments)
         case _:
             return scalar

@@ -32,7 +32,7 @@ from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands
 from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand
+from ilang.core.ir.scalar import Apply, Constant, Operand
 from ilang.core.ir.spec import Fixed, Joined, Window
 from ilang.core.ir.spec import Label as AxisLabel
 from ilang.core.record import record
@@ -91,7 +91,6 @@ class Routines(Functions):
         self.named: dict[Stored, None] = {}
         self.used: dict[Tensor, int] = {}
         self.running: list[ast.Head] = []
-        self.wide = False
 
     # -- names and parts ---------------------------------------------------------------------------------------------
 
@@ -340,16 +339,13 @@ class Routines(Functions):
             )
         else:
             comes, logic = self._right(frame, each)
-            if self.wide and not any(
-                isinstance(one, Stored) for one in feeding([comes], every=True)
-            ):
-                # Numbers alone are f32 else, and what the tensor keeps in a run of f64 is not.
-                comes = self.pointwise(Convert(Operand(0), "f64"), [comes], each.span)
             number = self._assigned(cell, each, comes, logic)
             if isinstance(cell, Stored) and cell.kind == "declared":
                 number = self._still(number, comes, each.span)
         if isinstance(cell, Stored):
             self._refuse_alone(cell, number, each)
+            if cell.kind == "parameter":
+                self.emission.read(cell)  # it lasts, though nothing has read it before
             if cell.kind == "gradient":
                 self.emission.alike(number, self.emission.read(self.of[cell]), cell.name, each.span)
             self.emission.assign(cell, number)

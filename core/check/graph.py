@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, View, operands
-from ilang.core.ir.operation import Operation, Terminal
+from ilang.core.ir.operation import Alike, Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, walk
 
 
 def verify(graph: Graph) -> None:
     """Raise an InternalError (E9902) naming the first invariant that does not hold."""
     count = len(graph.nodes)
+    pairs = [(each.one, each.other) for each in graph.constraints if isinstance(each, Alike)]
+    related = {value for pair in pairs for value in pair}
     for value, node in enumerate(graph.nodes):
         match node:
             case Input():
@@ -28,6 +30,12 @@ def verify(graph: Graph) -> None:
                     "leaves with arrays are inputs",
                     value,
                 )
+                if node.kind == "alike":
+                    written = any(rows is not None for rows in node.rows)
+                    _demand(
+                        not written and node.count is None, "what flows back says no rows", value
+                    )
+                    _demand(value in related, "what flows back has the rows of a value", value)
             case Operation():
                 used = {p.number for p in walk(node.scalar) if isinstance(p, Operand)}
                 _demand(used <= set(range(len(node.operands))), "a scalar uses operands", value)

@@ -62,7 +62,8 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
             start = "" if node.base is None else f" from n{node.base}"
             return f"{fold}{': ' if fold else ''}{text}   for {over or '.'}{places}{start}"
         case Terminal():
-            return f"{node.kind} {node.name}"
+            kind = "stands for" if node.kind == "alike" else node.kind
+            return f"{kind} {node.name}"
         case Operation() | Einx():
             given = " ".join(f"n{operand}" for operand in node.operands)
             several = isinstance(node, Einx) and len(node.form.outputs) > 1 and node.output

@@ -1,8 +1,8 @@
 """Element types: every scalar gets its type, every conversion is made explicit (LANGUAGE.md section 1, "Types").
 
-A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing. What is made of
-constants alone, ``1 / 3``, is as exact as the float that it meets; in an expression that reads values and uses none,
-as these.
+A constant has no type of its own: it takes that of what it meets, and f32 where it meets nothing; in a program of
+tensors that begins with an f64, that. What is made of constants alone, ``1 / 3``, is as exact as the float that it
+meets; in an expression that reads values and uses none, as these.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ POWERS = {0.5: "sqrt", 2.0: "square", -1.0: "recip"}
 """A power by one of these literals is another primitive (LANGUAGE.md section 1, "Constants")."""
 
 
-def type_scalar(scalar: Scalar, operands: Sequence[Scalar], span: Span) -> Scalar:
-    """The typed form of a scalar. ``operands`` are what its reads deliver: typed operands, or constants.
+def type_scalar(
+    scalar: Scalar, operands: Sequence[Scalar], span: Span, least: str = "f32"
+) -> Scalar:
+    """The typed form of a scalar.
+
+    Args:
+        scalar: it, without types.
+        operands: what its reads deliver: typed operands, or constants.
+        span: where it is written.
+        least: the float that is a constant which meets nothing.
 
     Raises:
         ElementTypeError: E0601 (integer beside float), E0602 (an operation that needs floats), E0603 (a constant that
             its type cannot hold).
     """
-    if not _is_alone(scalar):
-        return _settle(_typed(scalar, operands, span), span)
-    meets = _float_of(operands, span)
-    found = _typed(scalar, operands, span, meets)
-    return _brought(found, meets, span) if isinstance(found, Constant) else found
+    return _Typing(operands, span, least).whole(scalar)
 
 
 def _is_alone(scalar: Scalar) -> bool:
@@ -40,48 +44,114 @@ def _is_alone(scalar: Scalar) -> bool:
     return all(isinstance(leaf, Constant) and leaf.dtype is None for leaf in leaves)
 
 
-def _float_of(arguments: Sequence[Scalar], span: Span) -> str:
-    """The float type in which values meet; f32 where they have none."""
-    typed = tuple(each for each in arguments if each.dtype in FLOATS)
-    return _common(typed, span)
+class _Typing:
+    """The types of one scalar."""
 
+    def __init__(self, operands: Sequence[Scalar], span: Span, least: str) -> None:
+        self.operands = operands
+        self.span = span
+        self.least = least
 
-def _typed(
-    scalar: Scalar, operands: Sequence[Scalar], span: Span, meets: str | None = None
-) -> Scalar:
-    """The same without a type for a constant that met nothing; ``meets`` is what a scalar of constants will meet."""
-    match scalar:
-        case Operand():
-            return operands[scalar.number]
-        case Constant():
-            return scalar
-        case Position():
-            return Position(scalar.index, "i64")
-        case Convert():
-            assert scalar.dtype is not None
-            return _converted(_typed(scalar.argument, operands, span), scalar.dtype, span)
-        case Apply():
-            alone = [isinstance(a, Apply) and _is_alone(a) for a in scalar.arguments]
-            pairs = list(zip(scalar.arguments, alone, strict=True))
-            others = [_typed(a, operands, span, meets) for a, constant in pairs if not constant]
-            inner = meets or _float_of(others, span)
-            rest = iter(others)
-            arguments = tuple(
-                _typed(a, operands, span, inner) if constant else next(rest)
-                for a, constant in pairs
+    def whole(self, scalar: Scalar) -> Scalar:
+        """The typed form of the scalar."""
+        if not _is_alone(scalar):
+            return self._settle(self._typed(scalar))
+        meets = self._float_of(self.operands)
+        typed = self._typed(scalar, meets)
+        return _brought(typed, meets, self.span) if isinstance(typed, Constant) else typed
+
+    def _float_of(self, arguments: Sequence[Scalar]) -> str:
+        """The float type in which values meet."""
+        return self._common(tuple(each for each in arguments if each.dtype in FLOATS))
+
+    def _typed(self, scalar: Scalar, meets: str | None = None) -> Scalar:
+        """The same without a type for a constant that met nothing; ``meets``: what a scalar of constants will meet."""
+        match scalar:
+            case Operand():
+                return self.operands[scalar.number]
+            case Constant():
+                return scalar
+            case Position():
+                return Position(scalar.index, "i64")
+            case Convert():
+                assert scalar.dtype is not None
+                return _converted(self._typed(scalar.argument), scalar.dtype, self.span)
+            case Apply():
+                alone = [isinstance(a, Apply) and _is_alone(a) for a in scalar.arguments]
+                pairs = list(zip(scalar.arguments, alone, strict=True))
+                others = [self._typed(a, meets) for a, constant in pairs if not constant]
+                inner = meets or self._float_of(others)
+                rest = iter(others)
+                arguments = tuple(
+                    self._typed(a, inner) if constant else next(rest) for a, constant in pairs
+                )
+                return self._applied(scalar.primitive, arguments, meets)
+            case _:
+                raise AssertionError(scalar)
+
+    def _settle(self, scalar: Scalar) -> Scalar:
+        """A constant that met nothing is a float."""
+        return (
+            _fitted(scalar, self.least, self.span)
+            if isinstance(scalar, Constant) and scalar.dtype is None
+            else scalar
+        )
+
+    def _applied(
+        self, primitive: str, arguments: tuple[Scalar, ...], meets: str | None = None
+    ) -> Scalar:
+        kind = PRIMITIVES[primitive].kind
+        match kind:
+            case "move":
+                return arguments[0]
+            case "logic":
+                return Apply(primitive, tuple(self._settle(a) for a in arguments), "bool")
+            case "select":
+                test, *others = arguments
+                dtype = self._common(tuple(others), meets)
+                chosen = tuple(_brought(a, dtype, self.span) for a in others)
+                return Apply(primitive, (self._settle(test), *chosen), dtype)
+            case "compare":
+                dtype = self._common(arguments, meets)
+            case "arithmetic" | "float":
+                dtype = arithmetic(self._common(arguments, meets), self.least)
+            case _:
+                assert_never(kind)
+        if kind == "float" and dtype not in FLOATS:
+            message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
+            raise ElementTypeError(
+                "E0602", message, self.span, "convert first, for example with `f32 >>` before it"
             )
-            return _applied(scalar.primitive, arguments, span, meets)
-        case _:
-            raise AssertionError(scalar)
+        exponent = arguments[-1]
+        if primitive == "pow" and isinstance(exponent, Constant) and exponent.value in POWERS:
+            primitive, arguments = POWERS[exponent.value], arguments[:1]
+        brought = tuple(_brought(a, dtype, self.span) for a in arguments)
+        return Apply(primitive, brought, "bool" if kind == "compare" else dtype)
 
+    def _common(self, arguments: tuple[Scalar, ...], meets: str | None = None) -> str:
+        """The type in which arguments meet; constants follow the others, and so do positions, which are i64 alone.
 
-def _settle(scalar: Scalar, span: Span) -> Scalar:
-    """A constant that met nothing is f32."""
-    return (
-        _fitted(scalar, "f32", span)
-        if isinstance(scalar, Constant) and scalar.dtype is None
-        else scalar
-    )
+        Constants among themselves have the type that they ``meet`` later, or the least.
+        """
+        dtype: str | None = None
+        for argument in arguments:
+            if argument.dtype is None or isinstance(argument, Position):
+                continue
+            joined = argument.dtype if dtype is None else join(dtype, argument.dtype)
+            if joined is None:
+                raise ElementTypeError(
+                    "E0601",
+                    f"the left operand is {dtype} and the right one is {argument.dtype}: integer beside float",
+                    self.span,
+                    "convert one side with the components f32 f64 i32 i64, for example `(f32 | I) >> ...`",
+                )
+            dtype = joined
+        if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):
+            return "i64"
+        if dtype is None:
+            return meets or self.least
+        # A bool takes the type of the number beside it; a constant beside a bool is a float.
+        return self.least if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
 
 
 def _converted(argument: Scalar, dtype: str, span: Span) -> Scalar:
@@ -103,63 +173,6 @@ def _nearest(constant: Constant) -> float | int:
     from struct import pack, unpack
 
     return float(unpack("f", pack("f", constant.value))[0])
-
-
-def _applied(
-    primitive: str, arguments: tuple[Scalar, ...], span: Span, meets: str | None = None
-) -> Scalar:
-    kind = PRIMITIVES[primitive].kind
-    match kind:
-        case "move":
-            return arguments[0]
-        case "logic":
-            return Apply(primitive, tuple(_settle(a, span) for a in arguments), "bool")
-        case "select":
-            test, *others = arguments
-            dtype = _common(tuple(others), span, meets)
-            chosen = tuple(_brought(a, dtype, span) for a in others)
-            return Apply(primitive, (_settle(test, span), *chosen), dtype)
-        case "compare":
-            dtype = _common(arguments, span, meets)
-        case "arithmetic" | "float":
-            dtype = arithmetic(_common(arguments, span, meets))
-        case _:
-            assert_never(kind)
-    if kind == "float" and dtype not in FLOATS:
-        message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
-        raise ElementTypeError(
-            "E0602", message, span, "convert first, for example with `f32 >>` before it"
-        )
-    if primitive == "pow" and isinstance(arguments[1], Constant) and arguments[1].value in POWERS:
-        primitive, arguments = POWERS[arguments[1].value], arguments[:1]
-    brought = tuple(_brought(a, dtype, span) for a in arguments)
-    return Apply(primitive, brought, "bool" if kind == "compare" else dtype)
-
-
-def _common(arguments: tuple[Scalar, ...], span: Span, meets: str | None = None) -> str:
-    """The type in which arguments meet; constants follow the others, and so do positions, which are i64 alone.
-
-    Constants among themselves have the type that they ``meet`` later, or f32.
-    """
-    dtype: str | None = None
-    for argument in arguments:
-        if argument.dtype is None or isinstance(argument, Position):
-            continue
-        joined = argument.dtype if dtype is None else join(dtype, argument.dtype)
-        if joined is None:
-            raise ElementTypeError(
-                "E0601",
-                f"the left operand is {dtype} and the right one is {argument.dtype}: integer beside float",
-                span,
-                "convert one side with the components f32 f64 i32 i64, for example `(f32 | I) >> ...`",
-            )
-        dtype = joined
-    if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):
-        return "i64"
-    if dtype is None:
-        return meets or "f32"
-    # A bool takes the type of the number beside it; a constant beside a bool is an f32 number.
-    return "f32" if dtype == "bool" and any(a.dtype is None for a in arguments) else dtype
 
 
 def _brought(argument: Scalar, dtype: str, span: Span) -> Scalar:

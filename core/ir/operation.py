@@ -6,6 +6,7 @@ assignments.
 Invariants:
     - An operation has as many operands as its logic takes: two for ``Compose`` and ``Interleave``, one for
       ``Transpose`` and ``Slice`` (two where its position comes at run time), one per shape for ``Einsum``.
+    - A ``Terminal`` of kind ``alike`` writes no rows and no values: an ``Alike`` constraint says whose rows it has.
     - Where ``Stack``, ``Interleave`` or a concatenating ``Einsum`` writes several parts, the scalar names every
       operand: each part has those that it reads.
 """

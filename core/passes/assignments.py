@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import ElementTypeError, Label, ScheduleError
-from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, arithmetic, join
+from ilang.core.dtype import INTEGER_ENDS, INTEGERS, accumulator, join
 from ilang.core.infer.dtypes import type_scalar
 from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Affine, Looked, Within, axis_index, inside
@@ -45,10 +45,22 @@ class _Work:
 class Assignments:
     """Shaped nodes under construction, of ``solved_to_shaped.py``."""
 
-    def __init__(self, size_of: Callable[[Loop], int], fixed: Callable[[int], int | None]) -> None:
-        """``size_of`` gives the size number of a loop, ``fixed`` the extent of a size number where it is known."""
+    def __init__(
+        self,
+        size_of: Callable[[Loop], int],
+        fixed: Callable[[int], int | None],
+        least: str = "f32",
+    ) -> None:
+        """Begin with no nodes.
+
+        Args:
+            size_of: gives the size number of a loop.
+            fixed: the extent of a size number where it is known.
+            least: the float that is a constant which meets nothing.
+        """
         self.size_of = size_of
         self.fixed = fixed
+        self.least = least
         self.nodes: list[shaped.Node] = []
         self.tensors: list[shaped.Tensor] = []
         self.number: dict[int, int] = {}  # value of the graph -> value of the shaped graph
@@ -139,7 +151,7 @@ class Assignments:
 
             loops.append(Loop("once", 1))  # a maximum of what is read, or of nothing
         acc = node.acc if len(kept) < len(loops) else None
-        typed, dtype = reduced_scalar(scalar, acc, delivered, node.span)
+        typed, dtype = self.reduced_scalar(scalar, acc, delivered, node.span)
         return shaped.Assignment(
             tuple(graph.Axis(loop.name, None, node.span) for loop in loops),
             tuple(self.size_of(loop) for loop in loops),
@@ -190,7 +202,7 @@ class Assignments:
             else Operand(number, self.tensors[self.number[value]].dtype)
             for number, value in enumerate(node.operands)
         ]
-        return reduced_scalar(node.scalar, node.acc, delivered, node.span)[1]
+        return self.reduced_scalar(node.scalar, node.acc, delivered, node.span)[1]
 
     def _is_whole(self, work: _Work, node: shaped.Assignment) -> bool:
         """Whether an assignment alone writes every element, each once reduced."""
@@ -254,6 +266,23 @@ class Assignments:
             return number
         rounded = Convert(Operand(0, held), dtype)
         return self.plain(dims, number, rounded, f"{dtype} of {node.text}", node.span, names)
+
+    def reduced_scalar(
+        self, written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
+    ) -> tuple[Scalar, str]:
+        """The typed scalar of an assignment, and the type of its result."""
+        scalar = type_scalar(written, delivered, span, self.least)
+        assert scalar.dtype is not None
+        if acc is not None:
+            primitive = OPS[acc].binary
+            assert primitive is not None
+            if PRIMITIVES[primitive].kind == "logic":
+                scalar = Apply("truth", (scalar,), "bool")
+            elif scalar.dtype == "bool":
+                scalar = Convert(scalar, self.least)
+        dtype = scalar.dtype
+        assert dtype is not None
+        return scalar, dtype
 
     def _reduced_first(self, node: shaped.Assignment) -> shaped.Assignment:
         """The reduction as a tensor over the kept loops, and the assignment that stores it."""
@@ -354,24 +383,6 @@ def _neutral(acc: str, dtype: str) -> Constant:
     if dtype in INTEGER_ENDS and abs(value) == float("inf"):
         return Constant(INTEGER_ENDS[dtype][value > 0], dtype)
     return Constant(value, dtype)
-
-
-def reduced_scalar(
-    written: Scalar, acc: str | None, delivered: Sequence[Scalar], span: Span
-) -> tuple[Scalar, str]:
-    """The typed scalar of an assignment, and the type of its result."""
-    scalar = type_scalar(written, delivered, span)
-    assert scalar.dtype is not None
-    if acc is not None:
-        primitive = OPS[acc].binary
-        assert primitive is not None
-        if PRIMITIVES[primitive].kind == "logic":
-            scalar = Apply("truth", (scalar,), "bool")
-        elif scalar.dtype == "bool":
-            scalar = Convert(scalar, arithmetic("bool"))
-    dtype = scalar.dtype
-    assert dtype is not None
-    return scalar, dtype
 
 
 def name_tensors(

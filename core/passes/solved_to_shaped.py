@@ -22,7 +22,7 @@ from ilang.core.ir import graph, shaped
 from ilang.core.ir.affine import Within, axis_index
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Constant, Convert, Operand, Position, Scalar, walk
-from ilang.core.passes.assignments import Assignments, name_tensors, reduced_scalar
+from ilang.core.passes.assignments import Assignments, name_tensors
 from ilang.core.passes.lookups import counted
 from ilang.core.record import replace
 from ilang.core.source import Span
@@ -34,6 +34,7 @@ def solved_to_shaped(
     solved: Solved,
     dtypes: Sequence[str | None] | None = None,
     outputs: Sequence[int] | None = None,
+    least: str = "f32",
 ) -> shaped.Shaped:
     """The assignments of a graph whose extents are solved.
 
@@ -41,19 +42,19 @@ def solved_to_shaped(
         solved: the graph and its extents.
         dtypes: the element type of each input of the graph; None where nothing is said.
         outputs: the values to give; those of the graph unless they are said.
+        least: the float that is a constant which meets nothing.
 
     Raises:
         ElementTypeError: E06.
     """
     given = solved.graph.outputs if outputs is None else outputs
     types = dtypes or [None] * len(solved.graph.inputs)
-    result = _Shaping(solved, types).run(given, solved.needed)
+    result = _Shaping(solved, types, least).run(given, solved.needed)
     read = needed_values(solved.graph, given).union(solved.inputs)
     if all(value in read for value in solved.needed):
         return result
-    return _Shaping(solved, types).run(
-        given, read
-    )  # what is read by nothing has types, and is not computed
+    # What is read by nothing has types, and is not computed.
+    return _Shaping(solved, types, least).run(given, read)
 
 
 def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shaped.Shaped:
@@ -92,8 +93,8 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
 class _Shaping(Assignments):
     """One run over a graph whose extents are solved."""
 
-    def __init__(self, solved: Solved, dtypes: Sequence[str | None]) -> None:
-        super().__init__(solved.size_of, solved.fixed)
+    def __init__(self, solved: Solved, dtypes: Sequence[str | None], least: str) -> None:
+        super().__init__(solved.size_of, solved.fixed, least)
         self.program = solved.graph
         self.solved = solved
         self.dtypes = _input_dtypes(self.program, dtypes)
@@ -179,7 +180,8 @@ class _Shaping(Assignments):
                 self._assignment(value, node, self.solved.axes(value))
             case graph.Elementwise():
                 if node.value in self.constants:
-                    folded = type_scalar(node.scalar, [self.constants[node.value]], node.span)
+                    given = [self.constants[node.value]]
+                    folded = type_scalar(node.scalar, given, node.span, self.least)
                     assert isinstance(folded, Constant)
                     self.constants[value] = folded
                     return
@@ -242,7 +244,7 @@ class _Shaping(Assignments):
             reads.append(shaped.Read(source, found.indices(read.index), held))
             operands.append(node.operand(number))
         written = found.scalar(node.scalar)
-        scalar, dtype = reduced_scalar(written, node.acc, delivered, node.span)
+        scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
         self.reaches += self._reaches(scalar, found.sizes, node.span)
         result = shaped.Assignment(
             found.axes,
@@ -297,7 +299,7 @@ class _Shaping(Assignments):
             if constant is None:
                 dtype = self.tensors[self.number[read.value]].dtype
             else:
-                dtype = constant.dtype or ("i64" if isinstance(constant.value, int) else "f32")
+                dtype = constant.dtype or ("i64" if isinstance(constant.value, int) else self.least)
             if dtype not in INTEGERS:
                 axis = node.axes[lookup.axis].name
                 raise ElementTypeError(

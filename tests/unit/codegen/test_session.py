@@ -300,3 +300,49 @@ def test_numbers_alone_have_the_type_of_what_keeps_them(target: str, tmp_path: P
     for _ in range(2):
         s(x=ARRAY.astype(np.float64))
         np.testing.assert_array_equal(s.state["c"], np.full((4, 3), 0.1))
+
+
+WIDE = """
+op f(x: f64) = x + exp2(sin(2 /. 1.25)) + (x > 1) *. 0.1 + sqrt(not (x > 1) + 0.3)
+cd ints(x: i64) { "k" =: k + x; return k }
+cd truths(x: f64) { "was" =: m; "m" =: x > 1; y = where(was, x, 0); return y }
+cd late(x: f64) { z = "s" *. x; s =: x; return z }
+cd narrow(x: f64) { "z" =: "s" *. x; s =: x > 1; return z }
+"""
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_types_are_those_of_what_numbers_and_state_meet(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(WIDE, encoding="utf-8")
+    module, x = load(path), np.asarray([0.5, 2.0, 3.0])
+
+    def session(name: str) -> Any:
+        return module.session(name, {"x": "3"}, target=target)
+
+    above = x > 1
+    wanted = x + 2 ** np.sin(2 / 1.25) + above * 0.1 + np.sqrt((1 - above) + 0.3)
+    np.testing.assert_allclose(session("f")(x=x), wanted, rtol=1e-14)
+    ints, truths, late = session("ints"), session("truths"), session("late")
+    whole = np.asarray([1, 2**40, 3])
+    ints(x=whole)
+    np.testing.assert_array_equal(ints(x=whole), 2 * whole)
+    np.testing.assert_array_equal(truths(x=x), [0, 0, 0])
+    np.testing.assert_array_equal(truths(x=x[::-1].copy()), [0, 2, 0.5])
+    assert truths.state["m"].dtype == np.bool_
+    np.testing.assert_allclose(late(x=x), x * x)
+    np.testing.assert_array_equal(late.parameters["s"], x)
+    with pytest.raises(Error, match="`s` is f64, and what is assigned to it is bool"):
+        session("narrow")(x=x)
+
+
+def test_what_stands_for_a_gradient_says_no_rows(module: Any) -> None:
+    from ilang.core.check.graph import verify
+    from ilang.core.diagnostic import InternalError
+    from ilang.core.explain.graph import graph_text
+    from ilang.core.record import replace
+
+    graph = module.session("step", {"x": "4|3", "t": "4|2"})._solved.built.graph
+    assert "= stands for v_grad" in graph_text(graph)
+    with pytest.raises(InternalError, match="what flows back has the rows of a value"):
+        verify(replace(graph, constraints=()))
