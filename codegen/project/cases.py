@@ -103,12 +103,18 @@ def inputs_of(
     for value, start, limit in zip(shaped.inputs, starts, below, strict=True):
         tensor = shaped.tensors[value]
         shape = tuple(extents[size] for size in tensor.dims)
-        places = (start + np.arange(math.prod(shape))) % TABLE
-        if limit:
-            arrays.append((places % limit).astype(NUMPY_TYPES[tensor.dtype]).reshape(shape))
-        else:
-            arrays.append(table(tensor.dtype, positive)[places].reshape(shape))
+        arrays.append(input_of(tensor.dtype, shape, start, limit, positive))
     return arrays
+
+
+def input_of(
+    dtype: str, shape: Sequence[int], start: int, limit: int | None, positive: bool
+) -> Array:
+    """An input that repeats the table of its type from a place on, or has indices below a limit."""
+    places = (start + np.arange(math.prod(shape))) % TABLE
+    if limit:
+        return (places % limit).astype(NUMPY_TYPES[dtype]).reshape(shape)
+    return table(dtype, positive)[places].reshape(shape)
 
 
 def limits_of(shaped: Shaped, extents: Sequence[int], more: int = 0) -> tuple[int | None, ...]:

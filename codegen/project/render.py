@@ -16,12 +16,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ilang.codegen.project.extents import Function
+from ilang.codegen.project.makefile import ALONE, MPI, NOTHING, makefile, package
 from ilang.codegen.project.selftest import TEST_PARTS, own_names, selftest
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_header import emit_header
-from ilang.codegen.targets.c_session import PARTS, Session, declarations, example_session
+from ilang.codegen.targets.c_session import (
+    PARTS,
+    PARTS_OF_RANKS,
+    Session,
+    declarations,
+    example_session,
+    ranks_declarations,
+)
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier
@@ -233,6 +241,9 @@ def render(
     programs = [function.program for function in functions]
     written = [each.session for each in sessions]
     declared = [line for each in written for line in (*declarations(each), "")]
+    of_ranks = any(each.of_ranks() for each in written)
+    if of_ranks:
+        declared += ranks_declarations(stem)
     return {
         f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
@@ -240,9 +251,9 @@ def render(
         f"{stem}.c": "\n".join(source_comment(source_text, f"{stem}.c"))
         + "\n"
         + emit_source(programs, stem, written),
-        "Makefile": MAKEFILE.replace("STEM", stem),
+        "Makefile": makefile(stem, MPI if of_ranks else ALONE if written else NOTHING),
         f"{stem}_test.c": selftest(functions, stem, sessions=sessions),
-        f"{stem}.pc": PKG_CONFIG.replace("STEM", stem),
+        f"{stem}.pc": package(stem),
     }
 
 
@@ -306,19 +317,14 @@ def _refuse_clashes(functions: Sequence[Function], stem: str, sessions: Sequence
     """
     guard = f"{stem.upper()}_H"
     parts = {part: function.program.name for function in functions for part in _parts(function)}
-    for session in sessions:
-        parts |= {f"{session.name}_{part}": session.name for part in PARTS if part != "arrays"}
-    for session in sessions:
-        if session.name in parts:
-            raise _clash(session.name, f"a part of `{parts[session.name]}`")
-        if session.name in {*own_names(), guard}:
-            raise _clash(session.name, "something in the generated files")
+    parts |= {f"{each.name}_{p}": each.name for each in sessions for p in PARTS if p != "arrays"}
+    if any(session.of_ranks() for session in sessions):
+        parts |= {f"{stem}_{part}": stem for part in PARTS_OF_RANKS}
+    for name in [session.name for session in sessions]:
+        _refuse_taken(name, name, parts, guard)
     for function in functions:
         name = function.program.name
-        if function.name() in parts:
-            raise _clash(name, f"a part of `{parts[function.name()]}`")
-        if function.name() in {*own_names(), guard}:
-            raise _clash(name, "something in the generated files")
+        _refuse_taken(function.name(), name, parts, guard)
         arrays = [
             function.program.buffers[n].name
             for n in (*function.program.inputs, *function.program.outputs)
@@ -330,6 +336,14 @@ def _refuse_clashes(functions: Sequence[Function], stem: str, sessions: Sequence
         for word in sizes:
             if f"n_{word}" in parts:
                 raise _clash(word, f"a part of `{parts[f'n_{word}']}`")
+
+
+def _refuse_taken(name: str, text: str, parts: Mapping[str, str], guard: str) -> None:
+    """Refuse a name in C, of what is so called in the text, that something else has."""
+    if name in parts:
+        raise _clash(text, f"a part of `{parts[name]}`")
+    if name in {*own_names(), guard}:
+        raise _clash(text, "something in the generated files")
 
 
 def _parts(function: Function) -> list[str]:
@@ -497,74 +511,3 @@ def _replace(folder: Path, out: Path, names: Sequence[str]) -> None:
 HOW_TO_CALL = """\
 Arrays are row-major and contiguous, and outputs overlap nothing. A call allocates nothing, keeps nothing between
 calls and never exits; it may run in several threads at once, each with a workspace of its own."""
-
-MAKEFILE = """\
-# Makefile of libSTEM, written by `i build`.
-#
-#     make            libSTEM.a and libSTEM.so
-#     make test       run every function on stored inputs, compare with stored results
-#     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
-#     make clean      remove what was made
-#
-# Switches, for any of them (after make clean if the library is there already):
-#
-#     OPENMP=1        use several cores; the compiler must know -fopenmp
-#     NATIVE=1        use every instruction of this machine; the library may then not run on another
-#
-# CC, CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS, AR, PREFIX and DESTDIR mean what they always do, and may come from the command
-# line or the environment.
-
-CFLAGS ?= -O3
-PREFIX ?= /usr/local
-
-# Any C from C99 on will do. A product and a sum are rounded one after the other (no contraction), but where the text
-# itself says otherwise. Nothing reads errno or exception flags; said so, more loops become vector code. CFLAGS comes
-# later and wins, but -ffast-math is refused.
-OPENMP_1 = -fopenmp
-NATIVE_1 = -march=native
-EXACT = -ffp-contract=off -fno-math-errno -fno-trapping-math
-FLAGS = -std=gnu11 $(EXACT) $(OPENMP_$(OPENMP)) $(NATIVE_$(NATIVE)) $(CPPFLAGS) $(CFLAGS)
-
-.PHONY: all test install clean
-
-all: libSTEM.a libSTEM.so
-
-STEM.o: STEM.c STEM.h
-	$(CC) $(FLAGS) -fPIC -c STEM.c -o $@
-
-libSTEM.a: STEM.o
-	rm -f $@
-	$(AR) rcs $@ STEM.o
-
-libSTEM.so: STEM.o
-	$(CC) $(FLAGS) $(LDFLAGS) -shared STEM.o -o $@ $(LDLIBS) -lm
-
-STEM_test: STEM_test.c STEM.h libSTEM.a
-	$(CC) $(FLAGS) $(LDFLAGS) STEM_test.c libSTEM.a -o $@ $(LDLIBS) -lm
-
-test: STEM_test
-	./STEM_test
-
-install: all
-	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
-	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
-	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
-	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
-	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
-
-clean:
-	rm -f STEM.o libSTEM.a libSTEM.so STEM_test
-"""
-
-PKG_CONFIG = """\
-prefix=/usr/local
-includedir=${prefix}/include
-libdir=${prefix}/lib
-
-Name: STEM
-Description: Functions on arrays, written by `i build`
-Version: 1
-Cflags: -I${includedir}
-Libs: -L${libdir} -lSTEM
-Libs.private: -lm
-"""

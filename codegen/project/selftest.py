@@ -17,7 +17,7 @@ import numpy as np
 from ilang.codegen.project import sessiontest
 from ilang.codegen.project.cases import Case, Output, case_of, is_positive, refused_cases
 from ilang.codegen.project.extents import MOST_VARIED, Function, extents_of
-from ilang.codegen.project.steps import TestedSession
+from ilang.codegen.project.steps import TestedSession, is_positive_session
 from ilang.codegen.project.tables import (
     LETTERS,
     given_row,
@@ -55,7 +55,7 @@ def selftest(
     body: list[str] = []
     names: list[str] = []
     tables: dict[str, list[str]] = {}
-    alone = [each.function for each in sessions]
+    alone = [function for each in sessions for function in each.functions]
     for function in functions:
         body += _entry(function, on_device)
         positive = is_positive(function.shaped)
@@ -79,7 +79,7 @@ def selftest(
         body += sessiontest.driver().split("\n")
     for tested in sessions:
         names.append(f"{tested.session.name}_test_session")
-        positive = is_positive(tested.function.shaped)
+        positive = is_positive_session(tested)
         for name in tested.session.inputs:
             dtype = tested.session.tensors[name][0]
             tables[table_name(dtype, positive)] = table_text(dtype, positive)

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.project.extents import Function
+from ilang.codegen.project.stages import Arrays, run_of
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
 from ilang.codegen.runtime.session import DEFAULTS, Model, Options
 from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.targets.c_session import PARTS, Kept, Listed, Session, Uniform
 from ilang.codegen.targets.identifiers import identifier, type_identifier
+from ilang.core.build.merging import RANKS
 from ilang.core.build.program import Given
 from ilang.core.build.routines import Result
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataError, MeaningError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU
 from ilang.core.pipeline import lower
@@ -37,15 +39,15 @@ ROLES = {
     "constant": "constant",
 }
 """What is kept, by the kinds of what a run reads."""
-FIELDS = ("model", "seed", "runs", "work", "sizes", "status")
+FIELDS = ("model", "seed", "runs", "work", "status", "this_rank", "all_ranks")
 """Names of a session and of its functions."""
 
 
 @record
 class Exported:
-    """A definition on its way to C: its program, and its session where it keeps something."""
+    """A definition on its way to C: its programs, and its session where it keeps something."""
 
-    function: Function
+    functions: tuple[Function, ...]
     session: Session | None
 
 
@@ -72,17 +74,25 @@ def exported(
     """A tensor function or a routine, lowered.
 
     Raises:
-        DataError: E0765 (it gives nothing). Error: whatever is wrong with the text, the shapes or the configuration.
+        DataError: E0765 (it gives nothing). MeaningError: E0286 (the number of ranks has to be known). Error: whatever
+            is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
-    solved = Solved(model, options)
+    solved = Solved(model, options, of_any_ranks=True)
+    place = solved.built.fixed.get(RANKS)
+    if place is not None and RANKS not in solved.config:
+        message = (
+            f"{name} is built for any number of ranks, and this must be known when it is built"
+        )
+        help_line = "use `ranks` in arithmetic alone; of a single rank `x.merge` is 0"
+        raise MeaningError("E0286", message, place, help_line)
     if not solved.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"
         help_line = "`return` a tensor, or assign one that lasts"
         raise DataError("E0765", message, model.head(name).span, help_line)
     shaped = solved.shaped()
     if _keeps_nothing(solved):
-        return Exported(Function(shaped, lower(shaped, CPU)), None)
+        return Exported((Function(shaped, lower(shaped, CPU)),), None)
     return _Export(solved, shaped).exported()
 
 
@@ -100,7 +110,8 @@ class _Export:
         self.shaped = shaped
         self.name = type_identifier(solved.name)
         parts = [f"{self.name}_{part}" for part in PARTS]
-        self.names = Names((*FIELDS, self.name, *parts))
+        sizes = [f"sizes_{n + 1}" for n in range(len(solved.merged()) + 1)]
+        self.names = Names((*FIELDS, *sizes, self.name, *parts))
         self.inputs = [tensor for _, tensor in solved.cells("input")]
         self.given = {tensor.path: self.names.of(tensor.path) for tensor in self.inputs}
         returned = [result.path for result in solved.results if result.role == "return"]
@@ -112,13 +123,15 @@ class _Export:
         by_cell = self._kept()
         kept = [*by_cell.values(), *self._gradients()]
         by_path = {(each.role, each.path): each for each in kept}
-        read = [
-            self.given[cell.name] if cell.kind == "input" else by_cell[cell].name
-            for cell in self.solved.needed
-        ]
+        read = [self._read(cell, by_cell) for cell in self.solved.needed]
         written = [self._place(result, by_path) for result in self.solved.results]
-        renamed = self._renamed((*read, *written))
-        program = lower(renamed, CPU)
+        sums = {n: each.path for n, each in enumerate(self.solved.results) if each.role == "merged"}
+        run = run_of(
+            replace(self.shaped, name=f"{self.name}_arrays"),
+            self.solved.merged(),
+            Arrays(tuple(read), tuple(written), sums),
+            self.names.of,
+        )
         tensors = {
             self.given[tensor.path]: (tensor.dtype, tensor.shape.memory()) for tensor in self.inputs
         }
@@ -128,17 +141,24 @@ class _Export:
         session = Session(
             self.name,
             self.solved.name,
-            program,
-            tuple(kept),
-            (*read, *written),
+            run.stages,
+            (*kept, *run.between),
             tuple(self.given.values()),
             tuple(self.returned.values()),
             tensors,
         )
-        return Exported(Function(renamed, program), session)
+        return Exported(run.functions, session)
 
-    def _place(self, result: Result, kept: Mapping[tuple[str, str], Kept]) -> str:
-        """The name of the array that takes what a run gives."""
+    def _read(self, cell: Stored, kept: Mapping[Stored, Kept]) -> str | None:
+        """The name of what a run reads; None of a sum over ranks."""
+        if cell.kind == "merged":
+            return None
+        return self.given[cell.name] if cell.kind == "input" else kept[cell].name
+
+    def _place(self, result: Result, kept: Mapping[tuple[str, str], Kept]) -> str | None:
+        """The name of the array that takes what a run gives; None of what is summed over ranks."""
+        if result.role == "merged":
+            return None
         if result.role == "return":
             return self.returned[result.path]
         each = kept[result.role, result.path]
@@ -149,10 +169,13 @@ class _Export:
         written = {(result.role, result.path) for result in self.solved.results}
         kept: dict[Stored, Kept] = {}
         constants = self.solved.constants()
-        for kind, role in ROLES.items():
+        settings = self.solved.built.settings.values()
+        for kind, usual in ROLES.items():
             for cell, tensor in self.solved.cells(kind):
+                is_count = kind == "setting" and cell not in settings
+                role = "ranks" if is_count else usual
                 path, dims = tensor.path, tensor.shape.memory()
-                if role in ("setting", "constant") and cell not in self.solved.needed:
+                if kind in ("setting", "constant") and cell not in self.solved.needed:
                     continue
                 name = self.names.of("constant" if role == "constant" else path)
                 following = self.names.of(f"next_{name}") if (role, path) in written else ""
@@ -186,15 +209,6 @@ class _Export:
             return _listed(given)
         bound = initial_uniform(self.solved, cell)
         return Listed((0,)) if bound is None else Uniform(bound)
-
-    def _renamed(self, names: Sequence[str]) -> Shaped:
-        """The program under a name of its own, its inputs and outputs as the session calls them."""
-        tensors = list(self.shaped.tensors)
-        places = (*self.shaped.inputs, *self.shaped.outputs)
-        for value, name in zip(places, names, strict=True):
-            if places.count(value) == 1:
-                tensors[value] = replace(tensors[value], name=name)
-        return replace(self.shaped, name=f"{self.name}_arrays", tensors=tuple(tensors))
 
 
 def _listed(values: Array) -> Listed:

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 
-from ilang.codegen.project.cases import Output, is_positive
-from ilang.codegen.project.steps import LASTING, SEED, TestedSession, steps_of
+from ilang.codegen.project.cases import Output
+from ilang.codegen.project.steps import (
+    LASTING,
+    SEED,
+    Steps,
+    TestedSession,
+    is_positive_session,
+    steps_of,
+)
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.c_session import Kept, Session
 from ilang.codegen.targets.cfamily import INDENT, listed
@@ -32,7 +39,7 @@ def lines(tested: TestedSession, test: str) -> Iterator[str]:
     yield from _rows("first", kept, steps.first)
     yield from _rows("last", kept, steps.last)
     yield from _results(session, steps.runs)
-    yield from _given(tested, steps.starts, steps.below)
+    yield from _given(tested, steps)
     name = session.name
     yield f"{INDENT}{name} models[2];"
     yield f"{INDENT}const struct test_session tested = {{"
@@ -100,18 +107,14 @@ def _results(session: Session, runs: Sequence[Sequence[Output]]) -> Iterator[str
     yield from _table("results", rows)
 
 
-def _given(
-    tested: TestedSession, starts: Sequence[int], below: Sequence[int | None]
-) -> Iterator[str]:
+def _given(tested: TestedSession, steps: Steps) -> Iterator[str]:
     """The table of inputs, and then of outputs."""
-    session, shaped = tested.session, tested.function.shaped
-    places = {name: n for n, name in enumerate(session.arguments[: len(starts)])}
+    session, positive = tested.session, is_positive_session(tested)
     rows = []
     for name in (*session.inputs, *session.outputs):
         dtype, dims = session.tensors[name]
-        place = places.get(name)
-        start, limit = (0, None) if place is None else (starts[place], below[place])
-        values = table_name(dtype, is_positive(shaped)) if name in session.inputs else "NULL"
+        start, limit = steps.starts.get(name, 0), steps.below.get(name)
+        values = table_name(dtype, positive) if name in session.inputs else "NULL"
         rows.append(given_row(name, dtype, prod(dims), values, start, limit))
     yield from _table("given", rows)
 

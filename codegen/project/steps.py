@@ -7,14 +7,15 @@ off as in other self-tests, by roundings and by what these move.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ilang.codegen.project.cases import (
     Array,
     Output,
-    inputs_of,
+    input_of,
+    is_positive,
     limits_of,
     relative_of,
     result_of,
@@ -43,21 +44,33 @@ MOST_STORED = 200
 
 @record
 class TestedSession:
-    """A session, its program, and the inputs of its runs: where they begin in their tables, and the ends of indices."""
+    """A session, and the programs of its stages."""
 
     session: Session
-    function: Function
+    functions: tuple[Function, ...]
+
+    def extents(self) -> list[tuple[int, ...]]:
+        """The extents of each program."""
+        return [tuple(size.fixed or 0 for size in f.shaped.sizes) for f in self.functions]
+
+    def reads(self) -> Iterator[tuple[str, int, int]]:
+        """The names of what each program reads, with the numbers of the program and of its input."""
+        for number, (stage, f) in enumerate(zip(self.session.stages, self.functions, strict=True)):
+            for position in range(len(f.shaped.inputs)):
+                yield stage.arguments[position], number, position
 
 
 @record
 class Steps:
     """What is stored: of each kept array that has elements at first, what runs give, and what is kept at last.
 
-    ``runs`` has nothing where the arrays are too large for the evaluator, or their elements no indices.
+    ``starts`` says where each input of a run that is read begins in its table, ``below`` what its elements are less
+    than that are indices. ``runs`` has nothing where the arrays are too large for the evaluator, or their elements no
+    indices.
     """
 
-    starts: tuple[int, ...]
-    below: tuple[int | None, ...]
+    starts: dict[str, int]
+    below: dict[str, int | None]
     first: tuple[Output, ...]
     runs: tuple[tuple[Output, ...], ...]
     last: tuple[Output, ...]
@@ -65,27 +78,27 @@ class Steps:
 
 def steps_of(tested: TestedSession) -> Steps:
     """What the self-test of a session stores."""
-    session, shaped = tested.session, tested.function.shaped
-    extents = tuple(size.fixed or 0 for size in shaped.sizes)
-    starts, below = starts_of(shaped, 0), limits_of(shaped, extents)
+    session, extents = tested.session, tested.extents()
+    shapeds = [function.shaped for function in tested.functions]
+    starts, below = _starts(tested), _limits(tested)
     lasting = {each.name: first_values(each, SEED) for each in session.kept}
     tested_kept = [each for each in session.kept if each.role in LASTING]
     first = tuple(_sampled(lasting[each.name], 0.0, 0.0) for each in tested_kept)
-    if any(LARGEST_DOMAIN < _iterations(node, extents) for node in shaped.nodes):
+    sized = list(zip(shapeds, extents, strict=True))
+    if any(LARGEST_DOMAIN < _iterations(node, e) for s, e in sized for node in s.nodes):
         return Steps(starts, below, first, (), ())
-    given = inputs_of(shaped, extents, starts, below)
-    arrays = [
-        lasting.get(name, array) for name, array in zip(session.arguments, given, strict=False)
-    ]
+    given = _inputs(tested, starts, below)
+    names = [*given, *(name for name in lasting if name not in given)]
 
     def several(values: Sequence[Array], exact: bool = False) -> list[Array]:
-        return _several(tested, values, extents, exact)
+        return _several(tested, dict(zip(names, values, strict=True)), exact)
 
+    arrays = [given[name] if name in given else lasting[name] for name in names]
     try:
         plain, exact = several(arrays), several(arrays, exact=True)
     except DataError:
         return Steps(starts, below, first, (), ())
-    relative = relative_of(shaped, extents) * RUNS
+    relative = sum(relative_of(s, e) for s, e in sized) * RUNS
     scales = scales_of(several, arrays, exact)
     stored = [
         _settled(a, b, relative, scale) for a, b, scale in zip(plain, exact, scales, strict=True)
@@ -132,28 +145,70 @@ def _sampled(values: Array, relative: float, scale: float) -> Output:
     return Output(values.reshape(-1)[::step], step, *bounds)
 
 
-def _several(
-    tested: TestedSession, arrays: Sequence[Array], extents: Sequence[int], exact: bool
-) -> list[Array]:
-    """The outputs of some runs, one after the other, and what is kept after them."""
-    session = tested.session
-    places = {name: n for n, name in enumerate(session.arguments[: len(arrays)])}
-    names = session.arguments[len(arrays) :]
-    now, returned, written = list(arrays), [], {}
-    for _ in range(RUNS):
-        results = dict(
-            zip(names, evaluate(tested.function.shaped, now, extents, exact), strict=True)
-        )
-        returned += [results[name] for name in session.outputs]
-        for each in session.kept:
-            if each.next or each.role == "gradient":
-                written[each.name] = results[each.next or each.name]
-            if each.next and each.name in places:
-                now[places[each.name]] = results[each.next]
-    kept = [each for each in session.kept if each.role in LASTING]
-    unread = [first_values(each, SEED) for each in kept]
-    last = [
-        written.get(each.name, now[places[each.name]] if each.name in places else array)
-        for each, array in zip(kept, unread, strict=True)
+def is_positive_session(tested: TestedSession) -> bool:
+    """Whether the inputs of a run are positive."""
+    return any(is_positive(function.shaped) for function in tested.functions)
+
+
+def _starts(tested: TestedSession) -> dict[str, int]:
+    """Where each input of a run that is read begins in its table."""
+    programs = [starts_of(function.shaped, 0) for function in tested.functions]
+    found: dict[str, int] = {}
+    for name, number, position in tested.reads():
+        if name in tested.session.inputs:
+            found.setdefault(name, programs[number][position])
+    return found
+
+
+def _limits(tested: TestedSession) -> dict[str, int | None]:
+    """What the elements of each of these are less than that are indices."""
+    programs = [
+        limits_of(function.shaped, extents)
+        for function, extents in zip(tested.functions, tested.extents(), strict=True)
     ]
-    return [*returned, *last]
+    found: dict[str, int | None] = {}
+    for name, number, position in tested.reads():
+        known, limit = found.get(name), programs[number][position]
+        found[name] = min(filter(None, (known, limit)), default=None)
+    return found
+
+
+def _inputs(
+    tested: TestedSession, steps: dict[str, int], below: dict[str, int | None]
+) -> dict[str, Array]:
+    """The inputs of a run that are read."""
+    positive = is_positive_session(tested)
+    return {
+        name: input_of(*tested.session.tensors[name], start, below[name], positive)
+        for name, start in steps.items()
+    }
+
+
+def _several(tested: TestedSession, arrays: dict[str, Array], exact: bool) -> list[Array]:
+    """The outputs of some runs of one rank, one after the other, and what is kept after them."""
+    session = tested.session
+    now, returned = dict(arrays), []
+    for _ in range(RUNS):
+        after = _one(tested, now, exact)
+        returned += [after[name] for name in session.outputs]
+        now |= {each.name: after[each.next] for each in session.kept if each.next}
+        now |= {each.name: after[each.name] for each in session.kept if each.role == "gradient"}
+    return [*returned, *(now[each.name] for each in session.kept if each.role in LASTING)]
+
+
+def _one(tested: TestedSession, given: dict[str, Array], exact: bool) -> dict[str, Array]:
+    """All arrays after a run of one rank, by name."""
+    now = dict(given)
+    for stage, function, extents in zip(
+        tested.session.stages, tested.functions, tested.extents(), strict=True
+    ):
+        count = len(function.shaped.inputs)
+        read = [now[name] for name in stage.arguments[:count]]
+        results = evaluate(function.shaped, read, extents, exact)
+        now |= zip(stage.arguments[count:], results, strict=True)
+        now |= {target: now[source] for target, source in stage.copies}
+        for each in stage.sums:
+            now |= {
+                to: np.zeros_like(now[of]) for to, of in zip(each.others, each.parts, strict=False)
+            }
+    return now

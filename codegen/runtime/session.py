@@ -485,12 +485,13 @@ class Model:
         heads += [each.head for each in self.module.routines]
         return next(head for head in heads if head.name == name)
 
-    def built(self, options: Options) -> Built:
-        """The graph of a definition."""
+    def built(self, options: Options, of_any_ranks: bool = False) -> Built:
+        """The graph of a definition; ``of_any_ranks`` where their number is not known yet."""
         from ilang.core.build.program import built
 
         ranks = 1 if options.ranks is None else options.ranks.size
-        around = Around(self.module, self._component, self._file, ranks)
+        known = None if of_any_ranks else ranks
+        around = Around(self.module, self._component, self._file, known)
         return built(around, options.name, options.shapes, options.config, options.keep)
 
     def configuration(self, options: Options) -> dict[str, Given]:

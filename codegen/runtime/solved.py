@@ -15,7 +15,7 @@ from ilang.core import pipeline
 from ilang.core.build.measure import extent_of_axis
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
-from ilang.core.diagnostic import ElementTypeError
+from ilang.core.diagnostic import ElementTypeError, MeaningError
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.rows import extent_of, known_axes
 from ilang.core.transform.attached import attached
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 class Solved:
     """A definition whose shapes are inferred."""
 
-    def __init__(self, model: Model, options: Options) -> None:
-        """Infer them.
+    def __init__(self, model: Model, options: Options, of_any_ranks: bool = False) -> None:
+        """Infer them; ``of_any_ranks`` for a program that as many ranks run as there are then.
 
         Raises:
             Error: whatever is wrong with the text, the shapes or the configuration.
         """
         self.name = options.name
-        self.built = model.built(options)
+        self.built = model.built(options, of_any_ranks)
         self.config = model.configuration(options)
         self.inferred: Inferred = pipeline.infer_rows(self.built.graph)
         inputs = [cell for cell, _ in self.built.inputs if cell.kind == "input"]
@@ -63,20 +63,22 @@ class Solved:
         return Shape(batch, inner, output)
 
     def type_of(self, cell: Stored) -> str:
-        """Its element type: that of state is the one of what a run assigns to it."""
-        if cell.kind == "declared":
+        """Its element type: that of state is the one of what a run assigns to it, that of a sum of what is summed."""
+        if cell.kind in ("declared", "merged"):
             return self._typed[1][cell]
         return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
 
     @cached_property
     def _typed(self) -> tuple[Shaped, Mapping[Stored, str]]:
-        """The typed graph, and the types of state.
+        """The typed graph, and the types of state and of sums over ranks.
 
         Raises:
-            ElementTypeError: E06; E0604 (a parameter or state gets another type than it has).
+            ElementTypeError: E06; E0604 (a parameter or state gets another type than it has). MeaningError: E0287.
         """
         kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
         state = {cell: self.dtype for cell in kept.values() if cell.kind == "declared"}
+        sums = [each.cell for each in self.built.merged]
+        state |= dict.fromkeys(sums, self.dtype)
         try:
             shaped = self._shaped(state)
         except ElementTypeError as error:  # an integer beside what is no float after all?
@@ -85,15 +87,21 @@ class Solved:
                 shaped = self._shaped(state)
             except ElementTypeError:
                 raise error from None
-        for last in (False, False, True):
+        for last in (False, False, *(False for _ in sums), True):
             wrong = self._changed(shaped, kept, state)
             for cell, dtype in wrong.items():
                 if last or cell not in state:
-                    raise _of_another_type(cell, self.built.paths[cell], self.dtype, dtype)
+                    path = self.built.paths.get(cell, cell.name)
+                    raise _of_another_type(cell, path, self.dtype, dtype)
             if not wrong:
                 break
             state.update(wrong)
             shaped = self._shaped(state)
+        for cell in sums:
+            if state[cell] == "bool":
+                message = f"`{cell.name}` would be a sum of truth values"
+                help_line = "a product with 1 is a number: `hits *. 1`"
+                raise MeaningError("E0287", message, cell.span, help_line)
         return shaped, state
 
     def _changed(
@@ -101,8 +109,10 @@ class Solved:
     ) -> dict[Stored, str]:
         """What a run gives values of another type than it has, with that type."""
         found: dict[Stored, str] = {}
+        sums = iter(self.built.merged)
         for each, number in zip(self.results, shaped.outputs, strict=True):
             cell = kept.get(each.path) if each.role in ("parameter", "state") else None
+            cell = next(sums).cell if each.role == "merged" else cell
             dtype = shaped.tensors[number].dtype
             if cell is not None and dtype != state.get(cell, self.dtype):
                 found[cell] = dtype

@@ -82,6 +82,9 @@ def emit_source(
     includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
     machine = programs[0].machine
     body = [line for each in sessions for line in c_session.lines(each, machine)]
+    if any(each.of_ranks() for each in sessions):
+        includes = (*includes, *c_session.INCLUDES_OF_RANKS)
+        body += c_session.ranks_lines(stem)
     implementation = _implementation(programs, more=body)
     lines = [f'#include "{stem}.h"', "", *includes, "", *implementation]
     return "\n".join(lines) + "\n"

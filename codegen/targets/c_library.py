@@ -19,6 +19,7 @@ HEADERS = (
         "elementary",
         "philox",
         "safetensors",
+        "ranks",
         "numbers",
         "compilers",
     ),

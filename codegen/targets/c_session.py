@@ -9,12 +9,15 @@
 A run computes with the function of a program, which takes every array by itself (``c.py``). What it gives parameters
 and state goes into a second array of each, and the two change places when the run has succeeded: one that fails changes
 nothing. ``STATUS`` lists what these functions return beside what that of the program does.
+
+Where ranks sum something, a run is several programs, one after the other, and the sums are between them. All ranks have
+one status after each program: none waits for one that has failed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import assert_never
 
@@ -35,18 +38,26 @@ STATUS = {
     7: "a file lacks an array, or has it in another shape or of another type",
 }
 """What the functions of a session return."""
+STATUS_OF_RANKS = {8: "another rank has failed"}
+"""What a run of several ranks may return as well."""
 
 INCLUDES = ("#include <inttypes.h>", "#include <stdio.h>")
+INCLUDES_OF_RANKS = ("#ifdef WITH_MPI", "#include <mpi.h>", "#endif")
+LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l"}
+"""The element types of sums, as ``headers/ranks.h`` calls them."""
 TYPES = {"f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "bool": "BOOL"}
 """The names of element types in files."""
 PARTS = ("bytes", "init", "run", "save", "load", "arrays")
 """What the name of a session stands before: its functions, and that of its program."""
+PARTS_OF_RANKS = ("begin", "end")
+"""What the name of a file stands before where ranks run it together: functions."""
 TITLES = {
     "parameter": "parameters; a run that changes one exchanges its two arrays",
     "state": "state, which lasts from run to run",
     "gradient": "gradients of the last run",
     "setting": "configuration of the next run",
     "constant": "constants",
+    "ranks": "how many ranks run it together",
 }
 
 
@@ -68,7 +79,8 @@ class Listed:
 class Kept:
     """A tensor of a session: its path, its name in C, what it begins with.
 
-    ``role`` is one of ``TITLES``; ``next`` is the name of the array that runs write, where they give it other values.
+    ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
+    array that runs write, where they give it other values.
     """
 
     role: str
@@ -91,21 +103,50 @@ class Kept:
         """Whether its values are a table of the C file, which a run reads where it is."""
         return self.role == "constant"
 
+    def number(self) -> bool:
+        """Whether it is a field of the struct itself."""
+        return self.role in ("setting", "ranks")
+
+
+@record
+class Sum:
+    """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
+
+    ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
+    parts of one rank; without them the sum over all ranks takes the place of the parts.
+    """
+
+    dtype: str
+    parts: tuple[str, ...]
+    others: tuple[str, ...]
+    room: str
+
+
+@record
+class Stage:
+    """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
+
+    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here.
+    """
+
+    program: Program
+    arguments: tuple[str, ...]
+    copies: tuple[tuple[str, str], ...]
+    sums: tuple[Sum, ...]
+
 
 @record
 class Session:
     """A definition to be written as C, and its name there.
 
-    ``program`` computes one run. ``arguments`` are the names of its inputs and its outputs, those of a tensor that is
-    kept or what a caller gives: ``inputs`` and ``outputs`` of a run, whose types and
-    extents are ``tensors``.
+    ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
+    ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``.
     """
 
     name: str
     definition: str
-    program: Program
+    stages: tuple[Stage, ...]
     kept: tuple[Kept, ...]
-    arguments: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tensors: dict[str, tuple[str, tuple[int, ...]]]
@@ -114,13 +155,26 @@ class Session:
         """What a file has: parameters, then state."""
         return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
 
-    def arrays(self) -> list[tuple[str, Kept]]:
-        """Every array in the memory of the caller, by its name, with the tensor that it is of."""
-        own = [(each.name, each) for each in self.kept if each.role in ARRAYS]
-        return own + [(each.next, each) for each in self.kept if each.next]
+    def blocks(self) -> list[list[tuple[str, Kept]]]:
+        """Every array in the memory of the caller, by its name, with the tensor that it is of.
+
+        Those of a block lie one after the other.
+        """
+        by_name = {each.name: each for each in self.kept if each.role in ARRAYS}
+        sums = [each for stage in self.stages for each in stage.sums]
+        joined = [names for each in sums for names in (each.parts, each.others) if names]
+        alone = by_name.keys() - {name for names in joined for name in names}
+        blocks = [[(name, by_name[name])] for name in by_name if name in alone]
+        blocks += [[(name, by_name[name]) for name in names] for names in joined]
+        return blocks + [[(each.next, each)] for each in self.kept if each.next]
+
+    def of_ranks(self) -> bool:
+        """Whether several ranks may run it together."""
+        is_counted = any(each.role == "ranks" for each in self.kept)
+        return is_counted or any(stage.sums for stage in self.stages)
 
 
-ARRAYS = ("parameter", "state", "gradient")
+ARRAYS = ("parameter", "state", "gradient", "between")
 """The roles that have arrays in the memory of the caller."""
 
 
@@ -143,6 +197,10 @@ def declarations(session: Session) -> Iterator[str]:
     yield from (
         f"{INDENT}{C_TYPES[each.dtype]} *{each.next};" for each in session.kept if each.next
     )
+    between = [each for each in session.kept if each.role == "between"]
+    if between:
+        yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
+        yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
     yield f"{INDENT}void *work;"
     yield f"}} {name};"
     yield ""
@@ -162,7 +220,8 @@ def declarations(session: Session) -> Iterator[str]:
     yield f"{_load(session)};"
     yield ""
     yield "/*"
-    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    codes = {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
+    yield from (f" * returns {code}: {text}" for code, text in codes.items())
     yield " */"
 
 
@@ -179,7 +238,7 @@ def example_session(session: Session) -> Iterator[str]:
 
 def _field(each: Kept) -> str:
     """The field of a tensor."""
-    if each.role == "setting":
+    if each.number():
         return f"{INDENT}{C_TYPES[each.dtype]} {each.name};"
     extents = ", ".join(map(str, each.dims))
     return f"{INDENT}{C_TYPES[each.dtype]} *{each.name}; /* {each.path}: {each.dtype}[{extents}] */"
@@ -213,21 +272,23 @@ def lines(session: Session, machine: Machine) -> Iterator[str]:
     """The functions of a session."""
     yield from _tables(session)
     line = machine.memory.line_bytes
-    offsets, total = _layout(session, line)
+    places, total = _layout(session, line)
     yield from _bytes_function(session, total + line)
-    yield from _init_function(session, offsets, total)
+    yield from _init_function(session, places, total)
     yield from _run_function(session)
     yield from _save_function(session)
     yield from _load_function(session)
 
 
-def _layout(session: Session, line: int) -> tuple[list[int], int]:
-    """Where each array begins, on whole cache lines, and where the workspace does."""
-    offsets, total = [], 0
-    for _, each in session.arrays():
-        offsets.append(total)
-        total += -(-each.bytes() // line) * line
-    return offsets, total
+def _layout(session: Session, line: int) -> tuple[dict[str, tuple[int, str]], int]:
+    """Where each array begins, and its type: blocks on whole cache lines; and where the workspace begins."""
+    places, total = {}, 0
+    for block in session.blocks():
+        for name, each in block:
+            places[name] = total, each.dtype
+            total += each.bytes()
+        total = -(-total // line) * line
+    return places, total
 
 
 def _tables(session: Session) -> Iterator[str]:
@@ -250,28 +311,37 @@ def _table(session: Session, each: Kept) -> str:
 
 
 def _bytes_function(session: Session, total: int) -> Iterator[str]:
-    name, program = session.name, identifier(session.program.name)
-    yield f"size_t {name}_bytes(void)"
+    yield f"size_t {session.name}_bytes(void)"
     yield "{"
-    yield f"{INDENT}const {program}_sizes sizes = {{0}};"
-    yield f"{INDENT}const size_t bytes = {program}_work(&sizes);"
+    for number, stage in enumerate(session.stages, 1):
+        program = identifier(stage.program.name)
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
+        if number == 1:
+            yield f"{INDENT}size_t bytes = {program}_work(&sizes_1);"
+        else:
+            yield f"{INDENT}if (bytes < {program}_work(&sizes_{number})) bytes = {program}_work(&sizes_{number});"
     yield f"{INDENT}return SIZE_MAX - {total} <= bytes ? SIZE_MAX : {total} + bytes;"
     yield "}"
     yield ""
 
 
-def _init_function(session: Session, offsets: Sequence[int], total: int) -> Iterator[str]:
+def _init_function(
+    session: Session, places: Mapping[str, tuple[int, str]], total: int
+) -> Iterator[str]:
     yield _init(session)
     yield "{"
     yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
     yield f"{INDENT}char *const base = start_in(memory);"
-    for offset, (name, each) in zip(offsets, session.arrays(), strict=True):
-        yield f"{INDENT}model->{name} = ({C_TYPES[each.dtype]} *)(void *)(base + {offset});"
+    for name, (offset, dtype) in places.items():
+        yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(void *)(base + {offset});"
     yield f"{INDENT}model->work = base + {total};"
     yield f"{INDENT}model->seed = seed;"
     yield f"{INDENT}model->runs = 0;"
     for each in session.kept:
-        if each.count() and not each.table():
+        if each.role == "ranks":
+            yield f"{INDENT}int this_rank;"
+            yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
+        elif each.count() and not each.table() and each.role != "between":
             yield from _fill(session, each)
     yield f"{INDENT}return 0;"
     yield "}"
@@ -292,7 +362,7 @@ def _fill(session: Session, each: Kept) -> Iterator[str]:
                 f"{fill.bound.hex()}f",
             )
             yield f"{INDENT}{function}({', '.join(words)});"
-        case Listed() if each.role == "setting":
+        case Listed() if each.number():
             yield f"{INDENT}{place} = {literal(fill.numbers[0], each.dtype)};"
         case Listed() if 1 < len(fill.numbers):
             yield f"{INDENT}memcpy({place}, {_table(session, each)}, {each.bytes()});"
@@ -306,26 +376,26 @@ def _fill(session: Session, each: Kept) -> Iterator[str]:
 
 
 def _run_function(session: Session) -> Iterator[str]:
-    program = identifier(session.program.name)
-    kept = {each.name: each for each in session.kept}
-    words = ["&sizes"]
-    for name in session.arguments:
-        each = kept.get(name)
-        if each is None:
-            given = name in (*session.inputs, *session.outputs)
-            words.append(name if given else f"model->{name}")
-        elif each.table():
-            words.append(_table(session, each))
-        else:
-            words.append(f"{'&' if each.role == 'setting' else ''}model->{name}")
-    assert len(words) == len(parameters(session.program))
     yield _run(session)
     yield "{"
     yield f"{INDENT}if (model == NULL) return 1;"
-    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in words)
-    yield f"{INDENT}const {program}_sizes sizes = {{0}};"
-    yield wrapped(f"{INDENT}const int status = {program}(", [*words, "model->work"], ");")
-    yield f"{INDENT}if (status != 0) return status;"
+    read = {name for stage in session.stages for name in stage.arguments}
+    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
+    several = session.of_ranks() and 1 < len(session.stages)
+    if several:
+        yield f"{INDENT}int this_rank;"
+        yield f"{INDENT}const int all_ranks = count_ranks(&this_rank);"
+    yield f"{INDENT}int status = 0;"
+    for number, stage in enumerate(session.stages, 1):
+        program = identifier(stage.program.name)
+        words = [f"&sizes_{number}", *(_argument(session, name) for name in stage.arguments)]
+        assert len(words) == len(parameters(stage.program))
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
+        yield wrapped(f"{INDENT}status = {program}(", [*words, "model->work"], ");")
+        if several:
+            yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
+        yield f"{INDENT}if (status != 0) return status;"
+        yield from _between(session, stage)
     for each in session.kept:
         if each.next:
             yield f"{INDENT}{C_TYPES[each.dtype]} *const {each.name} = model->{each.name};"
@@ -335,6 +405,41 @@ def _run_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}return 0;"
     yield "}"
     yield ""
+
+
+def _argument(session: Session, name: str) -> str:
+    """What an array is in the function of a run."""
+    each = next((each for each in session.kept if each.name == name), None)
+    if each is None:
+        given = name in (*session.inputs, *session.outputs)
+        return name if given else f"model->{name}"
+    if each.table():
+        return _table(session, each)
+    return f"{'&' if each.number() else ''}model->{name}"
+
+
+def _between(session: Session, stage: Stage) -> Iterator[str]:
+    """What is copied and summed after a stage."""
+    kept = {name: each for block in session.blocks() for name, each in block}
+    for target, source in stage.copies:
+        count = (
+            prod(session.tensors[target][1]) if target in session.tensors else kept[target].count()
+        )
+        dtype = session.tensors[target][0] if target in session.tensors else kept[target].dtype
+        words = [_argument(session, target), _argument(session, source), str(count * BYTES[dtype])]
+        yield f"{INDENT}memcpy({', '.join(words)});"
+    for each in stage.sums:
+        count = sum(kept[name].count() for name in each.parts)
+        letter = f"'{LETTERS[each.dtype]}'"
+        parts = f"model->{each.parts[0]}"
+        if not each.others:
+            yield f"{INDENT}sum_over_ranks({parts}, {count}, {letter}, all_ranks);"
+            continue
+        others = f"model->{each.others[0]}"
+        size = count * BYTES[each.dtype]
+        yield f"{INDENT}memset({others}, 0, {size});"
+        words = [others, parts, f"model->{each.room}", str(count), letter, "this_rank", "all_ranks"]
+        yield wrapped(f"{INDENT}sum_over_others(", words, ");")
 
 
 def _entries(session: Session, whole: bool) -> Iterator[str]:
@@ -378,5 +483,33 @@ def _load_function(session: Session) -> Iterator[str]:
     yield from _entries(session, whole=False)
     words = ["path", "&model->runs", "arrays", str(parameters_), str(len(saved) - parameters_)]
     yield f"{INDENT}return load_arrays({', '.join(words)});"
+    yield "}"
+    yield ""
+
+
+def ranks_declarations(stem: str) -> Iterator[str]:
+    """The functions of a file that several ranks run, for a header."""
+    yield "/*"
+    yield " * Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled"
+    yield " * with -DWITH_MPI (make MPI=1), else this process alone. A session counts them when it begins."
+    yield " */"
+    yield f"void {stem}_begin(int *rank, int *ranks);"
+    yield ""
+    yield "/* End: all ranks come here. A process that ends without it ends all of them. */"
+    yield f"void {stem}_end(void);"
+    yield ""
+
+
+def ranks_lines(stem: str) -> Iterator[str]:
+    """These functions."""
+    yield f"void {stem}_begin(int *rank, int *ranks)"
+    yield "{"
+    yield f"{INDENT}begin_ranks();"
+    yield f"{INDENT}*ranks = count_ranks(rank);"
+    yield "}"
+    yield ""
+    yield f"void {stem}_end(void)"
+    yield "{"
+    yield f"{INDENT}end_ranks();"
     yield "}"
     yield ""

@@ -29,6 +29,8 @@ RESERVED = frozenset(
     stored_array LONGEST_NAME STATE_NAMES write_header save_arrays json_reader json_entry skip_byte skip_if skip_over
     read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry find_places
     next_prefix find_arrays look_into load_arrays
+    begin_ranks end_ranks count_ranks status_of_ranks MOST_SENT TYPE_OF_LETTER part_of_message bytes_before
+    sum_over_ranks sum_over_others WITH_MPI
     stream own workers memory done blocks_of TRY Memory
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg

@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ilang.core.build.emission import Emission
-from ilang.core.build.values import Stored
+from ilang.core.build.settings import Setting
+from ilang.core.build.tensor import SCALAR
+from ilang.core.build.values import Number, Stored
+from ilang.core.diagnostic import MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Node, operands
 from ilang.core.record import record
 from ilang.core.source import Span
+
+RANKS = "ranks"
+"""What texts call the number of processes that run a program."""
 
 
 @record
@@ -26,12 +32,25 @@ class Merged:
 
 
 class Merges:
-    """The sums that one run waits for, each once."""
+    """The sums that one run waits for, each once, and what `ranks` means in it."""
 
-    def __init__(self, emission: Emission) -> None:
-        """None yet."""
+    def __init__(self, emission: Emission, ranks: int | None, span: Span) -> None:
+        """None yet.
+
+        Args:
+            emission: the nodes of the run.
+            ranks: how many processes there are; None where a program is for any number of them.
+            span: the definition that is run.
+        """
         self.emission = emission
         self.known: dict[tuple[int, bool], Merged] = {}
+        self._late: MeaningError | None = None
+        self._ranks = ranks
+        if ranks is None:
+            scalar = Stored("setting", RANKS, SCALAR, 1, None, None, span)
+            self.count = Setting(1, scalar, (RANKS,), span)
+        else:
+            self.count = Setting(ranks, Number(ranks, span), (), span)
 
     def sum_of(self, value: int, name: str, whole: bool, span: Span) -> Stored:
         """The tensor that has the sum of a node over the other ranks; over all of them, this one too, if ``whole``."""
@@ -42,13 +61,41 @@ class Merges:
             merged = self.known[value, whole] = Merged(cell, value, whole)
         return merged.cell
 
-    def is_alone(self, value: int, gradients: Collection[int]) -> bool:
-        """Whether a node is computed from a gradient of this rank that was not summed.
+    def all(self) -> tuple[Merged, ...]:
+        """All of them.
+
+        Raises:
+            MeaningError: E0285, of a program for any number of ranks; one that merges nothing is for a single one.
+        """
+        if self.known and self._late is not None:
+            raise self._late
+        return tuple(self.known.values())
+
+    def check(self, name: str, value: int, gradients: Collection[int], span: Span) -> None:
+        """Refuse that a parameter, which all ranks have, goes by a gradient that this rank has alone.
 
         Args:
-            value: the node.
+            name: what the text calls the parameter.
+            value: the node of the values that it gets.
             gradients: the nodes that stand for gradients.
+            span: the assignment.
+
+        Raises:
+            MeaningError: E0285.
         """
+        if not self._is_alone(value, gradients):
+            return
+        message = (
+            f"`{name}` would differ from rank to rank: its gradient is that of a share of the batch"
+        )
+        help_line = f"sum it before: `{name}.grad =+ {name}.grad.merge`, and for a mean loss `{name}.grad =/ ranks`"
+        error = MeaningError("E0285", message, span, help_line)
+        if self._ranks is not None:
+            raise error
+        self._late = self._late or error
+
+    def _is_alone(self, value: int, gradients: Collection[int]) -> bool:
+        """Whether a node is computed from a gradient of this rank that was not summed."""
         by_cell = {self.emission.first[each.cell]: each for each in self.known.values()}
         reached = _below(self.emission.nodes, value, ())
         summed = {by_cell[node].value for node in reached if node in by_cell}

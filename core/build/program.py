@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ilang.core.build.functions import strings
 from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
-from ilang.core.build.tensor import Rows
+from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, Stored, Tensor
 from ilang.core.diagnostic import DataError, Label, MeaningError, nearest
 from ilang.core.ir import functions as ast
@@ -18,7 +18,6 @@ from ilang.core.ir import operation as o
 from ilang.core.ir.graph import operands as node_operands
 from ilang.core.source import Span
 
-SCALAR: Rows = ((), (), ((1, None),))
 Given = float | int | Sequence[float | int]
 
 
@@ -174,7 +173,7 @@ def _finished(
             results.append(Result("state", run.path(cell), number))
     results += _gradients(run)
     results += _kept(run, frame, keep, results)
-    merged = tuple(run.merges.known.values())
+    merged = run.merges.all()
     results += [Result("merged", each.cell.name, each.value) for each in merged]
     _constrain(run)
     graph, number_of = run.emission.graph(name, [each.number for each in results])

@@ -16,7 +16,7 @@ from ilang.core.build.customs import single_scalar
 from ilang.core.build.emission import Emission
 from ilang.core.build.flow import feeding, is_source, read_back
 from ilang.core.build.functions import Functions, strings
-from ilang.core.build.merging import Merged, Merges, is_sum_over_ranks
+from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
 from ilang.core.build.settings import Frame, Meaning, Setting
 from ilang.core.build.tensor import Rows
@@ -79,7 +79,7 @@ class Routines(Functions):
         """Nothing has run yet."""
         self.root = Owner(None, name, name, {}, [], span)
         self.emission = Emission()
-        self.merges = Merges(self.emission)
+        self.merges = Merges(self.emission, self.ranks, span)
         self.returned: list[int] | None = None
         self.gradients: dict[Tensor, Stored] = {}
         self.of: dict[Stored, Tensor] = {}
@@ -316,8 +316,7 @@ class Routines(Functions):
     ) -> Frame:
         """Run the statements of a routine; what it declares belongs to its first tensor."""
         declared = targets(routine.statements)
-        ranks = Setting(self.ranks, Number(self.ranks, routine.head.span), (), routine.head.span)
-        names = {"ranks": ranks, **names}
+        names = {RANKS: self.merges.count, **names}
         frame = Frame(owner, names, strings(expressions(routine.statements)))
         for term in declared.values():
             cell = self.declare(frame, term)
@@ -366,12 +365,9 @@ class Routines(Functions):
         """Refuse that a parameter, which all ranks have, goes by a gradient that this rank has alone."""
         if self.ranks == 1 or cell.kind != "parameter" or self.back is None:
             return
-        if self.merges.is_alone(number, [stands for stands, _ in self.back[1]]):
-            target = each.target
-            name = target.tensor.name if isinstance(target, ast.Access) else target.name
-            message = f"`{name}` would differ from rank to rank: its gradient is that of a share of the batch"
-            help_line = f"sum it before: `{name}.grad =+ {name}.grad.merge`, and for a mean loss `{name}.grad =/ ranks`"
-            raise MeaningError("E0285", message, each.span, help_line)
+        target = each.target
+        name = target.tensor.name if isinstance(target, ast.Access) else target.name
+        self.merges.check(name, number, [stands for stands, _ in self.back[1]], each.span)
 
     def _target(self, frame: Frame, target: ast.Reference | ast.Access | ast.Declared) -> Tensor:
         """What an assignment gives other values."""

@@ -52,13 +52,13 @@ class Around:
     """What tensor functions may use: the definitions of their file, components, other files.
 
     ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file. ``ranks`` is
-    how many processes run the program, each on a share of the data.
+    how many processes run the program, each on a share of the data; None where that is known when it runs.
     """
 
     module: Module
     component: Callable[[object], Graph]
     load: Callable[[str, Span], object]
-    ranks: int = 1
+    ranks: int | None = 1
 
 
 class Frame:

@@ -23,6 +23,8 @@ from ilang.core.source import Source, Span, whole
 Axis = tuple[int, str | None]
 """A known axis: its size, and its label or None."""
 Rows = tuple[tuple[Axis, ...] | None, tuple[Axis, ...] | None, tuple[Axis, ...] | None]
+SCALAR: Rows = ((), (), ((1, None),))
+"""The rows of a number."""
 
 
 @record

@@ -120,11 +120,11 @@ def _with_sessions(
         heads,
         lambda head: exported(model, head.name, *_given(head, heads, rows, config)),
     )
-    functions = [each.function for each in built]
+    functions = [function for each in built for function in each.functions]
     for graph in {graph.name: graph for graph in graphs}.values():
         shaped = fixed(graph, shapes)
         functions.append(Function(shaped, lower(shaped, MACHINES[target])))
-    sessions = [TestedSession(each.session, each.function) for each in built if each.session]
+    sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
     stem, text = Path(module.source.name).stem, module.source.text
     written = write_functions(functions, Path(folder), text, stem, target, sessions)
     _tell(screen, graphs, shapes, written)

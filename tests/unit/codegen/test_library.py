@@ -117,6 +117,19 @@ CHECKS = {
         need(load_arrays("test.safetensors", &runs, wanted, 1, 1) == 0 && rest[0] == 0);
         need(load_arrays("none", &runs, wanted, 1, 1) == 5 && load_arrays("test.c", &runs, wanted, 1, 1) == 6);
     """,
+    "ranks": """
+        int rank = 3;
+        float values[] = {1, 2}, others[] = {0, 0}, room[] = {0, 0};
+        begin_ranks();
+        need(count_ranks(&rank) == 1 && rank == 0);
+        need(status_of_ranks(0, 1) == 0 && status_of_ranks(4, 1) == 4);
+        sum_over_ranks(values, 2, 'f', 1);
+        sum_over_others(others, values, room, 2, 'f', 0, 1);
+        need(values[0] == 1 && values[1] == 2 && others[0] == 0 && others[1] == 0);
+        need(part_of_message(MOST_SENT + 5, MOST_SENT) == 5 && part_of_message(MOST_SENT + 5, 0) == 1 << 30);
+        need(bytes_before(3, 'f') == 12 && bytes_before(3, 'l') == 24);
+        end_ranks();
+    """,
     "numbers": """
         need(ceil_i64(7, 2) == 4 && ceil_i64(8, 2) == 4 && ceil_i64(-7, 2) == -3 && ceil_i64(0, 3) == 0);
         need(i32_of_f32(-1.9f) == -1 && i32_of_f64(3e9) == INT32_MIN && i64_of_f32(NAN) == INT64_MIN);

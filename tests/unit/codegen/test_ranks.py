@@ -144,6 +144,17 @@ def test_ranks_is_a_number(tmp_path: Path) -> None:
     assert load(path).session("f", {"x": "3"}, ranks=Alone())(x).tolist() == [0.5] * 3
 
 
+def test_a_sum_has_the_type_of_what_is_summed(tmp_path: Path) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(
+        'cd f(x: i64) { "h" =: x; h =+ h.merge; "k" =: max(h, 3); k =+ k.merge; return h, k }\n'
+    )
+    x = np.array([2**40, 1])
+    for h, k in together(2, lambda rank: load(path).session("f", {"x": "2"}, ranks=rank)(x)):
+        assert h.dtype == k.dtype == np.int64
+        assert (h.tolist(), k.tolist()) == ([2**41, 2], [2**42, 6])
+
+
 NORMALISED = """
 cd f(x; rows = 12) {
   "mean" =:+ x ~logic:"b,i => i"

@@ -64,6 +64,17 @@ cd f(x: i64[b|]; lr = 0.5) {{
   return loss
 }}
 """
+RANKS = f"""{SGD}
+cd step(x; lr = 0.1) {{
+  y = tanh("w" * x + "b" 2) ++ "...|... => 0"
+  backprop(y)
+  for p in params(y) {{ p.grad =+ p.grad.merge; p.grad =/ ranks; sgd(p; lr, momentum = 0.5) }}
+  "all" =: y + y.merge
+  "more" =: x + x.merge
+  return all, more
+}}
+"""
+"""Alone there is one, whatever is merged."""
 PROGRAMS = {
     "momentum": (STEP, "step", {"x": "4|3", "t": "4|2"}),
     "forward": (STEP, "mlp", {"x": "4|3"}),
@@ -75,6 +86,7 @@ PROGRAMS = {
         {"x": "4|3"},
     ),
     "tokens": (TOKENS, "f", {"x": "5|"}),
+    "ranks": (RANKS, "step", {"x": "4|3"}),
     "unread": ('op f(x, y) { _ = x + y; "w" 2 + x }\n', "f", {"x": "4|2", "y": "4|2"}),
 }
 """Text, definition, shapes."""
@@ -121,6 +133,14 @@ def test_a_project_runs_clean_under_sanitizers(name: str, tmp_path: Path) -> Non
     )
 
 
+def test_what_nothing_sums_is_for_one_rank(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["make", "MPI=1", "-n"], cwd=built("counter", tmp_path), capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "nothing in model is summed over ranks" in done.stderr
+
+
 @pytest.mark.parametrize("change", ["0.5f + 0.001f", "seed + 1"])
 def test_the_test_finds_what_is_wrong(change: str, tmp_path: Path) -> None:
     out = built("literals" if "f" in change else "momentum", tmp_path)
@@ -145,9 +165,11 @@ class InC:
             for each in session.kept:
                 if each.role == role and role != "constant":
                     kind = np.ctypeslib.as_ctypes_type(NUMPY_TYPES[each.dtype])
-                    fields.append((each.name, kind if role == "setting" else ctypes.c_void_p))
+                    fields.append((each.name, kind if each.number() else ctypes.c_void_p))
         fields += [("seed", ctypes.c_uint64), ("runs", ctypes.c_uint64)]
         fields += [(each.next, ctypes.c_void_p) for each in session.kept if each.next]
+        between = [each.name for each in session.kept if each.role == "between"]
+        fields += [(name, ctypes.c_void_p) for name in between]
         self.model = type(
             "Model", (ctypes.Structure,), {"_fields_": [*fields, ("work", ctypes.c_void_p)]}
         )()

@@ -1,0 +1,124 @@
+"""The Makefile and the pkg-config file of a project."""
+
+from __future__ import annotations
+
+from ilang.core.record import record
+
+
+@record
+class Switch:
+    """What a Makefile has for MPI: the line that tells of it, how the compiler is chosen, the flags, their use."""
+
+    says: str
+    compiler: str
+    flags: str
+    use: str
+
+
+MPI = Switch(
+    "#     MPI=1           several ranks, which mpirun starts; the compiler is mpicc, or MPICC\n",
+    "MPICC ?= mpicc\nifeq ($(MPI),1)\nCC = $(MPICC)\nendif\n",
+    "MPI_1 = -DWITH_MPI\n",
+    " $(MPI_$(MPI))",
+)
+"""For what several ranks may run."""
+ALONE = Switch(
+    "",
+    "",
+    "MPI_1 = $(error nothing in STEM is summed over ranks: p.grad =+ p.grad.merge)\n",
+    " $(MPI_$(MPI))",
+)
+"""For sessions that ranks would run each for itself."""
+NOTHING = Switch("", "", "", "")
+"""For functions."""
+
+
+def makefile(stem: str, switch: Switch) -> str:
+    """The Makefile of a project."""
+    places = {
+        "MPI_TEXT": switch.says,
+        "MPI_COMPILER": switch.compiler,
+        "MPI_FLAG": switch.flags,
+        "MPI_USE": switch.use,
+    }
+    text = MAKEFILE
+    for place, lines in places.items():
+        text = text.replace(place, lines)
+    return text.replace("STEM", stem)
+
+
+def package(stem: str) -> str:
+    """The pkg-config file of a project."""
+    return PKG_CONFIG.replace("STEM", stem)
+
+
+MAKEFILE = """\
+# Makefile of libSTEM, written by `i build`.
+#
+#     make            libSTEM.a and libSTEM.so
+#     make test       run every function on stored inputs, compare with stored results
+#     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
+#     make clean      remove what was made
+#
+# Switches, for any of them (after make clean if the library is there already):
+#
+#     OPENMP=1        use several cores; the compiler must know -fopenmp
+MPI_TEXT#     NATIVE=1        use every instruction of this machine; the library may then not run on another
+#
+# CC, CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS, AR, PREFIX and DESTDIR mean what they always do, and may come from the command
+# line or the environment.
+
+CFLAGS ?= -O3
+PREFIX ?= /usr/local
+MPI_COMPILER
+# Any C from C99 on will do. A product and a sum are rounded one after the other (no contraction), but where the text
+# itself says otherwise. Nothing reads errno or exception flags; said so, more loops become vector code. CFLAGS comes
+# later and wins, but -ffast-math is refused.
+OPENMP_1 = -fopenmp
+NATIVE_1 = -march=native
+MPI_FLAGEXACT = -ffp-contract=off -fno-math-errno -fno-trapping-math
+FLAGS = -std=gnu11 $(EXACT) $(OPENMP_$(OPENMP)) $(NATIVE_$(NATIVE))MPI_USE $(CPPFLAGS) $(CFLAGS)
+
+.PHONY: all test install clean
+
+all: libSTEM.a libSTEM.so
+
+STEM.o: STEM.c STEM.h
+	$(CC) $(FLAGS) -fPIC -c STEM.c -o $@
+
+libSTEM.a: STEM.o
+	rm -f $@
+	$(AR) rcs $@ STEM.o
+
+libSTEM.so: STEM.o
+	$(CC) $(FLAGS) $(LDFLAGS) -shared STEM.o -o $@ $(LDLIBS) -lm
+
+STEM_test: STEM_test.c STEM.h libSTEM.a
+	$(CC) $(FLAGS) $(LDFLAGS) STEM_test.c libSTEM.a -o $@ $(LDLIBS) -lm
+
+test: STEM_test
+	./STEM_test
+
+install: all
+	mkdir -p "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
+	cp STEM.h "$(DESTDIR)$(PREFIX)/include/"
+	cp libSTEM.a libSTEM.so "$(DESTDIR)$(PREFIX)/lib/"
+	echo "prefix=$(PREFIX)" >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+	sed -e 1d -e 's/-lm$$/-lm $(OPENMP_$(OPENMP))/' STEM.pc >>"$(DESTDIR)$(PREFIX)/lib/pkgconfig/STEM.pc"
+
+clean:
+	rm -f STEM.o libSTEM.a libSTEM.so STEM_test
+"""
+
+PKG_CONFIG = """\
+prefix=/usr/local
+includedir=${prefix}/include
+libdir=${prefix}/lib
+
+Name: STEM
+Description: Functions on arrays, written by `i build`
+Version: 1
+Cflags: -I${includedir}
+Libs: -L${libdir} -lSTEM
+Libs.private: -lm
+"""

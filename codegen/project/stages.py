@@ -1,0 +1,180 @@
+"""The stages of a run in C: the phases of its program, and where each of them finds and leaves its arrays.
+
+Example, of ``p.grad =+ p.grad.merge`` and ``p =- lr *. p.grad``:
+    stage 1: x and p are read, p_grad_sum is written; then p_grad_sum is summed over ranks, in place
+    stage 2: p, lr and p_grad_sum are read, next_p is written
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from ilang.codegen.project.extents import Function
+from ilang.codegen.targets.c_session import Kept, Listed, Stage, Sum
+from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU
+from ilang.core.pipeline import lower
+from ilang.core.record import record, replace
+from ilang.core.transform.phases import Phase, phases
+
+
+@record
+class Run:
+    """A run of a session: its stages, their functions, and the arrays that are between two of them."""
+
+    stages: tuple[Stage, ...]
+    functions: tuple[Function, ...]
+    between: tuple[Kept, ...]
+
+
+@record
+class Arrays:
+    """The names of the inputs and outputs of a program; None stands for what is summed over ranks, or is such a sum.
+
+    ``sums`` are what outputs that are summed might be called, by their positions.
+    """
+
+    read: tuple[str | None, ...]
+    written: tuple[str | None, ...]
+    sums: Mapping[int, str]
+
+
+def run_of(
+    shaped: Shaped,
+    merged: Sequence[tuple[int, int, bool]],
+    arrays: Arrays,
+    name_of: Callable[[str], str],
+) -> Run:
+    """The stages of a run.
+
+    Args:
+        shaped: its program, sizes known.
+        merged: for each input that is a sum over ranks its position, that of the output that is summed, and whether
+            the sum is over all ranks.
+        arrays: what inputs and outputs are called.
+        name_of: gives a name that nothing else has.
+    """
+    return _Staging(shaped, merged, arrays, name_of).run()
+
+
+class _Staging:
+    """The places of values, phase by phase."""
+
+    def __init__(
+        self,
+        shaped: Shaped,
+        merged: Sequence[tuple[int, int, bool]],
+        arrays: Arrays,
+        name_of: Callable[[str], str],
+    ) -> None:
+        self.shaped = shaped
+        self.merged = merged
+        self.name_of = name_of
+        self.between: list[Kept] = []
+        self.written = list(arrays.written)
+        for _, source, _ in merged:
+            path, value = arrays.sums[source], shaped.outputs[source]
+            is_path = path.replace(".", "_").isidentifier() and path.isascii()
+            self.written[source] = self._array(path if is_path else f"sum_{value}", value)
+        self.summed = {self.written[source] for _, source, whole in merged if whole}
+        self.places = {
+            value: name
+            for value, name in zip(shaped.inputs, arrays.read, strict=True)
+            if name is not None
+        }
+        self.due: Mapping[int, list[int]] = defaultdict(list)
+        for position, value in enumerate(shaped.outputs):
+            self.due[value].append(position)
+
+    def run(self) -> Run:
+        """All stages."""
+        awaited = {
+            self.shaped.inputs[given]: self.shaped.outputs[source]
+            for given, source, _ in self.merged
+        }
+        cut = [each for each in phases(self.shaped, awaited) if each.gives]
+        later = [{value for each in cut[n + 1 :] for value in each.takes} for n in range(len(cut))]
+        stages, functions = [], []
+        for phase, needed in zip(cut, later, strict=True):
+            names = [self.places[value] for value in phase.takes]
+            names += [self._given(value) for value in phase.gives]
+            program = _renamed(phase.program, names)
+            functions.append(Function(program, lower(program, CPU)))
+            copies = [*self._kept(phase, needed), *self._unchanged()]
+            sums = self._sums(phase.gives)
+            stages.append(Stage(functions[-1].program, tuple(names), tuple(copies), sums))
+        return Run(tuple(stages), tuple(functions), tuple(self.between))
+
+    def _given(self, value: int) -> str:
+        """Where a phase leaves a value: where one of its results belongs, or between two phases."""
+        positions = self.due[value]
+        name = self.written[positions.pop(0)] if positions else self._array(f"part_{value}", value)
+        assert name is not None
+        if self.places.get(value) in (None, *self.summed):
+            self.places[value] = name
+        return name
+
+    def _kept(self, phase: Phase, needed: set[int]) -> list[tuple[str, str]]:
+        """Copies of values that later phases read beside the sum that takes their place."""
+        copies = []
+        for value in dict.fromkeys(phase.gives):
+            name = self.places[value]
+            if name in self.summed and value in needed:
+                self.places[value] = self._array(f"part_{value}", value)
+                copies.append((self.places[value], name))
+        return copies
+
+    def _unchanged(self) -> list[tuple[str, str]]:
+        """Copies of inputs that a run gives as they are."""
+        copies = []
+        for value, positions in self.due.items():
+            if value in self.shaped.inputs and value in self.places:
+                names = [self.written[each] for each in positions]
+                copies += [(name, self.places[value]) for name in names if name is not None]
+                positions.clear()
+        return copies
+
+    def _sums(self, computed: Sequence[int]) -> tuple[Sum, ...]:
+        """What ranks sum after a phase: arrays of one type at a time."""
+        groups: dict[tuple[str, bool], list[tuple[int, str]]] = defaultdict(list)
+        copied = {value for value in self.shaped.inputs if value in self.places}
+        for given, source, whole in self.merged:
+            value, name = self.shaped.outputs[source], self.written[source]
+            target = self.shaped.inputs[given]
+            if name is not None and target not in self.places and value in {*computed, *copied}:
+                groups[self.shaped.tensors[value].dtype, whole].append((target, name))
+        return tuple(
+            self._sum(dtype, whole, group) for (dtype, whole), group in sorted(groups.items())
+        )
+
+    def _sum(self, dtype: str, whole: bool, group: Sequence[tuple[int, str]]) -> Sum:
+        """One sum; over the other ranks it is in arrays of its own."""
+        parts = tuple(name for _, name in group)
+        if whole:
+            self.places.update(group)
+            return Sum(dtype, parts, (), "")
+        sums = tuple(self._array(f"others_{name}", target) for target, name in group)
+        self.places.update(zip((target for target, _ in group), sums, strict=True))
+        count = sum(each.count() for each in self.between if each.name in parts)
+        room = Kept("between", "", self.name_of("room"), dtype, (count,), Listed((0,)), "")
+        self.between.append(room)
+        return Sum(dtype, parts, sums, room.name)
+
+    def _array(self, path: str, value: int) -> str:
+        """The name of a new array between phases for a value."""
+        tensor = self.shaped.tensors[value]
+        name = self.name_of(path)
+        dims = tuple(self.shaped.sizes[size].fixed or 0 for size in tensor.dims)
+        self.between.append(Kept("between", "", name, tensor.dtype, dims, Listed((0,)), ""))
+        return name
+
+
+def _renamed(shaped: Shaped, names: Sequence[str]) -> Shaped:
+    """A program whose inputs and outputs are called as its session calls them."""
+    tensors = list(shaped.tensors)
+    places = (*shaped.inputs, *shaped.outputs)
+    for value, name in zip(places, names, strict=True):
+        if places.count(value) == 1:
+            tensors[value] = replace(tensors[value], name=name)
+    return replace(shaped, tensors=tuple(tensors))

@@ -1,0 +1,155 @@
+"""Projects that several ranks run together through MPI, compared with one session of Python on the whole batch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ilang import load
+from ilang.icli.main import main
+
+pytestmark = [
+    pytest.mark.usefixtures("real_compiler"),
+    pytest.mark.skipif(shutil.which("make") is None, reason="needs make"),
+]
+
+MODEL = """
+row(n: i64[b], t[v,d]) = b@vd~bd
+cd update(p; lr) { p =- lr *. p.grad }
+cd step(n: i64[b|], t; lr = 0.1) {
+  d = (tanh(row(n, "table" (7, 4))) *+ "b,d; d,k => b,k" "v" (4, 2)) - t
+  loss = d *. d ++ "...|... => 0"
+  backprop(loss)
+  for p in params(loss) {
+    p.grad =+ p.grad.merge
+    p.grad =/ 4 * ranks ~logic:"."
+    update(p; lr)
+  }
+  "whole" =: loss + loss.merge
+  return whole
+}
+"""
+RUNS = 4
+MAIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "model.h"
+enum { ROWS = 4, RUNS = 4 };
+int main(int count, char **words)
+{
+    int rank, ranks;
+    model_begin(&rank, &ranks);
+    int64_t n[ROWS];
+    float t[2 * ROWS], loss;
+    FILE *file = fopen("data", "rb");
+    if (file == NULL || fseek(file, rank * (long)(sizeof n + sizeof t), SEEK_SET) != 0) return 1;
+    if (fread(n, sizeof n, 1, file) != 1 || fread(t, sizeof t, 1, file) != 1) return 1;
+    fclose(file);
+    step model;
+    int status = step_init(&model, malloc(step_bytes()), 4);
+    for (int run = 0; run < RUNS && status == 0; ++run) {
+        if (count > 1 && run == 2 && rank == ranks - 1) n[1] = atol(words[1]);
+        status = step_run(&model, n, t, &loss);
+        if (status == 0 && rank == 0) printf("%.9g\n", (double)loss);
+    }
+    char path[32];
+    snprintf(path, sizeof path, "%d.safetensors", rank);
+    if (status != 8 && status != 0) fprintf(stderr, "rank %d returned %d\n", rank, status);
+    if (step_save(&model, path) != 0) return 1;
+    model_end();
+    return status != 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that ranks run, from a project that passes its test."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    if shutil.which("mpicc", path=path) is None or shutil.which("mpirun", path=path) is None:
+        pytest.skip("ranks need MPI: pip install 'ilang[mpi]'")
+    folder = tmp_path_factory.mktemp("ranks")
+    (folder / "model.i").write_text(MODEL)
+    shapes = ["--shape", "n=4|", "--shape", "t=4,2"]
+    assert (
+        main(["build", str(folder / "model.i"), "--def", "step", *shapes, "-o", str(folder)]) == 0
+    )
+    (folder / "main.c").write_text(MAIN)
+    strict = "CFLAGS=-O1 -Wall -Wextra -Werror"
+    for command in (
+        ["make", "MPI=1", "test", strict],
+        ["mpicc", "-O1", "-DWITH_MPI", "main.c", "libmodel.a", "-o", "main", "-lm"],
+    ):
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "main"
+
+
+def run(program: Path, count: int, here: Path, *words: str) -> Any:
+    mpirun = shutil.which("mpirun", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert mpirun is not None
+    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return subprocess.run(
+        [mpirun, *as_root, "--oversubscribe", "-n", str(count), str(program), *words],
+        cwd=here, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
+def given(count: int, here: Path) -> tuple[Any, Any]:
+    """The whole batch, which a file has rank by rank."""
+    draw = np.random.default_rng(2)
+    n = draw.integers(0, 7, 4 * count)
+    t = draw.standard_normal((4 * count, 2)).astype(np.float32)
+    shares = [n[4 * r :][:4].tobytes() + t[4 * r :][:4].tobytes() for r in range(count)]
+    (here / "data").write_bytes(b"".join(shares))
+    return n, t
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_ranks_in_c_train_as_one_session_does(count: int, program: Path, tmp_path: Path) -> None:
+    n, t = given(count, tmp_path)
+    done = run(program, count, tmp_path)
+    if done.returncode and "PRTE" in done.stderr:
+        pytest.skip(f"mpirun cannot start processes here: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    whole = load(program.with_name("model.i")).session(
+        "step", {"n": f"{4 * count}|", "t": f"{4 * count},2"}, seed=4
+    )
+    whole.config["lr"] = 0.1 / count
+    losses = [float(whole(n=n, t=t)[0]) for _ in range(RUNS)]
+    np.testing.assert_allclose([float(line) for line in done.stdout.split()], losses, 1e-5)
+    first, *others = [(tmp_path / f"{r}.safetensors").read_bytes() for r in range(count)]
+    parameters = {path: array.copy() for path, array in whole.parameters.items()}
+    whole.load(tmp_path / "0.safetensors")
+    for path, array in parameters.items():
+        np.testing.assert_allclose(whole.parameters[path], array, 1e-4, 1e-6)
+    states = {path: whole.parameters[path].tobytes() for path in parameters}
+    for number, other in enumerate(others, 1):
+        whole.load(tmp_path / f"{number}.safetensors")
+        assert states == {path: whole.parameters[path].tobytes() for path in parameters}
+        assert len(other) == len(first)
+
+
+def test_a_rank_that_fails_fails_all_and_changes_nothing(program: Path, tmp_path: Path) -> None:
+    given(2, tmp_path)
+    done = run(program, 2, tmp_path, "99")
+    assert done.returncode != 0
+    assert [line for line in done.stderr.splitlines() if "returned" in line] == [
+        "rank 1 returned 4"
+    ]
+    assert len(done.stdout.split()) == 2
+    session = load(program.with_name("model.i")).session("step", {"n": "4|", "t": "4,2"})
+    every = []
+    for rank in range(2):
+        assert session.load(tmp_path / f"{rank}.safetensors")["runs"] == "2"
+        every.append({path: array.tobytes() for path, array in session.parameters.items()})
+    assert every[0] == every[1]
