@@ -1,11 +1,18 @@
-"""Who reads what: the readers of each value, the values that outputs need, and those that are stored whole."""
+"""Who reads what: the readers of each value, the values that outputs need, and those that are stored whole.
+
+``compared`` are values that have to be computed once: an equality is between one and a reduction of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
+from ilang.core.ir.scalar import Apply, Operand, walk
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+
+EQUALITIES = ("eq", "neq")
 
 
 def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
@@ -78,4 +85,31 @@ def live_values(shaped: Shaped) -> set[int]:
         found.add(value)
         todo += map(shaped.owner, node.values())
         todo += [] if node.base is None else [node.base]
+    return found
+
+
+def compared(shaped: Shaped) -> Iterator[tuple[Assignment, set[int]]]:
+    """Equalities, and what both sides of each come from, one of them through a reduction."""
+    for node in shaped.nodes:
+        if not isinstance(node, Assignment) or len(node.reads) < 2:
+            continue
+        for part in walk(node.scalar):
+            if isinstance(part, Apply) and part.primitive in EQUALITIES:
+                numbers = {each.number for each in walk(part) if isinstance(each, Operand)}
+                sides = [sources(shaped, node.reads[number].value) for number in sorted(numbers)]
+                for one, other in combinations(sides, 2):
+                    yield node, {v for v in one if v in other and (one[v] or other[v])}
+
+
+def sources(shaped: Shaped, value: int) -> dict[int, bool]:
+    """Every value that an assignment comes from, itself included, and whether through a reduction."""
+    found: dict[int, bool] = {}
+    todo = [(value, False)]
+    while todo:
+        at, reduced = todo.pop()
+        node = shaped.nodes[at]
+        if not isinstance(node, Assignment) or (at in found and found[at] >= reduced):
+            continue
+        found[at] = reduced
+        todo += [(v, reduced or node.acc is not None) for v in node.values()]
     return found

@@ -5,12 +5,11 @@ Fusion (E0320 to E0322) is decided in ``fuse.py``, partial results (E0323) where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.extent import Extent, extent_name, fixed
-from ilang.core.ir.scalar import Apply, walk
 from ilang.core.ir.schedule import (
     Instance,
     Loop,
@@ -22,9 +21,8 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Shaped
+from ilang.core.schedule.readers import compared, sources
 from ilang.core.source import Span
-
-EQUALITIES = ("eq", "neq")
 
 
 def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
@@ -153,12 +151,10 @@ def check_equalities(shaped: Shaped, made: Mapping[int, int]) -> None:
     """
     if all(count < 2 for count in made.values()):
         return
-    for node in shaped.nodes:
-        if not isinstance(node, Assignment) or len(node.reads) < 2:
-            continue
-        if not any(isinstance(s, Apply) and s.primitive in EQUALITIES for s in walk(node.scalar)):
-            continue
-        for value in _twice(shaped, node, made):
+    for node, common in compared(shaped):
+        once = {v for v in common if made.get(v, 0) < 2}
+        hidden = set().union(*(sources(shaped, v) for v in once)) - once
+        for value in sorted(v for v in common - hidden if made.get(v, 0) >= 2):
             source = shaped.nodes[value]
             assert isinstance(source, Assignment)
             raise ScheduleError(
@@ -169,31 +165,6 @@ def check_equalities(shaped: Shaped, made: Mapping[int, int]) -> None:
                 "compute it once: leave out the digits that stage it",
                 [Label(source.span, f"computed {made[value]} times")],
             )
-
-
-def _twice(shaped: Shaped, node: Assignment, made: Mapping[int, int]) -> Iterator[int]:
-    """What both sides of an equality come from, one through a reduction, and is computed more than once."""
-    sides = [_sources(shaped, read.value) for read in node.reads]
-    for number, one in enumerate(sides):
-        for other in sides[number + 1 :]:
-            common = {v for v in one if v in other and (one[v] or other[v])}
-            once = {v for v in common if made.get(v, 0) < 2}
-            hidden = set().union(*(_sources(shaped, v) for v in once)) - once
-            yield from sorted(v for v in common - hidden if made.get(v, 0) >= 2)
-
-
-def _sources(shaped: Shaped, value: int) -> dict[int, bool]:
-    """Every value that an assignment comes from, itself included, and whether through a reduction."""
-    found: dict[int, bool] = {}
-    todo = [(value, False)]
-    while todo:
-        at, reduced = todo.pop()
-        node = shaped.nodes[at]
-        if not isinstance(node, Assignment) or (at in found and found[at] >= reduced):
-            continue
-        found[at] = reduced
-        todo += [(v, reduced or node.acc is not None) for v in node.values()]
-    return found
 
 
 def _span(node: Assignment) -> Span:

@@ -6,7 +6,8 @@ Example, a softmax, none of whose values is stored but the last:
           t3 and t2 where they are read: computed once for t4, and again for out
 
 What is computed again reads its operands again, a row that is in a cache then: cheaper than a row of its own in memory.
-A value is in the kernel where all that reads it is, by plain axes, and where the rows are theirs.
+A value is in the kernel where all that reads it is, by plain axes, and where the rows are theirs; one that is compared
+with a reduction of it is not computed twice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ilang.core.schedule.choose.gpu_tiles import Tile
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import mapping
-from ilang.core.schedule.readers import live_values
+from ilang.core.schedule.readers import compared, live_values
 
 MOST_COPIES = 4
 """How often the elements of a value are computed in a kernel at most: as many passes over a row."""
@@ -98,6 +99,7 @@ class _Finder:
         self.tiles = tiles
         self.extents = extents
         self.machine = machine
+        self.compared = set[int]().union(*(values for _, values in compared(shaped)))
         self.gathering: set[int] = set()
         for value, node in enumerate(shaped.nodes):
             if isinstance(node, Assignment) and (
@@ -207,7 +209,8 @@ class _Finder:
         root, copies = members[reads[0][0]].root, sum(members[reader].copies for reader, _ in reads)
         if len(order) == len(rows) or self._is_row(value):
             return Member(root, rows, order, 1, False)
-        return Member(root, rows, order, copies, True) if copies <= MOST_COPIES else None
+        most = 1 if value in self.compared else MOST_COPIES
+        return Member(root, rows, order, copies, True) if copies <= most else None
 
     def _read_by(self, made: Assignment, reader: Member, read: Read) -> tuple[Axes, Axes] | None:
         """The axes of a value that walk the rows, and the order of all, as one of its readers has them.

@@ -75,3 +75,16 @@ def test_what_would_be_computed_too_often_is_stored() -> None:
     centered = "(I & >ij~i) >> ij-i~ij"
     counts = [len(scheduled(" >> ".join([centered] * n)).groups) for n in range(3, 7)]
     assert counts == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "kernels"),
+    [
+        ("-ij~ij >> <@ij~i", 2),
+        ("-ij~ij >> (I & >ij~i) >> ij==i~ij", 2),
+        ("<@ij~i", 1),  # what is given is the same each time
+        ('^ij~ij >> einx.logsumexp("a [b]")', 1),  # equal to a number alone
+    ],
+)
+def test_what_is_compared_with_its_reduction_is_computed_once(text: str, kernels: int) -> None:
+    assert len(scheduled(text).groups) == kernels
