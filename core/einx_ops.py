@@ -19,7 +19,8 @@ class EinxOp:
 
     ``means`` is a primitive of ``ops.PRIMITIVES`` of elementwise operations, the operator of a reduction or of what is
     stored, or the name of a body. ``arity`` is the number of operands, None where any is fine. ``options`` are
-    parameters that are no sizes; those with a ``!`` must be given.
+    parameters that are no sizes; those with a ``!`` must be given. To an operation that is ``apart``, two axes in
+    brackets are never one of their product: it counts them, or goes along each.
     """
 
     name: str
@@ -27,6 +28,7 @@ class EinxOp:
     means: str
     arity: int | None = None
     options: tuple[str, ...] = ()
+    apart: bool = False
 
 
 _REDUCTIONS = {"sum": "+", "prod": "*", "max": ">", "min": "<", "any": "||", "all": "&&"}
@@ -54,14 +56,14 @@ EINX_OPS: dict[str, EinxOp] = {
         EinxOp("softmax", "preserve", "softmax", 1),
         EinxOp("log_softmax", "preserve", "log_softmax", 1),
         EinxOp("flip", "preserve", "flip", 1),
-        EinxOp("roll", "preserve", "roll", 1, ("shift!",)),
+        EinxOp("roll", "preserve", "roll", 1, ("shift!",), apart=True),
         EinxOp("sort", "preserve", "sort", 1),
         EinxOp("argsort", "preserve", "argsort", 1),
-        EinxOp("argmax", "argument", ">", 1),
-        EinxOp("argmin", "argument", "<", 1),
-        EinxOp("get_at", "get", "copy"),
-        EinxOp("set_at", "set", "copy"),
-        EinxOp("add_at", "set", "add"),
-        EinxOp("subtract_at", "set", "sub"),
+        EinxOp("argmax", "argument", ">", 1, apart=True),
+        EinxOp("argmin", "argument", "<", 1, apart=True),
+        EinxOp("get_at", "get", "copy", apart=True),
+        EinxOp("set_at", "set", "copy", apart=True),
+        EinxOp("add_at", "set", "add", apart=True),
+        EinxOp("subtract_at", "set", "sub", apart=True),
     )
 }

@@ -150,21 +150,27 @@ def solve_shapes(
     text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]
 ) -> tuple[tuple[int, ...], ...]:
     """The shape of every tensor; None stands for one that is not known."""
-    solved = _solved(text, tensors, parameters, fused=True)
+    every = all(tensor is not None for tensor in tensors)
+    solved = _solved(text, tensors, parameters, fused=True, any_will_do=every)
     return tuple(shape_of(each, solved.of) for each in solved.expressions)
 
 
 def matches(text: object, tensors: Sequence[Any], parameters: Mapping[str, Any]) -> bool:
     """Whether tensors have shapes that expressions allow. What is wrong with the text itself is an error."""
     try:
-        _solved(text, tensors, parameters, fused=True)
+        _solved(text, tensors, parameters, fused=True, any_will_do=True)
     except ShapeError:
         return False
     return True
 
 
 def _solved(
-    text: object, tensors: Sequence[Any], parameters: Mapping[str, Any], *, fused: bool
+    text: object,
+    tensors: Sequence[Any],
+    parameters: Mapping[str, Any],
+    *,
+    fused: bool,
+    any_will_do: bool = False,
 ) -> Solved:
     source = _source("solve_axes", text)
     written = read_einx(source)
@@ -174,7 +180,8 @@ def _solved(
     form = form_of(written.sides[0], given_parameters(parameters), written.span)
     check_parameters(form)
     shapes = [None if tensor is None else shape_of_array(tensor) for tensor in tensors]
-    return solve_sizes(form, shapes, [f"in{n}" for n in range(len(shapes))], fused)
+    names = [f"in{n}" for n in range(len(shapes))]
+    return solve_sizes(form, shapes, names, fused, any_will_do)
 
 
 def shape_of_array(tensor: Any) -> tuple[int, ...]:

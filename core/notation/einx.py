@@ -7,8 +7,9 @@
     part      = name | number | "(" operation ")" | "[" operation "]" | "(" operand { "+" operand } ")"
     operand   = name | number | "(" ... ")"
 
-`->` and `,` inside parentheses and brackets are distributed: ``a [b->c]`` is ``a [b] -> a [c]``. Of the parts of a
-list, those with one alternative belong to every alternative, and all others have the same number of them.
+`->` and `,` inside parentheses and brackets are distributed: ``a [b->c]`` is ``a [b] -> a [c]``, and ``a (b, c), d`` is
+``a b, a c, d``. Of the parts of a list, those with one alternative belong to every alternative, and all others have the
+same number of them.
 """
 
 from __future__ import annotations
@@ -336,7 +337,7 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
     """What is written on the sides of a sign, wherever it stands, as texts without it."""
     if isinstance(read, _Divided):
         if read.sign == sign:
-            return [found for part in read.parts for found in _only(part, sign)]
+            return [found for part in read.parts for found in _alternatives(part, sign)]
         parts = [_alternatives(part, sign) for part in read.parts]
         count = _count(parts, read.span, sign)
         return [
@@ -346,15 +347,6 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
     items = [_item_alternatives(item, sign) for item in read.items]
     count = _count(items, read.span, sign)
     return [_List(tuple(_chosen(item, n) for item in items), read.span) for n in range(count)]
-
-
-def _only(part: _List | _Divided, sign: str) -> list[_List | _Divided]:
-    """A side without the sign inside."""
-    found = _alternatives(part, sign)
-    if len(found) > 1:
-        message = f"`{sign}` stands inside a part that it divides"
-        raise NotationError("E0164", message, part.span, f"write each `{sign}` once")
-    return found
 
 
 def _item_alternatives(item: _Item, sign: str) -> list[_Item]:

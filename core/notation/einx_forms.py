@@ -316,7 +316,7 @@ def _reduce(
     if output is None:
         return inputs, (rebuilt(given, lambda item: () if isinstance(item, Bracket) else None),)
     _refuse_marks(op, (output,), " in its output")
-    return (_with_marks(given, output),), (output,)
+    return (given if any(True for _ in marks(given)) else reduced(given, output),), (output,)
 
 
 def _with_units(given: Expression) -> Expression:
@@ -338,22 +338,15 @@ def _as_unit(item: Item, new: Iterator[int]) -> tuple[Item, ...]:
     return (Number(1, -next(new), item.span),)
 
 
-def _with_marks(given: Expression, *outputs: Expression) -> Expression:
-    """An expression without brackets with those that it must have: axes that no output has."""
-    if any(True for _ in marks(given)):
-        return given
-    kept = {name for output in outputs for name in named(output)}
-    return _marked(given, set(named(given)) - kept)
-
-
 def reduced(given: Expression, output: Expression) -> Expression:
-    """An expression with brackets around the axes that an output lacks, and around numbers: those are no axes of it."""
+    """An expression with brackets around the axes that an output lacks, those of numbers among them."""
     kept = named(output)
+    copied = {place.leaf.place for place in places(output) if isinstance(place.leaf, Number)}
 
     def bracketed(item: Item) -> tuple[Item, ...] | None:
         name = _single(item)
         lacks = name is not None and name not in kept
-        if lacks or (isinstance(item, Number) and item.size != 1):
+        if lacks or (isinstance(item, Number) and item.size != 1 and item.place not in copied):
             return (Bracket((item,), item.span),)
         return None
 
@@ -373,7 +366,8 @@ def _dot(
         )
     _refuse_marks(op, (output,), " in its output")
     if not any(True for given in inputs for _ in marks(given)):
-        inputs = tuple(_with_marks(given, output) for given in inputs)
+        kept = set(named(output))
+        inputs = tuple(_marked(given, set(named(given)) - kept) for given in inputs)
     for given in inputs:
         seen: dict[str, Axis] = {}
         for leaf in marks(given):

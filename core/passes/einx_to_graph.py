@@ -94,12 +94,18 @@ def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> S
     op = EINX_OPS[form.op]
     _count_coordinates(op, repeated, sizes)
     count = len(repeated.inputs)
-    fused = fuse((*repeated.inputs, *repeated.outputs), sizes)
+    every = (*repeated.inputs, *repeated.outputs)
+    fused = fuse(every, {*sizes, *(_marked_names(every) if op.apart else ())})
     return Solved(fused[:count], fused[count:], sizes, repeated)
 
 
 def _marked(expression: Expression) -> list[Place]:
     return [place for place in places(expression) if place.marked]
+
+
+def _marked_names(expressions: Sequence[Expression]) -> set[str]:
+    leaves = (place.leaf for each in expressions for place in _marked(each))
+    return {leaf.name for leaf in leaves if isinstance(leaf, Axis)}
 
 
 def _count_coordinates(op: EinxOp, repeated: Repeated, sizes: dict[str, int]) -> None:

@@ -43,6 +43,11 @@ RESULTS = [
     ("sum", "(a [b]) c", [X], {"b": 2}, X.reshape(2, 2, 6).sum(1)),
     ("mean", "b (s [r])... c", [Z], {"r": 4}, Z.reshape(2, 1, 4, 2, 4, 3).mean((2, 4))),
     ("mean", "b (s [r])... c", [Z], {"r": (2, 4)}, Z.reshape(2, 2, 2, 2, 4, 3).mean((2, 4))),
+    ("sum", "a 6 -> 2", [X], {}, np.full(2, X.sum())),
+    ("max", "(2 a) b -> b a", [X], {}, X.reshape(2, 2, 6).max(0).T),
+    ("sum", "(a->) 6", [X], {}, X.sum(0, keepdims=True)),
+    ("add", "a b, (a, b)", [X, X[:, 0], X[0]], {}, X + X[:, :1] + X[0]),
+    ("id", "(a, b), c -> (a + b + c)", [X[0], X[1], X[2]], {}, X[:3].ravel()),
     ("var", "a [b]", [X], {}, X.var(1)),
     ("std", "[a] b -> 1 b", [X], {}, X.std(0, keepdims=True)),
     ("sum", "([...] [c]) a", [Y], {"c": 3, "keepdims": True}, Y.sum(0, keepdims=True)),
@@ -155,6 +160,11 @@ def test_components_combine() -> None:
         ("id", "a b -> a", [(2, 3)], {}, "E0506", ["b", "3", "1"]),
         ("id", "(a + b) -> a, b", [(5,)], {"a": 7}, "E0518", ["5", "7"]),
         ("get_at", "[h w], p -> p", [(3, 3), (4,)], {}, "E0228", ["2", "1"]),
+        ("argmax", "[a (b c)] -> [3]", [(3, 6)], {}, "E0578", ["b", "c"]),
+        ("roll", "[(a b)]", [(6,)], {"shift": 1}, "E0578", ["a", "b"]),
+        ("get_at", "[(a b)] [c], p [3] -> p", [(6, 2), (4, 3)], {}, "E0578", ["a", "b"]),
+        ("add_at", "[(a b)], p [2], p", [(6,), (4, 2), (4,)], {}, "E0578", ["a", "b"]),
+        ("argmin", "[(a b...)] -> [n]", [(6,)], {"a": 2}, "E0540", ["`b...`"]),
         ("argmax", "[...] b -> b [0]", [(3,)], {}, "E0228", ["[...] b"]),
         ("set_at", "[...] b, p [0], p", [(3,), (2, 0), (2,)], {}, "E0228", ["[...] b"]),
         ("argmax", "b [...] [s...] -> b [3]", [(3, 2, 3, 2)], {}, "E0540", ["`...`", "`s...`"]),
@@ -233,7 +243,10 @@ def test_shapes_alone() -> None:
     x = ramp(12, 3)
     assert einx.solve_shapes("(a...) b", x) == ((12, 3),)
     assert einx.solve_shapes("(a b) c, a c", x, None, b=4) == ((12, 3), (3, 3))
+    assert einx.solve_shapes("(a + b) c", x) == ((12, 3),)
     assert not einx.matches("a a", x)
+    assert einx.matches("(a + b) b", x)
+    assert not einx.matches("(a + b) b", x.T)
     with pytest.raises(ilang.NotationError):
         einx.matches("a (b", x)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ShapeError, counted
+from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import (
     HIDDEN,
     Axis,
@@ -299,6 +300,14 @@ class _Repeating:
         self.unique = Names(plain)
         self.names: dict[tuple[str, tuple[int, ...]], str] = {}
         self.opaque: dict[str, str] = {}
+        op = EINX_OPS.get(form.op)
+        self.apart = {
+            ellipsis.place
+            for expression in form.expressions()
+            for place in places(expression)
+            if place.marked and op is not None and op.apart
+            for ellipsis in place.around
+        }
 
     def run(self) -> Repeated:
         """Every expression, and the sizes that are given."""
@@ -370,7 +379,8 @@ class _Repeating:
         marks = {place.marked for place in places(item)}
         given = {parameter.name for parameter in self.form.parameters}
         held = next((axis for axis in _axes(item.items) if axis.name in given), None)
-        if held is not None or len(marks) != 1 or not self._hides(item):
+        apart = item.place in self.apart
+        if held is not None or apart or len(marks) != 1 or not self._hides(item):
             message = f"nothing says how often `{item_text(item)}` is repeated"
             name = held.name if held else next((a.name for a in _axes(item.items)), "s")
             help_line = f"give the size of each repetition: `{name}=(2, 3)`"

@@ -5,7 +5,7 @@ Example:
     out:  a=2 b=3 c=5
 
 The house's engine solves them. What it leaves open, since it never guesses, is searched where few numbers are possible:
-divisors of a product, parts of a sum. One solution is an answer, two are none.
+divisors of a product, parts of a sum. One solution is an answer; two are none, unless any will do.
 """
 
 from __future__ import annotations
@@ -71,7 +71,11 @@ def form_of(
 
 
 def solve_sizes(
-    form: Form, shapes: Sequence[Shape | None], names: Sequence[str], fused: bool
+    form: Form,
+    shapes: Sequence[Shape | None],
+    names: Sequence[str],
+    fused: bool,
+    any_will_do: bool = False,
 ) -> Sizes:
     """The sizes of the axes of some expressions.
 
@@ -80,6 +84,7 @@ def solve_sizes(
         shapes: of the inputs, None of one that is not known.
         names: what messages call them.
         fused: whether axes that always stand together are one, whose parts have no sizes.
+        any_will_do: whether one of several solutions is an answer.
 
     Raises:
         DataError: E0701 (another number of shapes).
@@ -98,7 +103,7 @@ def solve_sizes(
     if fused:
         every = fuse(every, sizes)
     system = _System(every, shapes, names, sizes)
-    return Sizes(system.solved(), every, repeated)
+    return Sizes(system.solved(any_will_do), every, repeated)
 
 
 def shape_of(expression: Expression, sizes: Mapping[str, int]) -> Shape:
@@ -141,7 +146,7 @@ class _System:
             if isinstance(place.leaf, Axis)
         }
 
-    def solved(self) -> dict[str, int]:
+    def solved(self, any_will_do: bool) -> dict[str, int]:
         """The size of every axis. Raises ShapeError E05."""
         try:
             return self._run(self.sizes)
@@ -152,7 +157,7 @@ class _System:
             for one in self._search(self.sizes):
                 if one not in found:
                     found.append(one)
-                if len(found) > 1:
+                if any_will_do or len(found) > 1:
                     break
             if len(found) == 1 and self.tried <= MOST_TRIED:
                 return found[0]
