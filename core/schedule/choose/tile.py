@@ -90,7 +90,9 @@ def tiling(
     reduced = node.reduced_axes()
     if node.acc != "+" or node.scalar.dtype not in FLOATS or node.base is not None:
         return None
-    if not 0 < len(reduced) <= max(REDUCED) or any(part.axis() is None for part in node.target):
+    if not 0 < len(reduced) <= max(REDUCED):
+        return None
+    if any(part.terms and part.axis() is None for part in node.target):
         return None
     if any(part.looked for index in accesses for part in index):
         return None

@@ -13,6 +13,7 @@ from ilang import i, load
 from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import c
 from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import native
 
 UNITS = {
@@ -158,3 +159,16 @@ def test_what_is_staged_between_the_blocks_of_a_tile(
     arrays = [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     component = i(text)
     assert np.array_equal(component(*arrays), component(*arrays, target="numpy"))
+
+
+def test_a_product_in_one_place_of_a_dimension_has_a_tile(tmp_path: Path) -> None:
+    """As the gradient of the weights of a convolution that has one channel in."""
+    path = tmp_path / "pinned.i"
+    path.write_text('op f(a, b) = a *+ "i, k; k, j => i, 0, j" b\n')
+    random = np.random.default_rng(0)
+    for m, k, n in ((13, 700, 65), (40, 20, 33)):
+        a, b = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        session = load(path).session("f", shapes={"a": f"{m}, {k}", "b": f"{k}, {n}"})
+        nests = shaped_to_schedule(session._solved.shaped()).nests
+        assert any(nest is not None and all(nest.factors[:2]) for nest in nests), "rows and lanes"
+        assert np.array_equal(session(a=a, b=b)[:, 0], a @ b)
