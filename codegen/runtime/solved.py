@@ -129,9 +129,10 @@ class Solved:
     def cells(self, kind: str) -> list[tuple[Stored, Tensor]]:
         """What a run keeps of one kind, in the order of evaluation."""
         paths = self.built.paths
+        others = [cell for cell, _ in self.built.inputs if cell not in paths]
         return [
             (cell, Tensor(paths.get(cell, cell.name), self.shape(cell), self.type_of(cell)))
-            for cell, _ in self.built.inputs
+            for cell in (*paths, *others)
             if cell.kind == kind
         ]
 

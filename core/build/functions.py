@@ -67,6 +67,7 @@ class Functions(Configuration):
         self.constraints: list[Tensor] = []
         self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
         self.scopes = 0
+        self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
         self.active: list[ast.Head] = []
         self.root: Owner
         self.float = "f32"
@@ -304,6 +305,7 @@ class Functions(Configuration):
             rows, initial = self._first_shape(frame, term.name)
             known = Stored("parameter", key, rows, initial, None, frame.owner, term.span)
             frame.owner.held[key] = known
+            self.order[known] = len(self.order)
         frame.names.setdefault(term.name, known)
         return known
 

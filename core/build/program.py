@@ -182,9 +182,10 @@ def _finished(
         for cell, number in run.emission.first.items()
         if cell.kind not in ("gradient", "cotangent")
     ]
-    paths = {
-        cell: run.path(cell) for cell, _ in held if cell.kind == "parameter" or cell in run.state
-    }
+    kept = {cell for cell, _ in held}
+    lasting = [cell for cell in run.order if cell in kept]
+    lasting += [cell for cell, _ in held if cell in run.state]
+    paths = {cell: run.path(cell) for cell in lasting}
     _refuse_equal(paths)
     return Built(
         graph,

@@ -56,9 +56,10 @@ class Built:
     """A definition as a graph: what its inputs hold, by node, and what a run of it gives, output by output.
 
     ``fixed`` are the configuration values that the graph depends on, with the place that makes it so. ``settings`` are
-    those that come at run time. ``forward`` has the nodes that give tensors, and not new values to what there is: how
-    they use a parameter says what it begins with. ``merged`` are the inputs that have sums over ranks, in the order
-    of the results of that role, which have the values that are summed.
+    those that come at run time. ``paths`` names parameters, in the order of evaluation, and state. ``forward`` has the
+    nodes that give tensors, and not new values to what there is: how they use a parameter says what it begins with.
+    ``merged`` are the inputs that have sums over ranks, in the order of the results of that role, which have the values
+    that are summed.
     """
 
     graph: Graph
@@ -219,11 +220,8 @@ class Routines(Functions):
 
     def parameters(self, value: Tensor) -> list[Stored]:
         """The parameters that something flows back to from a tensor, in the order of evaluation."""
-        return [
-            each
-            for each in feeding([value])
-            if isinstance(each, Stored) and each.kind == "parameter"
-        ]
+        reached = [each for each in feeding([value]) if isinstance(each, Stored)]
+        return sorted((each for each in reached if each in self.order), key=self.order.__getitem__)
 
     def _forward(self, frame: Frame, each: ast.Forward) -> None:
         value = self.tensor(frame, each.tensor)

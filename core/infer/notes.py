@@ -56,11 +56,13 @@ def alike(constraint: Alike, one: Shape, other: Shape) -> Iterator[RowEqual]:
 
 
 def compared(constraint: SizeConstraint) -> tuple[int, ...]:
-    """The values whose axes a constraint compares with those of another."""
+    """The values whose axes a constraint compares with those of another, or with what is written."""
     match constraint:
         case Fits():
             return constraint.result, constraint.operand
         case Alike():
             return constraint.one, constraint.other
+        case Noted():
+            return (constraint.value,)
         case _:
             return ()

@@ -312,6 +312,7 @@ class RowVars:
         elif operand.leading or operand.trailing:
             self._wait(rest, result.variable, operand.variable)
             self.across.append(rest)
+            self.fed.add(result.variable)
         elif operand.variable is None:
             self.fed.add(result.variable)
         else:

@@ -288,8 +288,7 @@ class Expressions:
             return one
         place = self.random.randrange(one.shape.batch[0])
         shape = Shape(one.shape.batch[1:], one.shape.output)
-        axes = f"{'abc'[: len(one.shape.batch)]}|{'xyz'[: len(one.shape.output)]}"
-        text = f'({one.within(4)} ++ "{axes} => {axes}") @| {place}'
+        text = f"{one.within(8)} @| {place}"
         return Node(text, 8, shape, lambda frame: one.meaning(frame)[place])
 
     # -- folds -------------------------------------------------------------------------------------------------------

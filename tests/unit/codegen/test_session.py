@@ -346,3 +346,29 @@ def test_what_stands_for_a_gradient_says_no_rows(module: Any) -> None:
     assert "= stands for v_grad" in graph_text(graph)
     with pytest.raises(InternalError, match="what flows back has the rows of a value"):
         verify(replace(graph, constraints=()))
+
+
+def test_parameters_are_listed_in_the_order_of_evaluation(module: Any) -> None:
+    paths = ["v", "layer_1.w", "layer_1.b", "layer_2.w", "layer_2.b", "c"]
+    assert list(session(module).parameters) == [f"mlp.{path}" for path in paths]
+    assert list(module.session("mlp", {"x": "4|3"}).parameters) == paths
+    state = [f"mlp.{path}.velocity" for path in paths]
+    assert list(session(module).state) == state
+
+
+ROWS = """
+op late(x, y) = x + (y + y) @| 1
+cd whole(x, n: i64[b|]) { y = "w" * x + "b" 3; return y, n }
+"""
+
+
+def test_rows_of_slices_and_of_what_nothing_uses(tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(ROWS, encoding="utf-8")
+    module: Any = load(path)
+    x, y = np.ones((4, 2, 3)), np.arange(6.0).reshape(2, 3)
+    late = module.session("late", {"x": "4,2|3", "y": "2|3"}, target="numpy")
+    given = {"x": x.astype(np.float32), "y": y.astype(np.float32)}
+    np.testing.assert_array_equal(late(**given), x + 2 * y[1])
+    rows = {each.name: each.rows for each in module["whole"].shape_so_far().values}
+    assert rows["n"] == "?|()"
