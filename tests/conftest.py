@@ -1,5 +1,6 @@
 """The options of the test suite, and what its processes share."""
 
+import gc
 import os
 import signal
 import sys
@@ -7,6 +8,9 @@ import sys
 import pytest
 
 from tests.property import native
+
+YOUNG = 50_000
+"""Objects that are made before Python looks for garbage among them: trees and graphs are many, and no garbage."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     `--cache-clear` compiles everything anew.
     """
+    gc.set_threshold(YOUNG)
     # A job in the background is started with signals ignored that its tests still send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,3 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
             # Who wants no byte code in the tree gets it beside; hundreds of processes would compile every module.
             os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
             os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves, which stay to the end, out of every search for garbage."""
+    gc.collect()
+    gc.freeze()
