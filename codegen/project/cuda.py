@@ -1,7 +1,8 @@
 """The CUDA project that ``i build --target cuda`` writes: a library with its self-test, a benchmark and an example.
 
 STEM.h, STEM.cu, Makefile, STEM_test.c, STEM_bench.cu, STEM_example.c, STEM.pc and README.md. The header is plain C; the
-self-test calls every function on arrays of the host, and is the one of a C project.
+self-test calls every function on arrays of the host, and is the one of a C project. What has a session keeps memory of
+the device, and its example is STEM_example.cu.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from pathlib import Path
 from ilang.codegen.project.extents import Function
 from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
 from ilang.codegen.project.selftest import selftest
+from ilang.codegen.project.steps import TestedSession
+from ilang.codegen.targets.c_session import Session
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
+from ilang.codegen.targets.cuda_session import declarations, example_session
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.dtype import BYTES
 from ilang.core.ir.shaped import Assignment
@@ -26,30 +30,49 @@ LARGEST_EXTENT, SMALLEST_EXTENT = 1 << 24, 2
 """Extents that are tried for it, from large to small."""
 
 
-def render_cuda(functions: Sequence[Function], source_text: str, stem: str) -> dict[str, str]:
+def render_cuda(
+    functions: Sequence[Function],
+    source_text: str,
+    stem: str,
+    sessions: Sequence[TestedSession] = (),
+) -> dict[str, str]:
     """The text of every file, by its name."""
     programs = [function.program for function in functions]
+    written = [each.session for each in sessions]
+    declared = [line for each in written for line in (*declarations(each), "")]
+    example, rules = (
+        (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if written else (f"{stem}_example.c", EXAMPLE_IN_C)
+    )
     return {
-        f"{stem}.h": "\n".join(_header_comment(functions, stem))
+        f"{stem}.h": "\n".join(_header_comment(functions, written, stem))
         + "\n"
-        + emit_header(programs, stem),
+        + emit_header(programs, stem, declared),
         f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
         + "\n"
-        + emit_source(programs, stem),
-        "Makefile": MAKEFILE.replace("STEM", stem),
-        f"{stem}_test.c": selftest(functions, stem, on_device=True),
+        + emit_source(programs, stem, written),
+        "Makefile": MAKEFILE.replace("EXAMPLE", rules).replace("STEM", stem),
+        f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
-        f"{stem}_example.c": "\n".join(_example(functions, stem)) + "\n",
+        example: "\n".join(
+            _session_example(written[0], stem) if written else _example(functions, stem)
+        )
+        + "\n",
         f"{stem}.pc": PKG_CONFIG.replace("STEM", stem),
-        "README.md": _readme(functions, stem),
+        "README.md": _readme(functions, written, stem),
     }
 
 
-def _header_comment(functions: Sequence[Function], stem: str) -> Iterator[str]:
+def _header_comment(
+    functions: Sequence[Function], sessions: Sequence[Session], stem: str
+) -> Iterator[str]:
     yield f"/* {stem}.h: how to call what is in {stem}.cu. {MARK.capitalize()}."
     yield " *"
     yield from (f" * {line}".rstrip() for line in (*HOW_TO_CALL.split("\n"), *ON_DEVICE))
-    if functions:
+    if sessions:
+        yield " * What lasts from run to run is in memory of the device that the caller of NAME_init gives."
+        yield " *"
+        yield from (f" *     {line}" for line in example_session(sessions[0]))
+    elif functions:
         yield " *"
         yield from (f" *     {line}" for line in example_call(functions[0], _call))
     yield " */"
@@ -192,14 +215,53 @@ def _example(functions: Sequence[Function], stem: str) -> Iterator[str]:
     yield "}"
 
 
+def _session_example(session: Session, stem: str) -> Iterator[str]:
+    """A program that runs a session a few times, its arrays in memory of the device."""
+    name = session.name
+    yield from SESSION_EXAMPLE_HEAD.replace("STEM", stem).split("\n")
+    yield "int main(void)"
+    yield "{"
+    yield f"{INDENT}{name} model;"
+    yield f"{INDENT}cudaStream_t stream;"
+    yield f"{INDENT}void *memory;"
+    yield f"{INDENT}TRY(cudaStreamCreate(&stream));"
+    yield f"{INDENT}TRY(cudaMalloc(&memory, {name}_bytes()));"
+    yield f"{INDENT}TRY({name}_init(&model, memory, 0, stream));"
+    for each in (*session.inputs, *session.outputs):
+        dtype, dims = session.tensors[each]
+        c_type, count = C_TYPES[dtype], math.prod(dims)
+        yield f"{INDENT}{c_type} *{each};"
+        yield f"{INDENT}TRY(cudaMalloc(&{each}, {BYTES[dtype] * count}));"
+        if each in session.inputs:
+            yield f"{INDENT}TRY(cudaMemset({each}, 0, {BYTES[dtype] * count}));"
+    words = ["&model", *session.inputs, *session.outputs, "stream"]
+    yield f"{INDENT}while (model.runs < 3) TRY({name}_run({', '.join(words)}));"
+    yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
+    yield f'{INDENT}printf("{name}: %d runs\\n", (int)model.runs);'
+    for each in session.outputs:
+        dtype, dims = session.tensors[each]
+        if math.prod(dims):
+            words = ["&first", each, str(BYTES[dtype]), "cudaMemcpyDeviceToHost"]
+            yield f"{INDENT}{{"
+            yield f"{INDENT}{INDENT}{C_TYPES[dtype]} first;"
+            yield f"{INDENT}{INDENT}TRY(cudaMemcpy({', '.join(words)}));"
+            yield f'{INDENT}{INDENT}printf("{each}[0]: %g\\n", (double)first);'
+            yield f"{INDENT}}}"
+    yield from (f"{INDENT}cudaFree({each});" for each in (*session.inputs, *session.outputs))
+    yield f"{INDENT}cudaFree(memory);"
+    yield f"{INDENT}return 0;"
+    yield "}"
+
+
 def _few(function: Function) -> tuple[int, ...]:
     """Small extents for every size that is an argument."""
     return tuple(2 if size.is_argument() else size.fixed or 0 for size in function.shaped.sizes)
 
 
-def _readme(functions: Sequence[Function], stem: str) -> str:
-    rows = "\n".join(f"- `{function.name()}`" for function in functions)
-    return README.replace("STEM", stem).replace("FUNCTIONS", rows)
+def _readme(functions: Sequence[Function], sessions: Sequence[Session], stem: str) -> str:
+    names = [*(each.name() for each in functions), *(each.name for each in sessions)]
+    text = README + (OF_SESSIONS if sessions else "")
+    return text.replace("STEM", stem).replace("FUNCTIONS", "\n".join(f"- `{n}`" for n in names))
 
 
 MAKEFILE = """\
@@ -252,11 +314,7 @@ STEM_test: STEM_test.o libSTEM.a
 STEM_bench: STEM_bench.cu STEM.h libSTEM.a
 	$(NVCC) $(FLAGS) $(DEVICE) STEM_bench.cu libSTEM.a -o $@
 
-STEM_example.o: STEM_example.c STEM.h
-	$(CC) -std=gnu11 $(CFLAGS) -c STEM_example.c -o $@
-
-STEM_example: STEM_example.o libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.o libSTEM.a -o $@
+EXAMPLE
 
 test: STEM_test
 	./STEM_test
@@ -280,6 +338,17 @@ install: all
 clean:
 	rm -f STEM.o STEM.sm_*.o libSTEM.a libSTEM.so STEM_test.o STEM_test STEM_bench STEM_example.o STEM_example
 """
+
+EXAMPLE_IN_C = """\
+STEM_example.o: STEM_example.c STEM.h
+	$(CC) -std=gnu11 $(CFLAGS) -c STEM_example.c -o $@
+
+STEM_example: STEM_example.o libSTEM.a
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.o libSTEM.a -o $@"""
+
+EXAMPLE_IN_CUDA = """\
+STEM_example: STEM_example.cu STEM.h libSTEM.a
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.cu libSTEM.a -o $@"""
 
 PKG_CONFIG = """\
 prefix=/usr/local
@@ -307,6 +376,7 @@ BENCH_HEAD = """\
 #include <stdio.h>
 #include <string.h>
 #include <algorithm>
+#include <vector>
 
 #include "STEM.h"
 """
@@ -318,6 +388,25 @@ EXAMPLE_HEAD = """\
 #include <stdio.h>
 
 #include "STEM.h"
+"""
+
+SESSION_EXAMPLE_HEAD = """\
+/* STEM_example.cu: a few runs of a session of STEM.h, on arrays of the device. Written by `i build`. */
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "STEM.h"
+
+/* what a call gives other than 0 ends the program */
+#define TRY(call) do { const int status = (int)(call); if (status != 0) return stopped(status); } while (0)
+
+static int stopped(int status)
+{
+    printf("status %d\\n", status);
+    return 1;
+}
 """
 
 README = """\
@@ -342,4 +431,11 @@ A function enqueues its work on the stream that it is given and returns: it take
 Its workspace is the caller's; `NAME_work` says how many bytes.
 `NAME_host` does the same for arrays of the host, and waits.
 A status of 0 is success; `NAME_status` says what others mean.
+"""
+
+OF_SESSIONS = """\
+
+What lasts from run to run is in memory of the device that the caller gives `NAME_init`, as much as `NAME_bytes` says.
+`NAME_run` is one run on arrays of the device, `NAME_run_host` on arrays of the host.
+`NAME_save` and `NAME_load` write and read a file of safetensors.
 """

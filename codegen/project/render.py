@@ -23,7 +23,6 @@ from ilang.codegen.runtime.folders import ending_in_order
 from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_header import emit_header
 from ilang.codegen.targets.c_session import (
-    PARTS,
     PARTS_OF_RANKS,
     Session,
     declarations,
@@ -58,6 +57,7 @@ SIGNATURES = (
     ),
     (".h", rf"/\* \w+\.h: how to call what is in \w+\.cu?\. {MARK.capitalize()}\."),
     ("_example.c", rf"/\* \w+_example\.c: .*{MARK.capitalize()}\. \*/"),
+    ("_example.cu", rf"/\* \w+_example\.cu: .*{MARK.capitalize()}\. \*/"),
     ("_bench.cu", rf" \* small\. {MARK.capitalize()}\."),
     (".c", rf"/\* \w+\.c: {MARK} from this program:"),
     (".cu", rf"/\* \w+\.cu: {MARK} from this program:"),
@@ -134,7 +134,7 @@ def write_functions(
     if target == "cuda":
         from ilang.codegen.project.cuda import render_cuda
 
-        files = render_cuda(functions, source_text, stem)
+        files = render_cuda(functions, source_text, stem, sessions)
     else:
         files = render(functions, source_text, stem, sessions)
     _write(out, files)
@@ -317,7 +317,8 @@ def _refuse_clashes(functions: Sequence[Function], stem: str, sessions: Sequence
     """
     guard = f"{stem.upper()}_H"
     parts = {part: function.program.name for function in functions for part in _parts(function)}
-    parts |= {f"{each.name}_{p}": each.name for each in sessions for p in PARTS if p != "arrays"}
+    for each in sessions:
+        parts |= {f"{each.name}_{part}": each.name for part in each.parts() if part != "arrays"}
     if any(session.of_ranks() for session in sessions):
         parts |= {f"{stem}_{part}": stem for part in PARTS_OF_RANKS}
     for name in [session.name for session in sessions]:

@@ -42,7 +42,7 @@ TESTED_IN_STEPS = " (its session is what runs it)"
 def own_names() -> set[str]:
     """What the test names at file scope, whatever it tests."""
     tables = {table_name(dtype, positive) for dtype in LETTERS for positive in (False, True)}
-    return tables | set(re.findall(r"\b(?:test|TEST)_\w+", _driver() + sessiontest.driver()))
+    return tables | set(re.findall(r"\b(?:test|TEST)_\w+", _driver() + sessiontest.drivers()))
 
 
 def selftest(
@@ -76,7 +76,7 @@ def selftest(
             names.append(f"{function.name()}_test_{number}")
             body += [f"static int {names[-1]}(void)", "{", *lines, "}", ""]
     if sessions:
-        body += sessiontest.driver().split("\n")
+        body += sessiontest.driver(on_device).split("\n")
     for tested in sessions:
         names.append(f"{tested.session.name}_test_session")
         positive = is_positive_session(tested)

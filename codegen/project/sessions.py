@@ -1,4 +1,4 @@
-"""Tensor functions and routines as C: each with what it keeps from run to run, in memory of the caller.
+"""Tensor functions and routines as C or CUDA: each with what it keeps from run to run, in memory of the caller.
 
 A definition that keeps nothing becomes a function of its inputs, as components do.
 """
@@ -14,9 +14,10 @@ from ilang.codegen.project.extents import Function
 from ilang.codegen.project.stages import Arrays, run_of
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
+from ilang.codegen.runtime.philox import hashed
 from ilang.codegen.runtime.session import DEFAULTS, Model, Options
 from ilang.codegen.runtime.solved import Solved
-from ilang.codegen.targets.c_session import PARTS, Kept, Listed, Session, Uniform
+from ilang.codegen.targets.c_session import DEVICE_PARTS, Kept, Listed, Session, Uniform
 from ilang.codegen.targets.identifiers import identifier, type_identifier
 from ilang.core.build.merging import RANKS
 from ilang.core.build.program import Given
@@ -25,7 +26,7 @@ from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, MeaningError
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import CPU
+from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
 
@@ -69,16 +70,20 @@ class Names:
 
 
 def exported(
-    model: Model, name: str, shapes: Mapping[str, Rows], config: Mapping[str, Given]
+    model: Model,
+    name: str,
+    shapes: Mapping[str, Rows],
+    config: Mapping[str, Given],
+    machine: Machine = CPU,
 ) -> Exported:
-    """A tensor function or a routine, lowered.
+    """A tensor function or a routine, lowered for a machine; on a GPU one rank runs it.
 
     Raises:
         DataError: E0765 (it gives nothing). MeaningError: E0286 (the number of ranks has to be known). Error: whatever
             is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
-    solved = Solved(model, options, of_any_ranks=True)
+    solved = Solved(model, options, of_any_ranks=machine.device is None)
     place = solved.built.fixed.get(RANKS)
     if place is not None and RANKS not in solved.config:
         message = (
@@ -92,8 +97,8 @@ def exported(
         raise DataError("E0765", message, model.head(name).span, help_line)
     shaped = solved.shaped()
     if _keeps_nothing(solved):
-        return Exported((Function(shaped, lower(shaped, CPU)),), None)
-    return _Export(solved, shaped).exported()
+        return Exported((Function(shaped, lower(shaped, machine)),), None)
+    return _Export(solved, shaped, machine).exported()
 
 
 def _keeps_nothing(solved: Solved) -> bool:
@@ -105,11 +110,12 @@ def _keeps_nothing(solved: Solved) -> bool:
 class _Export:
     """What a session keeps, and the names of all of it."""
 
-    def __init__(self, solved: Solved, shaped: Shaped) -> None:
+    def __init__(self, solved: Solved, shaped: Shaped, machine: Machine) -> None:
         self.solved = solved
         self.shaped = shaped
+        self.machine = machine
         self.name = type_identifier(solved.name)
-        parts = [f"{self.name}_{part}" for part in PARTS]
+        parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
         sizes = [f"sizes_{n + 1}" for n in range(len(solved.merged()) + 1)]
         self.names = Names((*FIELDS, *sizes, self.name, *parts))
         self.inputs = [tensor for _, tensor in solved.cells("input")]
@@ -131,6 +137,7 @@ class _Export:
             self.solved.merged(),
             Arrays(tuple(read), tuple(written), sums),
             self.names.of,
+            self.machine,
         )
         tensors = {
             self.given[tensor.path]: (tensor.dtype, tensor.shape.memory()) for tensor in self.inputs
@@ -141,6 +148,7 @@ class _Export:
         session = Session(
             self.name,
             self.solved.name,
+            self.machine,
             run.stages,
             (*kept, *run.between),
             tuple(self.given.values()),
@@ -180,7 +188,9 @@ class _Export:
                 name = self.names.of("constant" if role == "constant" else path)
                 following = self.names.of(f"next_{name}") if (role, path) in written else ""
                 fill = self._fill(cell, tensor, constants.get(cell))
-                kept[cell] = Kept(role, path, name, tensor.dtype, dims, fill, following)
+                on_device = role == "setting" and self.machine.device is not None
+                place = self.names.of(f"{name}_on_device") if on_device else ""
+                kept[cell] = Kept(role, path, name, tensor.dtype, dims, fill, following, place)
         return kept
 
     def _gradients(self) -> Iterator[Kept]:
@@ -208,7 +218,7 @@ class _Export:
         if given is not None:
             return _listed(given)
         bound = initial_uniform(self.solved, cell)
-        return Listed((0,)) if bound is None else Uniform(bound)
+        return Listed((0,)) if bound is None else Uniform(bound, hashed(tensor.path))
 
 
 def _listed(values: Array) -> Listed:

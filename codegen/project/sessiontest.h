@@ -88,6 +88,7 @@ static int test_steps(const struct test_session *session)
     struct test_block *blocks = test_allocate(((size_t)count + 2) * sizeof *blocks);
     void **arrays = test_allocate(((size_t)count + 1) * sizeof *arrays);
     void **lasting = test_allocate(2 * ((size_t)session->lasting + 1) * sizeof *lasting);
+    for (int n = 0; n < 2 * session->lasting; ++n) lasting[n] = NULL;
     const size_t bytes = session->bytes();
     int passed = 0;
     printf("%s %d runs%s: ", session->name, session->runs, session->runs ? "" : " (too large for stored results)");
@@ -100,18 +101,22 @@ static int test_steps(const struct test_session *session)
             if (a < session->inputs) test_input(&session->given[a], arrays[a], 1);
         }
         for (int n = 0; n < 2; ++n) {
-            blocks[count + n] = test_open(bytes);
+            blocks[count + n] = test_open_session(bytes);
             session->init(session->models[n], blocks[count + n].start, session->seed + (uint64_t)n);
         }
         passed = test_lasting(session, session->first, lasting) && test_runs(session, arrays, lasting)
                  && test_file(session, arrays, lasting) && test_nothing(session, blocks[count].start);
-        for (int a = 0; a < count + 2; ++a) {
+        for (int a = 0; a < count; ++a) {
             if (passed && !test_is_guarded(&blocks[a])) passed = (puts("wrote outside of its memory"), 0);
             if (passed && a < session->inputs) passed = test_input(&session->given[a], arrays[a], 0);
             free(blocks[a].whole);
         }
+        for (int n = 0; n < 2; ++n) {
+            if (!test_close_session(&blocks[count + n]) && passed) passed = (puts("wrote outside of its session"), 0);
+        }
         if (passed) puts("ok");
     }
+    test_free_kept(lasting, 2 * session->lasting);
     free(lasting);
     free(arrays);
     free(blocks);

@@ -23,9 +23,18 @@ PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_s
 """What the test appends to the name of a session for names of its own."""
 
 
-def driver() -> str:
-    """What tests of sessions have in common, from the C file beside this one."""
-    return Path(__file__).with_name("sessiontest.h").read_text("ascii")
+def driver(on_device: bool) -> str:
+    """What tests of sessions have in common, from the C files beside this one; their memory may be a device's."""
+    return _text("devicetest" if on_device else "hosttest") + "\n" + _text("sessiontest")
+
+
+def drivers() -> str:
+    """Both of them."""
+    return driver(on_device=False) + driver(on_device=True)
+
+
+def _text(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.h").read_text("ascii")
 
 
 def lines(tested: TestedSession, test: str) -> Iterator[str]:
@@ -58,25 +67,28 @@ def _entries(session: Session, kept: Sequence[Kept]) -> Iterator[str]:
     """The functions of a session behind the face that the driver calls."""
     name = session.name
     count = len(session.inputs) + len(session.outputs)
+    stream = ["NULL"] if session.on_device() else []
     calls = {
-        "init": ("void *model, void *memory, uint64_t seed", ["memory", "seed"]),
+        "init": ("void *model, void *memory, uint64_t seed", ["memory", "seed", *stream]),
         "run": ("void *model, void **arrays", [f"arrays[{n}]" for n in range(count)]),
-        "save": ("const void *model, const char *path", ["path"]),
-        "load": ("void *model, const char *path", ["path"]),
+        "save": ("const void *model, const char *path", ["path", *stream]),
+        "load": ("void *model, const char *path", ["path", *stream]),
     }
     for part, (head, words) in calls.items():
         yield f"static int {name}_test_{part}({head})"
         yield "{"
         if part == "run" and not count:
             yield f"{INDENT}(void)arrays;"
-        yield from listed(f"{INDENT}return {name}_{part}(", ["model", *words], ");")
+        called = "run_host" if part == "run" and session.on_device() else part
+        yield from listed(f"{INDENT}return {name}_{called}(", ["model", *words], ");")
         yield "}"
         yield ""
     yield f"static void {name}_test_kept(const void *model, void **lasting)"
     yield "{"
     yield f"{INDENT}const {name} *const given = model;"
     yield f"{INDENT}(void)lasting;"
-    yield from (f"{INDENT}lasting[{n}] = given->{each.name};" for n, each in enumerate(kept))
+    for n, each in enumerate(kept):
+        yield f"{INDENT}test_kept(&lasting[{n}], given->{each.name}, {each.bytes()});"
     yield f"{INDENT}(void)given;"
     yield "}"
     yield ""

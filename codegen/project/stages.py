@@ -1,4 +1,4 @@
-"""The stages of a run in C: the phases of its program, and where each of them finds and leaves its arrays.
+"""The stages of a run in C or CUDA: the phases of its program, and where each of them finds and leaves its arrays.
 
 Example, of ``p.grad =+ p.grad.merge`` and ``p =- lr *. p.grad``:
     stage 1: x and p are read, p_grad_sum is written; then p_grad_sum is summed over ranks, in place
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ilang.codegen.project.extents import Function
 from ilang.codegen.targets.c_session import Kept, Listed, Stage, Sum
 from ilang.core.ir.shaped import Shaped
-from ilang.core.machine import CPU
+from ilang.core.machine import Machine
 from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
 from ilang.core.transform.phases import Phase, phases
@@ -45,6 +45,7 @@ def run_of(
     merged: Sequence[tuple[int, int, bool]],
     arrays: Arrays,
     name_of: Callable[[str], str],
+    machine: Machine,
 ) -> Run:
     """The stages of a run.
 
@@ -54,8 +55,9 @@ def run_of(
             the sum is over all ranks.
         arrays: what inputs and outputs are called.
         name_of: gives a name that nothing else has.
+        machine: what the stages are for.
     """
-    return _Staging(shaped, merged, arrays, name_of).run()
+    return _Staging(shaped, merged, arrays, name_of).run(machine)
 
 
 class _Staging:
@@ -87,8 +89,8 @@ class _Staging:
         for position, value in enumerate(shaped.outputs):
             self.due[value].append(position)
 
-    def run(self) -> Run:
-        """All stages."""
+    def run(self, machine: Machine) -> Run:
+        """All stages, for a machine."""
         awaited = {
             self.shaped.inputs[given]: self.shaped.outputs[source]
             for given, source, _ in self.merged
@@ -100,7 +102,7 @@ class _Staging:
             names = [self.places[value] for value in phase.takes]
             names += [self._given(value) for value in phase.gives]
             program = _renamed(phase.program, names)
-            functions.append(Function(program, lower(program, CPU)))
+            functions.append(Function(program, lower(program, machine)))
             copies = [*self._kept(phase, needed), *self._unchanged()]
             sums = self._sums(phase.gives)
             stages.append(Stage(functions[-1].program, tuple(names), tuple(copies), sums))

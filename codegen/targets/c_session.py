@@ -17,7 +17,7 @@ one status after each program: none waits for one that has failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import assert_never
 
@@ -49,6 +49,8 @@ TYPES = {"f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "bool": "BOOL"}
 """The names of element types in files."""
 PARTS = ("bytes", "init", "run", "save", "load", "arrays")
 """What the name of a session stands before: its functions, and that of its program."""
+DEVICE_PARTS = (*PARTS, "run_host", "status", "set")
+"""The same on a device."""
 PARTS_OF_RANKS = ("begin", "end")
 """What the name of a file stands before where ranks run it together: functions."""
 TITLES = {
@@ -63,9 +65,10 @@ TITLES = {
 
 @record
 class Uniform:
-    """Random numbers from -bound to bound, by seed and path."""
+    """Random numbers from -bound to bound, by seed and path; ``hash`` is that of the path."""
 
     bound: float
+    hash: int
 
 
 @record
@@ -80,7 +83,8 @@ class Kept:
     """A tensor of a session: its path, its name in C, what it begins with.
 
     ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
-    array that runs write, where they give it other values.
+    array that runs write, where they give it other values; ``place``, on a device, of the array where runs find a
+    setting, which is a field of the struct.
     """
 
     role: str
@@ -90,6 +94,7 @@ class Kept:
     dims: tuple[int, ...]
     fill: Uniform | Listed
     next: str
+    place: str = ""
 
     def count(self) -> int:
         """How many elements it has."""
@@ -100,7 +105,7 @@ class Kept:
         return self.count() * BYTES[self.dtype]
 
     def table(self) -> bool:
-        """Whether its values are a table of the C file, which a run reads where it is."""
+        """Whether its values are a table of the C file, which a run on the host reads where it is."""
         return self.role == "constant"
 
     def number(self) -> bool:
@@ -137,14 +142,15 @@ class Stage:
 
 @record
 class Session:
-    """A definition to be written as C, and its name there.
+    """A definition to be written as C or CUDA, and its name there.
 
-    ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
-    ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``.
+    ``stages`` compute one run on a machine. Their arguments are the names of tensors that are kept, or of what a caller
+    gives: ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``.
     """
 
     name: str
     definition: str
+    machine: Machine
     stages: tuple[Stage, ...]
     kept: tuple[Kept, ...]
     inputs: tuple[str, ...]
@@ -160,13 +166,23 @@ class Session:
 
         Those of a block lie one after the other.
         """
-        by_name = {each.name: each for each in self.kept if each.role in ARRAYS}
+        roles = (*ARRAYS, "constant") if self.on_device() else ARRAYS
+        by_name = {each.name: each for each in self.kept if each.role in roles}
         sums = [each for stage in self.stages for each in stage.sums]
         joined = [names for each in sums for names in (each.parts, each.others) if names]
         alone = by_name.keys() - {name for names in joined for name in names}
         blocks = [[(name, by_name[name])] for name in by_name if name in alone]
         blocks += [[(name, by_name[name]) for name in names] for names in joined]
-        return blocks + [[(each.next, each)] for each in self.kept if each.next]
+        further = [(name, each) for each in self.kept for name in (each.next, each.place) if name]
+        return blocks + [[one] for one in further]
+
+    def on_device(self) -> bool:
+        """Whether its arrays are memory of a device."""
+        return self.machine.device is not None
+
+    def parts(self) -> tuple[str, ...]:
+        """What its name stands before."""
+        return DEVICE_PARTS if self.on_device() else PARTS
 
     def of_ranks(self) -> bool:
         """Whether several ranks may run it together."""
@@ -184,45 +200,54 @@ ARRAYS = ("parameter", "state", "gradient", "between")
 def declarations(session: Session) -> Iterator[str]:
     """The struct and the functions of a session, for a header."""
     name = session.name
-    yield f"/* {name}: its tensors, which are in memory of the caller */"
+    yield from struct_lines(session, "memory of the caller")
+    yield ""
+    yield "/* Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be. */"
+    yield f"size_t {name}_bytes(void);"
+    yield ""
+    yield "/* Begin: tensors are laid out in the memory, and get their first values. */"
+    yield f"{signature(session, 'init')};"
+    yield ""
+    yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
+    yield f"{signature(session, 'run')};"
+    yield ""
+    yield "/* Write parameters and state into a file of safetensors, whole or not at all. */"
+    yield f"{signature(session, 'save')};"
+    yield ""
+    yield "/* Go on with parameters and state of a file, where paths are equal after one common prefix. */"
+    yield f"{signature(session, 'load')};"
+    yield ""
+    yield "/*"
+    codes = {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
+    yield from (f" * returns {code}: {text}" for code, text in codes.items())
+    yield " */"
+
+
+def struct_lines(session: Session, memory: str) -> Iterator[str]:
+    """The struct of a session, whose arrays are in some memory."""
+    name = session.name
+    yield f"/* {name}: its tensors, which are in {memory} */"
     yield f"typedef struct {name} {{"
     for role, title in TITLES.items():
-        chosen = [each for each in session.kept if each.role == role and not each.table()]
+        of_role = [each for each in session.kept if each.role == role]
+        chosen = [each for each in of_role if session.on_device() or not each.table()]
         if chosen:
             yield f"{INDENT}/* {title} */"
             yield from (_field(each) for each in chosen)
     yield f"{INDENT}/* what parameters began with, and how many runs there were */"
     yield f"{INDENT}uint64_t seed, runs;"
-    yield f"{INDENT}/* where the next run writes, and its workspace */"
-    yield from (
-        f"{INDENT}{C_TYPES[each.dtype]} *{each.next};" for each in session.kept if each.next
-    )
+    settings = any(each.place for each in session.kept)
+    reads = ", where it finds its configuration" if settings else ""
+    yield f"{INDENT}/* where the next run writes{reads}, and its workspace */"
+    for each in session.kept:
+        if each.next or each.place:
+            yield f"{INDENT}{C_TYPES[each.dtype]} *{each.next or each.place};"
     between = [each for each in session.kept if each.role == "between"]
     if between:
         yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
         yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
     yield f"{INDENT}void *work;"
     yield f"}} {name};"
-    yield ""
-    yield "/* Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be. */"
-    yield f"size_t {name}_bytes(void);"
-    yield ""
-    yield "/* Begin: tensors are laid out in the memory, and get their first values. */"
-    yield f"{_init(session)};"
-    yield ""
-    yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
-    yield f"{_run(session)};"
-    yield ""
-    yield "/* Write parameters and state into a file of safetensors, whole or not at all. */"
-    yield f"{_save(session)};"
-    yield ""
-    yield "/* Go on with parameters and state of a file, where paths are equal after one common prefix. */"
-    yield f"{_load(session)};"
-    yield ""
-    yield "/*"
-    codes = {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
-    yield from (f" * returns {code}: {text}" for code, text in codes.items())
-    yield " */"
 
 
 def example_session(session: Session) -> Iterator[str]:
@@ -244,25 +269,17 @@ def _field(each: Kept) -> str:
     return f"{INDENT}{C_TYPES[each.dtype]} *{each.name}; /* {each.path}: {each.dtype}[{extents}] */"
 
 
-def _init(session: Session) -> str:
-    name = session.name
-    return f"int {name}_init({name} *model, void *memory, uint64_t seed)"
-
-
-def _run(session: Session) -> str:
-    name = session.name
-    words = [f"{name} *model"]
-    words += [f"const {C_TYPES[session.tensors[each][0]]} *{each}" for each in session.inputs]
-    words += [f"{C_TYPES[session.tensors[each][0]]} *{each}" for each in session.outputs]
-    return wrapped(f"int {name}_run(", words, ")")
-
-
-def _save(session: Session) -> str:
-    return f"int {session.name}_save(const {session.name} *model, const char *path)"
-
-
-def _load(session: Session) -> str:
-    return f"int {session.name}_load({session.name} *model, const char *path)"
+def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
+    """The declaration of a function of a session, without the semicolon; ``further`` are its last parameters."""
+    words = [f"{'const ' if part == 'save' else ''}{session.name} *model"]
+    if part == "init":
+        words += ["void *memory", "uint64_t seed"]
+    elif part in ("save", "load"):
+        words.append("const char *path")
+    else:
+        words += [f"const {C_TYPES[session.tensors[each][0]]} *{each}" for each in session.inputs]
+        words += [f"{C_TYPES[session.tensors[each][0]]} *{each}" for each in session.outputs]
+    return wrapped(f"int {session.name}_{part}(", [*words, *further], ")")
 
 
 # -- the functions -----------------------------------------------------------------------------------------------------
@@ -270,9 +287,9 @@ def _load(session: Session) -> str:
 
 def lines(session: Session, machine: Machine) -> Iterator[str]:
     """The functions of a session."""
-    yield from _tables(session)
+    yield from tables(session)
     line = machine.memory.line_bytes
-    places, total = _layout(session, line)
+    places, total = layout(session, line)
     yield from _bytes_function(session, total + line)
     yield from _init_function(session, places, total)
     yield from _run_function(session)
@@ -280,7 +297,7 @@ def lines(session: Session, machine: Machine) -> Iterator[str]:
     yield from _load_function(session)
 
 
-def _layout(session: Session, line: int) -> tuple[dict[str, tuple[int, str]], int]:
+def layout(session: Session, line: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Where each array begins, and its type: blocks on whole cache lines; and where the workspace begins."""
     places, total = {}, 0
     for block in session.blocks():
@@ -291,7 +308,7 @@ def _layout(session: Session, line: int) -> tuple[dict[str, tuple[int, str]], in
     return places, total
 
 
-def _tables(session: Session) -> Iterator[str]:
+def tables(session: Session) -> Iterator[str]:
     """The numbers of the text that do not follow from one of them."""
     for each in session.kept:
         if isinstance(each.fill, Listed) and (each.table() or 1 < len(each.fill.numbers)):
@@ -299,14 +316,15 @@ def _tables(session: Session) -> Iterator[str]:
             if len(numbers) < each.count():
                 numbers *= each.count()
             yield from listed(
-                f"static const {C_TYPES[each.dtype]} {_table(session, each)}[] = {{",
+                f"static const {C_TYPES[each.dtype]} {table_name(session, each)}[] = {{",
                 numbers or ["0"],
                 "};",
             )
             yield ""
 
 
-def _table(session: Session, each: Kept) -> str:
+def table_name(session: Session, each: Kept) -> str:
+    """What the numbers of a tensor are called."""
     return f"{session.name}_values_of_{each.name}"
 
 
@@ -328,7 +346,7 @@ def _bytes_function(session: Session, total: int) -> Iterator[str]:
 def _init_function(
     session: Session, places: Mapping[str, tuple[int, str]], total: int
 ) -> Iterator[str]:
-    yield _init(session)
+    yield signature(session, "init")
     yield "{"
     yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
     yield f"{INDENT}char *const base = start_in(memory);"
@@ -365,7 +383,7 @@ def _fill(session: Session, each: Kept) -> Iterator[str]:
         case Listed() if each.number():
             yield f"{INDENT}{place} = {literal(fill.numbers[0], each.dtype)};"
         case Listed() if 1 < len(fill.numbers):
-            yield f"{INDENT}memcpy({place}, {_table(session, each)}, {each.bytes()});"
+            yield f"{INDENT}memcpy({place}, {table_name(session, each)}, {each.bytes()});"
         case Listed() if str(fill.numbers[0]) in ("0", "0.0"):
             yield f"{INDENT}memset({place}, 0, {each.bytes()});"
         case Listed():
@@ -376,7 +394,7 @@ def _fill(session: Session, each: Kept) -> Iterator[str]:
 
 
 def _run_function(session: Session) -> Iterator[str]:
-    yield _run(session)
+    yield signature(session, "run")
     yield "{"
     yield f"{INDENT}if (model == NULL) return 1;"
     read = {name for stage in session.stages for name in stage.arguments}
@@ -388,7 +406,7 @@ def _run_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}int status = 0;"
     for number, stage in enumerate(session.stages, 1):
         program = identifier(stage.program.name)
-        words = [f"&sizes_{number}", *(_argument(session, name) for name in stage.arguments)]
+        words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
         assert len(words) == len(parameters(stage.program))
         yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
         yield wrapped(f"{INDENT}status = {program}(", [*words, "model->work"], ");")
@@ -396,6 +414,13 @@ def _run_function(session: Session) -> Iterator[str]:
             yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
         yield f"{INDENT}if (status != 0) return status;"
         yield from _between(session, stage)
+    yield from exchanged(session)
+    yield "}"
+    yield ""
+
+
+def exchanged(session: Session) -> Iterator[str]:
+    """What a run has written becomes what the next one reads."""
     for each in session.kept:
         if each.next:
             yield f"{INDENT}{C_TYPES[each.dtype]} *const {each.name} = model->{each.name};"
@@ -403,31 +428,26 @@ def _run_function(session: Session) -> Iterator[str]:
             yield f"{INDENT}model->{each.next} = {each.name};"
     yield f"{INDENT}++model->runs;"
     yield f"{INDENT}return 0;"
-    yield "}"
-    yield ""
 
 
-def _argument(session: Session, name: str) -> str:
+def argument(session: Session, name: str) -> str:
     """What an array is in the function of a run."""
     each = next((each for each in session.kept if each.name == name), None)
     if each is None:
         given = name in (*session.inputs, *session.outputs)
         return name if given else f"model->{name}"
+    if session.on_device():
+        return f"model->{each.place or name}"
     if each.table():
-        return _table(session, each)
+        return table_name(session, each)
     return f"{'&' if each.number() else ''}model->{name}"
 
 
 def _between(session: Session, stage: Stage) -> Iterator[str]:
     """What is copied and summed after a stage."""
-    kept = {name: each for block in session.blocks() for name, each in block}
-    for target, source in stage.copies:
-        count = (
-            prod(session.tensors[target][1]) if target in session.tensors else kept[target].count()
-        )
-        dtype = session.tensors[target][0] if target in session.tensors else kept[target].dtype
-        words = [_argument(session, target), _argument(session, source), str(count * BYTES[dtype])]
-        yield f"{INDENT}memcpy({', '.join(words)});"
+    kept = {each.name: each for each in session.kept}
+    for copied in copies(session, stage):
+        yield f"{INDENT}memcpy({', '.join(copied)});"
     for each in stage.sums:
         count = sum(kept[name].count() for name in each.parts)
         letter = f"'{LETTERS[each.dtype]}'"
@@ -442,7 +462,16 @@ def _between(session: Session, stage: Stage) -> Iterator[str]:
         yield wrapped(f"{INDENT}sum_over_others(", words, ");")
 
 
-def _entries(session: Session, whole: bool) -> Iterator[str]:
+def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:
+    """What is copied after a stage: target, source, bytes."""
+    kept = {name: each for block in session.blocks() for name, each in block}
+    for target, source in stage.copies:
+        given = session.tensors.get(target)
+        size = BYTES[given[0]] * prod(given[1]) if given else kept[target].bytes()
+        yield argument(session, target), argument(session, source), str(size)
+
+
+def entries(session: Session, whole: bool) -> Iterator[str]:
     """The table of what a file has; ``whole`` with names as the file has them, else with paths alone."""
     yield f"{INDENT}{'const ' if whole else ''}struct stored_array arrays[] = {{"
     for each in session.saved():
@@ -456,35 +485,36 @@ def _entries(session: Session, whole: bool) -> Iterator[str]:
 
 
 def _save_function(session: Session) -> Iterator[str]:
-    yield _save(session)
+    yield signature(session, "save")
     yield "{"
     yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
-    yield from _entries(session, whole=True)
-    count = len(session.saved())
-    words = [
-        "path",
-        json.dumps(session.definition),
-        "model->runs",
-        "model->seed",
-        "arrays",
-        str(count),
-    ]
-    yield f"{INDENT}return save_arrays({', '.join(words)});"
+    yield from entries(session, whole=True)
+    yield f"{INDENT}return {saving(session)};"
     yield "}"
     yield ""
 
 
 def _load_function(session: Session) -> Iterator[str]:
-    saved = session.saved()
-    parameters_ = sum(each.role == "parameter" for each in saved)
-    yield _load(session)
+    yield signature(session, "load")
     yield "{"
     yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
-    yield from _entries(session, whole=False)
-    words = ["path", "&model->runs", "arrays", str(parameters_), str(len(saved) - parameters_)]
-    yield f"{INDENT}return load_arrays({', '.join(words)});"
+    yield from entries(session, whole=False)
+    yield f"{INDENT}return {loading(session)};"
     yield "}"
     yield ""
+
+
+def saving(session: Session) -> str:
+    """The call that writes the arrays of ``entries`` into a file."""
+    definition, count = json.dumps(session.definition), len(session.saved())
+    return f"save_arrays(path, {definition}, model->runs, model->seed, arrays, {count})"
+
+
+def loading(session: Session) -> str:
+    """The call that reads the arrays of ``entries`` from a file."""
+    saved = session.saved()
+    parameters_ = sum(each.role == "parameter" for each in saved)
+    return f"load_arrays(path, &model->runs, arrays, {parameters_}, {len(saved) - parameters_})"
 
 
 def ranks_declarations(stem: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import assert_never
 
-from ilang.codegen.targets import c_scalar, cuda_header, cuda_library
+from ilang.codegen.targets import c_scalar, c_session, cuda_header, cuda_library, cuda_session
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
@@ -54,6 +54,7 @@ INCLUDES = (
 )
 
 
+SESSION_INCLUDES = (*c_session.INCLUDES, "#include <string.h>")
 VECTORS = {"f32": "float4", "f64": "double2"}
 """What moves neighbors together."""
 AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "lane"}
@@ -77,14 +78,20 @@ def emit_together(programs: Sequence[Program]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def emit_source(programs: Sequence[Program], stem: str) -> str:
+def emit_source(
+    programs: Sequence[Program], stem: str, sessions: Sequence[c_session.Session] = ()
+) -> str:
     """The implementation that goes with ``cuda_header.emit_header``."""
-    lines = [f'#include "{stem}.h"', "", *INCLUDES, "", *_implementation(programs)]
+    includes = (*INCLUDES, *SESSION_INCLUDES) if sessions else INCLUDES
+    body = [line for each in sessions for line in cuda_session.lines(each)]
+    lines = [f'#include "{stem}.h"', "", *includes, "", *_implementation(programs, body)]
     return "\n".join(lines) + "\n"
 
 
-def _implementation(programs: Sequence[Program]) -> Iterator[str]:
+def _implementation(programs: Sequence[Program], more: Sequence[str] = ()) -> Iterator[str]:
+    """The parts of the library that programs use, and the programs; ``more`` after them."""
     body = [line for program in programs for line in _program(host_of(program))]
+    body += more
     yield TRY
     yield ""
     yield from linked("\n".join(body), cuda_library.parts())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets import c_entry
 from ilang.codegen.targets.c_entry import STATUS, wrapped
@@ -31,7 +31,7 @@ class Entry(c_entry.Entry):
         """All of them."""
         yield from super().lines()
         yield from self._for_host()
-        yield from self._status()
+        yield from status_lines(self.name, STATUS)
 
     def _scratch(self) -> Iterator[str]:
         """Room for the private buffers of the kernel that needs most, once per thread."""
@@ -163,13 +163,14 @@ class Entry(c_entry.Entry):
         yield "}"
         yield ""
 
-    def _status(self) -> Iterator[str]:
-        """What a status means."""
-        yield f"const char *{self.name}_status(int status)"
-        yield "{"
-        yield f"{INDENT}switch (status) {{"
-        yield from (f'{INDENT}case {code}: return "{text}";' for code, text in STATUS.items())
-        yield f'{INDENT}default: return status < 0 ? cudaGetErrorString((cudaError_t)-status) : "no such status";'
-        yield f"{INDENT}}}"
-        yield "}"
-        yield ""
+
+def status_lines(name: str, statuses: Mapping[int, str]) -> Iterator[str]:
+    """The function that says what a status means."""
+    yield f"const char *{name}_status(int status)"
+    yield "{"
+    yield f"{INDENT}switch (status) {{"
+    yield from (f'{INDENT}case {code}: return "{text}";' for code, text in statuses.items())
+    yield f'{INDENT}default: return status < 0 ? cudaGetErrorString((cudaError_t)-status) : "no such status";'
+    yield f"{INDENT}}}"
+    yield "}"
+    yield ""

@@ -13,14 +13,18 @@ from ilang.core.pipeline import host_of
 STREAM = "struct CUstream_st *stream"
 """A ``cudaStream_t``, as plain C has it."""
 
+LOOKS = "Looks at all indices that it reads from arrays first: takes memory for a flag, and waits for it."
+"""What a call does before anything else, where there are such."""
 
-def emit_header(programs: Sequence[Program], stem: str) -> str:
-    """The header of a file of programs, usable from C and C++."""
+
+def emit_header(programs: Sequence[Program], stem: str, more: Sequence[str] = ()) -> str:
+    """The header of a file of programs, and of what ``more`` declares, usable from C and C++."""
     guard = f"{stem.upper()}_H"
     lines = [f"#ifndef {guard}", f"#define {guard}", "", *HEAD]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for program in programs:
         lines += [*declarations(program), ""]
+    lines += more
     lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
     return "\n".join(lines) + "\n"
 
@@ -43,7 +47,7 @@ def declarations(program: Program) -> Iterator[str]:
     yield " * Enqueues the work on a stream of the current device and returns; the arrays and the workspace are"
     yield " * memory of that device. Calls that share a workspace must be ordered."
     if host_of(program).ranges:
-        yield " * Looks at all indices that it reads from arrays first: takes memory for a flag, and waits for it."
+        yield f" * {LOOKS}"
     yield from argument_lines(program)
     yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
     yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave"

@@ -1,4 +1,7 @@
-"""The library of CUDA programs: ``headers/cuda.cuh``, and of C the elementary functions and random numbers."""
+"""The library of CUDA programs: ``headers/cuda.cuh`` and ``sessions.cuh``, and of C what holds of every machine.
+
+These are the elementary functions, random numbers, and files; elements are moved between those and the device.
+"""
 
 from __future__ import annotations
 
@@ -21,4 +24,9 @@ HEAD = """\
 def parts() -> tuple[Part, ...]:
     """The parts that the text of a program may name, each after those that it names itself."""
     elementary = (part for part in header(mathlib.HEADER) if "INLINED" not in part.names)
-    return (*parts_of(HEAD), *elementary, *header("philox.h"), *header("cuda.cuh"))
+    named = (*parts_of(HEAD), *elementary, *header("philox.h"), *header("cuda.cuh"))
+    files, sessions = header("safetensors.h"), header("sessions.cuh")
+    moved = {name for part in sessions for name in part.names}
+    first = [part for part in files if "stored_array" in part.names]
+    rest = [part for part in files if part not in first and moved.isdisjoint(part.names)]
+    return (*named, *first, *sessions, *rest)

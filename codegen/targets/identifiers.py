@@ -28,7 +28,8 @@ RESERVED = frozenset(
     hashed_path round_philox philox random_words uniform_of_word fill_uniform fill_uniform_f64
     stored_array LONGEST_NAME STATE_NAMES write_header save_arrays json_reader json_entry skip_byte skip_if skip_over
     read_text read_number read_shape read_notes read_array begin_entries next_entry path_of_entry find_places
-    next_prefix find_arrays look_into load_arrays
+    next_prefix find_arrays look_into load_arrays write_elements read_elements clear_elements
+    COPIED_BYTES copied_at random_numbers equal_numbers fill_random fill_equal
     begin_ranks end_ranks count_ranks status_of_ranks MOST_SENT TYPE_OF_LETTER part_of_message bytes_before
     sum_over_ranks sum_over_others WITH_MPI
     stream own workers memory done blocks_of TRY Memory

@@ -20,7 +20,7 @@ from pathlib import Path
 from ilang.core.record import record
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-WORD = re.compile(r"[A-Za-z_]\w*(?:\(|<<<)?")
+WORD = re.compile(r"([A-Za-z_]\w*)(?:<\w+>)?(\(|<<<)?")
 DEFINED = re.compile(
     r"^#define (\w+)"
     r"|^typedef struct (\w+)"
@@ -92,5 +92,5 @@ def _wanted(text: str, parts: Sequence[Part]) -> list[Part]:
 
 def _named(text: str) -> set[str]:
     """Every word of a C text, but for comments; what is called or launched is named both with ``(`` and without."""
-    words = {word.replace("<<<", "(") for word in WORD.findall(COMMENT.sub(" ", text))}
-    return words | {word.rstrip("(") for word in words}
+    words = set(WORD.findall(COMMENT.sub(" ", text)))
+    return {word for word, _ in words} | {f"{word}(" for word, called in words if called}

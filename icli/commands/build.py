@@ -91,7 +91,7 @@ def _with_sessions(
 ) -> int:
     """Write a project of tensor functions or routines, and of the components that are named beside them.
 
-    Raises: CommandError E0826 (a target that has none), E0814, E0825, and whatever is wrong with the definitions.
+    Raises: CommandError E0814, E0825, and whatever is wrong with the definitions.
     """
     from pathlib import Path
 
@@ -103,9 +103,6 @@ def _with_sessions(
     from ilang.core.pipeline import lower
 
     target = request.one("--target") or "c"
-    if target != "c":
-        message = f"{heads[0].name} is a tensor function or a routine, which are built as C alone"
-        raise CommandError("E0826", message, help="--target c")
     names = [head.name for head in heads]
     components = [name for name in request.all("--def") if name not in names]
     graphs = [each.graph for each in subjects(module, components)] if components else []
@@ -118,7 +115,9 @@ def _with_sessions(
     model = Model(module)
     built = all_of(
         heads,
-        lambda head: exported(model, head.name, *_given(head, heads, rows, config)),
+        lambda head: exported(
+            model, head.name, *_given(head, heads, rows, config), MACHINES[target]
+        ),
     )
     functions = [function for each in built for function in each.functions]
     for graph in {graph.name: graph for graph in graphs}.values():

@@ -24,6 +24,24 @@ struct stored_array {
 enum { LONGEST_NAME = 512 };
 #define STATE_NAMES "state."
 
+/* write the elements of an array into a file; whether all are there */
+static int write_elements(const struct stored_array *array, FILE *file)
+{
+    return fwrite(array->elements, 1, (size_t)array->bytes, file) == array->bytes;
+}
+
+/* read the elements of an array from a file; whether all were there */
+static int read_elements(const struct stored_array *array, FILE *file)
+{
+    return fread(array->elements, 1, (size_t)array->bytes, file) == array->bytes;
+}
+
+/* give all elements of an array the value 0 */
+static void clear_elements(const struct stored_array *array)
+{
+    memset(array->elements, 0, (size_t)array->bytes);
+}
+
 /* write the object, after its length, which is not known before; 0 if that fails */
 static int write_header(
     FILE *stream, const char *definition, uint64_t runs, uint64_t seed, const struct stored_array *arrays, size_t count)
@@ -58,9 +76,7 @@ static int save_arrays(
     FILE *stream = 0 < length && (size_t)length < sizeof temporary ? fopen(temporary, "wb") : NULL;
     if (stream == NULL) return 5;
     int done = write_header(stream, definition, runs, seed, arrays, count);
-    for (size_t n = 0; n < count && done; ++n) {
-        done = fwrite(arrays[n].elements, 1, (size_t)arrays[n].bytes, stream) == arrays[n].bytes;
-    }
+    for (size_t n = 0; n < count && done; ++n) done = write_elements(&arrays[n], stream);
     done = (fclose(stream) == 0) & done;
     done = done && rename(temporary, path) == 0;
     if (!done) remove(temporary);
@@ -340,11 +356,11 @@ static int load_arrays(
     const size_t count = parameters + (state > 0 ? states : 0);
     for (size_t n = 0; n < count && status == 0; ++n) {
         if (fseek(reader.stream, (long)arrays[n].place, SEEK_SET) != 0) status = 5;
-        else if (fread(arrays[n].elements, 1, (size_t)arrays[n].bytes, reader.stream) != arrays[n].bytes) status = 5;
+        else if (!read_elements(&arrays[n], reader.stream)) status = 5;
     }
     fclose(reader.stream);
     if (status != 0) return status;
-    for (size_t n = count; n < parameters + states; ++n) memset(arrays[n].elements, 0, (size_t)arrays[n].bytes);
+    for (size_t n = count; n < parameters + states; ++n) clear_elements(&arrays[n]);
     *runs = told;
     return 0;
 }

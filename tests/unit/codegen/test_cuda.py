@@ -28,7 +28,6 @@ from tests.property.test_cuda import SCHEDULED
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = sorted((ROOT / "samples").glob("[0-9]*.i"))
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
-HELPERS = (ROOT / "codegen/targets/headers/cuda.cuh").read_text("ascii")
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
@@ -109,7 +108,10 @@ def test_written_schedules_compile_without_a_warning(tmp_path: Path, architectur
 
 @needs_nvcc
 def test_every_helper_compiles(tmp_path: Path) -> None:
-    (tmp_path / "all.cu").write_text("\n".join((*cuda.INCLUDES, TRY, HELPERS)), "ascii")
+    text = [part.text for part in cuda_library.parts()]
+    (tmp_path / "all.cu").write_text(
+        "\n".join((*cuda.INCLUDES, *cuda.SESSION_INCLUDES, TRY, *text)), "ascii"
+    )
     compile_for(tmp_path, "sm_75")
 
 

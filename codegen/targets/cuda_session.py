@@ -1,0 +1,268 @@
+"""Sessions in CUDA: a definition with its parameters and its state, all in memory of a device that the caller has.
+
+    size_t NAME_bytes(void);
+    int NAME_init(NAME *model, void *memory, uint64_t seed, struct CUstream_st *stream);
+    int NAME_run(NAME *model, const T *input..., T *output..., struct CUstream_st *stream);
+    int NAME_run_host(NAME *model, const T *input..., T *output...);
+    int NAME_save(const NAME *model, const char *path, struct CUstream_st *stream);
+    int NAME_load(NAME *model, const char *path, struct CUstream_st *stream);
+
+They are what those in C are (``c_session.py``), with the same numbers and the same files, for one rank. The struct is
+the host's; a run hands the values of its configuration to a kernel, which puts them where the others find them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import assert_never
+
+from ilang.codegen.targets.c_entry import wrapped
+from ilang.codegen.targets.c_session import (
+    STATUS,
+    Kept,
+    Listed,
+    Session,
+    Uniform,
+    argument,
+    copies,
+    entries,
+    exchanged,
+    layout,
+    loading,
+    saving,
+    signature,
+    struct_lines,
+    table_name,
+    tables,
+)
+from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
+from ilang.codegen.targets.cuda_entry import status_lines
+from ilang.codegen.targets.cuda_header import LOOKS, STREAM
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.dtype import BYTES
+from ilang.core.pipeline import host_of
+
+# -- the header --------------------------------------------------------------------------------------------------------
+
+
+def declarations(session: Session) -> Iterator[str]:
+    """The struct and the functions of a session, for a header."""
+    name = session.name
+    yield from struct_lines(session, "memory of a device")
+    yield ""
+    yield "/* Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large. */"
+    yield f"size_t {name}_bytes(void);"
+    yield ""
+    yield "/* Begin: tensors are laid out in the memory, and get their first values on a stream of its device. */"
+    yield f"{_signature(session, 'init')};"
+    yield ""
+    yield "/*"
+    yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
+    yield " * If its status is not 0, nothing that lasts has changed."
+    if any(host_of(stage.program).ranges for stage in session.stages):
+        yield f" * {LOOKS}"
+    yield " */"
+    yield f"{_signature(session, 'run')};"
+    yield ""
+    yield "/* The same for arrays of the host, on the default stream: takes memory, runs, copies, waits. */"
+    yield f"{_signature(session, 'run_host')};"
+    yield ""
+    yield "/* Wait for a stream, and write parameters and state into a file of safetensors, whole or not at all. */"
+    yield f"{_signature(session, 'save')};"
+    yield ""
+    yield "/* Wait for a stream, and go on with those of a file, where paths are equal after one common prefix. */"
+    yield f"{_signature(session, 'load')};"
+    yield ""
+    yield "/*"
+    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield " * returns less than 0: the negative number of a cudaError_t"
+    yield " */"
+    yield f"const char *{name}_status(int status);"
+
+
+def example_session(session: Session) -> Iterator[str]:
+    """How to use a session, in C."""
+    name = session.name
+    words = ["&model", *session.inputs, *session.outputs]
+    shown = words if len(words) <= 12 else [*words[:11], "..."]
+    yield f"{name} model;"
+    yield "void *memory;"
+    yield f"cudaMalloc(&memory, {name}_bytes());"
+    yield f"int status = {name}_init(&model, memory, 0, stream);"
+    yield f"status = {name}_run({', '.join([*shown, 'stream'])});"
+    yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
+
+
+def _signature(session: Session, part: str) -> str:
+    return signature(session, part, () if part == "run_host" else (STREAM,))
+
+
+# -- the functions -----------------------------------------------------------------------------------------------------
+
+
+def lines(session: Session) -> Iterator[str]:
+    """The functions of a session."""
+    line = session.machine.memory.line_bytes
+    places, total = layout(session, line)
+    yield from tables(session)
+    yield from _settings_kernel(session)
+    yield from _bytes_function(session, total + line)
+    yield from _init_function(session, places, total)
+    yield from _run_function(session)
+    yield from _host_function(session)
+    yield from _files(session)
+    yield from status_lines(session.name, STATUS)
+
+
+def _settings(session: Session) -> list[Kept]:
+    return [each for each in session.kept if each.place]
+
+
+def _settings_kernel(session: Session) -> Iterator[str]:
+    """What puts the configuration of a run where its kernels find it: its values come with the launch."""
+    settings = _settings(session)
+    if not settings:
+        return
+    yield "/* put the configuration of a run where its kernels find it */"
+    words = [f"{C_TYPES[each.dtype]} *{each.place}" for each in settings]
+    words += [f"{C_TYPES[each.dtype]} {each.name}" for each in settings]
+    yield wrapped(f"static __global__ void {session.name}_set(", words, ")")
+    yield "{"
+    yield from (f"{INDENT}*{each.place} = {each.name};" for each in settings)
+    yield "}"
+    yield ""
+
+
+def _bytes_function(session: Session, total: int) -> Iterator[str]:
+    yield f"size_t {session.name}_bytes(void)"
+    yield "{"
+    yield f"{INDENT}size_t bytes = 0;"
+    for number, stage in enumerate(session.stages, 1):
+        program = identifier(stage.program.name)
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{}};"
+        work = f"{program}_work(&sizes_{number})"
+        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
+    yield f"{INDENT}return SIZE_MAX - {total} <= bytes ? SIZE_MAX : {total} + bytes;"
+    yield "}"
+    yield ""
+
+
+def _init_function(
+    session: Session, places: Mapping[str, tuple[int, str]], total: int
+) -> Iterator[str]:
+    yield _signature(session, "init")
+    yield "{"
+    yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
+    yield f"{INDENT}char *const base = start_in(memory);"
+    for name, (offset, dtype) in places.items():
+        yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(base + {offset});"
+    yield f"{INDENT}model->work = base + {total};"
+    yield f"{INDENT}model->seed = seed;"
+    yield f"{INDENT}model->runs = 0;"
+    for each in session.kept:
+        if each.count() and each.role != "between":
+            yield f"{INDENT}{_fill(session, each)}"
+    yield f"{INDENT}return 0;"
+    yield "}"
+    yield ""
+
+
+def _fill(session: Session, each: Kept) -> str:
+    """Give a tensor its first values."""
+    place, fill, count = f"model->{each.name}", each.fill, each.count()
+    c_type = C_TYPES[each.dtype]
+    match fill:
+        case Uniform():
+            number = f"{fill.hash}u /* {json.dumps(each.path)} */"
+            words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
+            return f"TRY(fill_random<{c_type}>({', '.join(words)}));"
+        case Listed() if each.role == "setting":
+            return f"{place} = {literal(fill.numbers[0], each.dtype)};"
+        case Listed() if each.table() or 1 < len(fill.numbers):
+            words = [place, table_name(session, each), str(each.bytes()), "cudaMemcpyHostToDevice"]
+            return f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
+        case Listed() if str(fill.numbers[0]) in ("0", "0.0"):
+            return f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"
+        case Listed():
+            number = literal(fill.numbers[0], each.dtype)
+            return f"TRY(fill_equal<{c_type}>({place}, {count}, {number}, stream));"
+        case _:
+            assert_never(fill)
+
+
+def _run_function(session: Session) -> Iterator[str]:
+    settings = _settings(session)
+    read = {name for stage in session.stages for name in stage.arguments}
+    yield _signature(session, "run")
+    yield "{"
+    yield f"{INDENT}if (model == NULL) return 1;"
+    yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
+    if settings:
+        given = [f"model->{each.place}" for each in settings]
+        given += [f"model->{each.name}" for each in settings]
+        yield wrapped(f"{INDENT}{session.name}_set<<<1, 1, 0, stream>>>(", given, ");")
+        yield f"{INDENT}TRY(cudaGetLastError());"
+    yield f"{INDENT}int status = 0;"
+    for number, stage in enumerate(session.stages, 1):
+        program = identifier(stage.program.name)
+        words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{}};"
+        yield wrapped(f"{INDENT}status = {program}(", [*words, "model->work", "stream"], ");")
+        yield f"{INDENT}if (status != 0) return status;"
+        for target, source, size in copies(session, stage):
+            moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
+            yield f"{INDENT}TRY(cudaMemcpyAsync({moved}));"
+    yield from exchanged(session)
+    yield "}"
+    yield ""
+
+
+def _host_function(session: Session) -> Iterator[str]:
+    """A run for arrays of the host."""
+    names = (*session.inputs, *session.outputs)
+    tensors = [session.tensors[each] for each in names]
+    sizes = [BYTES[dtype] * prod(dims) for dtype, dims in tensors]
+    yield _signature(session, "run_host")
+    yield "{"
+    needed = [f"{name} == NULL" for name, size in zip(names, sizes, strict=True) if size]
+    yield f"{INDENT}if ({' || '.join(['model == NULL', *needed])}) return 1;"
+    if names:
+        yield f"{INDENT}Memory memory[{len(names)}];"
+    for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        start = f"memory[{n}].start"
+        yield f"{INDENT}TRY(cudaMalloc(&{start}, {size}));"
+        if n < len(session.inputs):
+            yield f"{INDENT}TRY(cudaMemcpy({start}, {name}, {size}, cudaMemcpyHostToDevice));"
+    words = ["model"]
+    for n, (dtype, _) in enumerate(tensors):
+        const = "const " if n < len(session.inputs) else ""
+        words.append(f"({const}{C_TYPES[dtype]} *)memory[{n}].start")
+    yield wrapped(f"{INDENT}const int done = {session.name}_run(", [*words, "NULL"], ");")
+    yield f"{INDENT}if (done != 0) return done;"
+    yield f"{INDENT}TRY(cudaDeviceSynchronize());"
+    for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        if len(session.inputs) <= n:
+            start = f"memory[{n}].start"
+            yield f"{INDENT}TRY(cudaMemcpy({name}, {start}, {size}, cudaMemcpyDeviceToHost));"
+    yield f"{INDENT}return 0;"
+    yield "}"
+    yield ""
+
+
+def _files(session: Session) -> Iterator[str]:
+    """The functions that write and read a file; what goes wrong with the device is told as such."""
+    for part, call in (("save", saving(session)), ("load", loading(session))):
+        yield _signature(session, part)
+        yield "{"
+        yield f"{INDENT}if (model == NULL || path == NULL) return 1;"
+        yield from entries(session, whole=part == "save")
+        yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
+        yield f"{INDENT}const int done = {call};"
+        yield f"{INDENT}if (done == 5) TRY(cudaGetLastError());"
+        if part == "load":
+            yield f"{INDENT}TRY(cudaStreamSynchronize(NULL)); /* all of it has arrived */"
+        yield f"{INDENT}return done;"
+        yield "}"
+        yield ""
