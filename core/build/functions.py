@@ -28,9 +28,11 @@ from ilang.core.build.values import (
     Number,
     Output,
     Owner,
+    Ruled,
     Stored,
     Tensor,
-    is_logical,
+    as_numbers,
+    is_bool,
 )
 from ilang.core.diagnostic import Label, MeaningError, counted
 from ilang.core.ir import functions as ast
@@ -43,13 +45,11 @@ from ilang.core.ir.operation import (
     Slice,
 )
 from ilang.core.ir.primitives import PRIMITIVES
-from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar, renumbered
+from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, renumbered
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
-from ilang.core.notation.einsum import parse_spec
-from ilang.core.ops import PRIMITIVES as SCALARS
 from ilang.core.record import replace
-from ilang.core.source import Source, Span
+from ilang.core.source import Span
 
 LONGEST_TEXT = 60
 """The longest text of an operation; longer ones are cut."""
@@ -69,6 +69,8 @@ class Functions(Configuration):
         self.scopes = 0
         self.order: dict[Stored, int] = {}  # parameters in the order of evaluation
         self.active: list[ast.Head] = []
+        self.untrained: dict[Stored, Ruled] = {}
+        self.next: dict[Stored, tuple[Tensor, Span]] = {}
         self.root: Owner
         self.float = "f32"
 
@@ -303,11 +305,35 @@ class Functions(Configuration):
         known = frame.owner.held.get(key)
         if known is None:
             rows, initial = self._first_shape(frame, term.name)
+            if initial is None and any(each.kept for each in frame.declared[term.name]):
+                initial = 0.0
             known = Stored("parameter", key, rows, initial, None, frame.owner, term.span)
             frame.owner.held[key] = known
             self.order[known] = len(self.order)
-        frame.names.setdefault(term.name, known)
-        return known
+        value: Tensor = known
+        if any(each.kept for each in frame.declared[term.name]):
+            # What runs give other values is not trained: nothing flows back to it.
+            rule = Ruled(known, None, (), False, term.name, False, term.span)
+            value = self.untrained.setdefault(known, rule)
+        frame.names.setdefault(term.name, value)
+        return value
+
+    def keep(self, frame: Frame, each: ast.Kept) -> None:
+        """``"name" =: EXPR`` of a body: what the next run begins with; in this one the name means what it began with.
+
+        Raises:
+            MeaningError: E0282.
+        """
+        value = self.parameter(frame, each.target)
+        assert isinstance(value, Ruled)
+        assert isinstance(value.value, Stored)
+        if value.value in self.next:
+            message = (
+                f"`{each.target.name}` is given two values for the next run: two calls share it"
+            )
+            help_line = "a definition whose head has a `;` makes its own for each call"
+            raise MeaningError("E0282", message, each.span, help_line)
+        self.next[value.value] = (self.tensor(frame, each.term), each.span)
 
     def _first_shape(self, frame: Frame, name: str) -> tuple[Rows, object]:
         """What the strings of one name write of a parameter, which must agree."""
@@ -463,7 +489,7 @@ class Functions(Configuration):
 
             result = custom(self, function, given, settings, span)
         else:
-            frame = Frame(owner, names, strings(function.body), (), kept)
+            frame = Frame(owner, names, ast.strings(function.body), (), kept)
             result = self.body(frame, function.body)
         self.active.pop()
         return result
@@ -483,7 +509,9 @@ class Functions(Configuration):
     def body(self, frame: Frame, body: ast.Body) -> Tensor:
         """The result of a body."""
         for each in body.bindings:
-            if each.name is None:
+            if isinstance(each, ast.Kept):
+                self.keep(frame, each)
+            elif each.name is None:
                 self.constraints.append(self.tensor(frame, each.term))
             else:
                 frame.names[each.name] = self.bound(frame, each.name, each.term)
@@ -534,49 +562,7 @@ def literal_rows(term: ast.Nested) -> Rows:
     return batch, inner, output
 
 
-def strings(node: object) -> dict[str, list[ast.Declared]]:
-    """The strings that declare tensors in a body, by name, in the order of the text."""
-    found: dict[str, list[ast.Declared]] = {}
-    for each in ast.walk(node):
-        if isinstance(each, ast.Declared):
-            found.setdefault(each.name, []).append(each)
-    return found
-
-
-def is_bool(value: Tensor) -> bool:
-    """Whether a tensor holds truth values."""
-    match value:
-        case Computed():
-            return is_logical(value.scalar)
-        case Stored():
-            return value.dtype == "bool"
-        case _:
-            return False
-
-
-def as_numbers(scalar: Scalar, whole: set[int], dtype: str) -> Scalar:
-    """A scalar function in which arithmetic takes some operands, which are bools, as 0 or 1."""
-    match scalar:
-        case Operand():
-            return Convert(scalar, dtype) if scalar.number in whole else scalar
-        case Apply():
-            kind = SCALARS[scalar.primitive].kind
-            if kind == "logic":
-                return scalar
-            first = scalar.arguments[:1] if kind == "select" else ()
-            rest = scalar.arguments[len(first) :]
-            arguments = (*first, *(as_numbers(each, whole, dtype) for each in rest))
-            return replace(scalar, arguments=arguments)
-        case _:
-            return scalar
-
-
 def shortened(span: Span) -> str:
     """The text of an expression in one line, cut where it is long."""
     text = " ".join(span.text().split())
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
-
-
-def spec_of(text: ast.Text) -> Einsum:
-    """The specification that a string is."""
-    return Einsum(parse_spec(Source("<spec>", text.text)))

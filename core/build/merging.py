@@ -89,7 +89,26 @@ class Merges:
             f"`{name}` would differ from rank to rank: its gradient is that of a share of the batch"
         )
         help_line = f"sum it before: `{name}.grad =+ {name}.grad.merge`, and for a mean loss `{name}.grad =/ ranks`"
-        error = MeaningError("E0285", message, span, help_line)
+        self._refuse(MeaningError("E0285", message, span, help_line))
+
+    def check_kept(self, name: str, value: int, data: Collection[int], span: Span) -> None:
+        """Refuse that what a tensor function keeps for the next run comes from the share of data of this rank.
+
+        Args:
+            name: what the text calls the tensor.
+            value: the node of the values that it gets.
+            data: the nodes of inputs.
+            span: where the text says what it keeps.
+
+        Raises:
+            MeaningError: E0285.
+        """
+        if self._is_alone(value, data):
+            message = f"`{name}` would differ from rank to rank: it comes from a share of the batch"
+            self._refuse(MeaningError("E0285", message, span, "train it by one process"))
+
+    def _refuse(self, error: MeaningError) -> None:
+        """Refuse what several ranks cannot do; a program for any number of them may be for a single one."""
         if self._ranks is not None:
             raise error
         self._late = self._late or error

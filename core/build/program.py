@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ilang.core.build.functions import strings
 from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
@@ -84,7 +83,7 @@ def _function(
 
         result = custom(run, function, inputs, settings, function.span)
     else:
-        frame = Frame(run.root, names, strings(function.body))
+        frame = Frame(run.root, names, ast.strings(function.body))
         result = run.body(frame, function.body)
     run.returned = [run.needed(result)]
     return frame
@@ -160,6 +159,7 @@ def _finished(
     """The graph of what has run, and what it gives."""
     for each in inputs:
         run.emission.read(each)
+    run.end(inputs)
     results = [Result("return", str(n), number) for n, number in enumerate(run.returned or ())]
     cells = run.emission.latest
     for cell in [each for each in cells if isinstance(each, Stored)]:

@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 from ilang.core.build.customs import single_scalar
 from ilang.core.build.emission import Emission
 from ilang.core.build.flow import feeding, is_source, read_back
-from ilang.core.build.functions import Functions, strings
+from ilang.core.build.functions import Functions
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
 from ilang.core.build.settings import Frame, Meaning, Setting
@@ -315,7 +315,7 @@ class Routines(Functions):
         """Run the statements of a routine; what it declares belongs to its first tensor."""
         declared = targets(routine.statements)
         names = {RANKS: self.merges.count, **names}
-        frame = Frame(owner, names, strings(expressions(routine.statements)))
+        frame = Frame(owner, names, ast.strings(expressions(routine.statements)))
         for term in declared.values():
             cell = self.declare(frame, term)
             if owner is not self.root:
@@ -483,6 +483,20 @@ class Routines(Functions):
                 return comes
 
     # -- the end -----------------------------------------------------------------------------------------------------
+
+    def end(self, inputs: Sequence[Stored]) -> None:
+        """Give tensors what their functions say that they have in the next run.
+
+        Raises:
+            MeaningError: E0285 (ranks would go apart).
+        """
+        data = [self.emission.first[each] for each in inputs]
+        for cell, (value, span) in self.next.items():
+            number = self.needed(self._own(value, span))
+            if self.ranks != 1:
+                self.merges.check_kept(cell.name, number, data, span)
+            self.emission.assign(cell, number)
+            self.assigned[cell] = span
 
     def path(self, cell: Stored) -> str:
         """The path of a parameter, of a gradient, or of what a routine declares."""

@@ -132,13 +132,14 @@ class Declared:
     """A string that declares a tensor where it stands, and binds its name.
 
     ``extents``: those of its output axes (``"b" 16``, ``"b" (2, hid)``), or None. ``initial``: the number or the
-    literal that it starts from, or None. One of the two at most is there.
+    literal that it starts from, or None. One of the two at most is there. ``kept``: it is the target of a ``Kept``.
     """
 
     name: str
     extents: tuple[Term, ...] | None
     initial: Number | Nested | None
     span: Span
+    kept: bool = False
 
 
 @record
@@ -275,10 +276,19 @@ class Bound:
 
 
 @record
-class Body:
-    """The bindings of a block, none without braces, and the expression that it ends in."""
+class Kept:
+    """``"mean" 0.0 =: EXPR`` in a block: what a tensor that lasts from run to run has in the next one."""
 
-    bindings: tuple[Bound, ...]
+    target: Declared
+    term: Term
+    span: Span
+
+
+@record
+class Body:
+    """The statements of a block, none without braces, and the expression that it ends in."""
+
+    bindings: tuple[Bound | Kept, ...]
     result: Term
     span: Span
 
@@ -491,6 +501,15 @@ def walk(node: object) -> Iterator[object]:
             yield each
             fields = [value for name, value in vars(each).items() if name != "span"]
             todo.extend(reversed(fields))
+
+
+def strings(node: object) -> dict[str, list[Declared]]:
+    """The strings that declare tensors in a body, by name, in the order of the text."""
+    found: dict[str, list[Declared]] = {}
+    for each in walk(node):
+        if isinstance(each, Declared):
+            found.setdefault(each.name, []).append(each)
+    return found
 
 
 def alike(one: object, other: object) -> bool:

@@ -37,11 +37,26 @@ op layer_norm(x[...|n]; eps = 0.00001) {
   d /. sqrt(v + eps) *. "scale" 1.0 + "shift" 0.0
 }
 
-# the same along the batch, of this batch alone: it keeps no means from run to run
-op batch_norm(x[b|n]; eps = 0.00001) {
-  d = x - (x ++ "b|n => n") /. dim(x, "b")
-  v = (d *. d ++ "b|n => n") /. dim(x, "b")
-  d /. sqrt(v + eps) *. "scale" 1.0 + "shift" 0.0
+# the same along the batch; what it keeps from run to run, by shares of keep, is what it goes by when training is 0
+op batch_norm(x[b|n]; training = 1, keep = 0.9, eps = 0.00001) {
+  m = (x ++ "b|n => n") /. dim(x, "b")
+  v = ((x - m) *. (x - m) ++ "b|n => n") /. dim(x, "b")
+  step = training *. (1 - keep)
+  "mean" =: mean + step *. (m - mean)
+  "variance" 1.0 =: variance + step *. (v *. dim(x, "b") /. max(dim(x, "b") - 1, 1) - variance)
+  d = x - (training *. m + (1 - training) *. mean)
+  d /. sqrt(training *. v + (1 - training) *. variance + eps) *. "scale" 1.0 + "shift" 0.0
+}
+# each channel c of images
+op batch_norm2d(x[b|h, w, c]; training = 1, keep = 0.9, eps = 0.00001) {
+  count = dim(x, "b") *. dim(x, "h") *. dim(x, "w")
+  m = (x ++ "b|h, w, c => c") /. count
+  v = ((x - m) *. (x - m) ++ "b|h, w, c => c") /. count
+  step = training *. (1 - keep)
+  "mean" =: mean + step *. (m - mean)
+  "variance" 1.0 =: variance + step *. (v *. count /. max(count - 1, 1) - variance)
+  d = x - (training *. m + (1 - training) *. one_row(mean))
+  d /. sqrt(training *. v + (1 - training) *. one_row(variance) + eps) *. one_row("scale" 1.0) + one_row("shift" 0.0)
 }
 
 # -- dropout --

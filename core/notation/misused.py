@@ -93,10 +93,17 @@ class _Definition(Terms):
 
     def _strings(self, node: object, environment: Environment) -> None:
         """Bind the names of strings, which hold in the whole definition."""
+        targets: dict[str, Declared] = {}
         for each in walk(node):
             if not isinstance(each, Declared):
                 continue
             name = each.name
+            if each.kept and name in targets:
+                labels = (Label(each.span, "again here"), Label(targets[name].span, "first here"))
+                message = f"`{name}` is given two values for the next run"
+                self.refused.append(ModuleError("E0423", message, each.span, None, labels))
+            elif each.kept:
+                targets[name] = each
             if not TENSOR_NAME.fullmatch(name):
                 message = f'"{name}" declares a tensor, and this is no name'
                 help_line = "a name is made of letters, digits and `_`"

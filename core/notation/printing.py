@@ -26,6 +26,7 @@ from ilang.core.ir.functions import (
     Forward,
     Function,
     Head,
+    Kept,
     Listed,
     Logic,
     Nested,
@@ -293,7 +294,12 @@ def _axis(axis: AxisNote) -> str:
 
 
 def _block(body: Body) -> str:
-    parts = [_bound(each) for each in body.bindings]
+    parts = [
+        f"{print_term(each.target)} =: {print_term(each.term)}"
+        if isinstance(each, Kept)
+        else _bound(each)
+        for each in body.bindings
+    ]
     result = print_term(body.result)
     parts.append(f"({result})" if BINDS.match(result) else result)
     return f"{{ {'; '.join(parts)} }}"

@@ -21,6 +21,7 @@ from ilang.core.ir.functions import (
     EinsumOne,
     EinsumTwo,
     Head,
+    Kept,
     Listed,
     Reference,
     Repeated,
@@ -289,6 +290,10 @@ class Terms:
     def body(self, body: Body, environment: Environment) -> None:
         """The bindings of a block in order, and its value."""
         for bound in body.bindings:
+            if isinstance(bound, Kept):
+                self.look(bound.target, environment)
+                self.look(bound.term, environment)
+                continue
             self.bind(
                 bound.name,
                 bound.term,

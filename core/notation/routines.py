@@ -9,7 +9,6 @@ Out: ``(Assigned(Declared("c"), "+", True, Single("*", (a, b)), Logic("@")), Ret
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
 from ilang.core.diagnostic import Error, NotationError, gathered
@@ -35,6 +34,7 @@ from ilang.core.ir.functions import (
 )
 from ilang.core.ir.syntax import Schedule
 from ilang.core.notation.blocks import (
+    ASSIGN,
     collected,
     divided,
     read_binding,
@@ -65,8 +65,6 @@ from ilang.core.notation.tokens import (
     word,
 )
 
-ASSIGN = re.compile(r"=(?:(:)(\*\*|@\^|@-|&&|\|\||\?/|[-+*/])?|(\*\*|@\^|@-|&&|\|\||\?/|[-+*/]))")
-"""An operator of assignment; `=` alone binds."""
 STATEMENT_HELP = (
     "a statement is an assignment, `c =: a + b`, a binding, `y = f(x)`, a call, `sgd(p; 0.1)`, or one of "
     "`forward(t)`, `backprop(t)`, `for`, `if`, `return`"

@@ -199,7 +199,7 @@ def _primary(reader: Reader, context: Context) -> Term:
         case "number":
             return take_number(reader)
         case "string":
-            return _part(reader, context, _declared(reader, context))
+            return _part(reader, context, read_declared(reader, context))
         case "label":
             return read_unit(reader)
         case "word":
@@ -353,7 +353,7 @@ def _program(reader: Reader, context: Context, stop: int) -> Tree:
     return tree
 
 
-def _declared(reader: Reader, context: Context) -> Declared:
+def read_declared(reader: Reader, context: Context) -> Declared:
     """A string, and what follows it."""
     start = reader.pos
     span = take(reader, lexeme(reader))

@@ -286,8 +286,8 @@ class _Sessions:
             data, settings.batch, settings.seed, shuffle=settings.shuffle, share=self.share
         )
 
-    def of(self, data: Mapping[str, Array]) -> Session:
-        """A session for batches of arrays."""
+    def of(self, data: Mapping[str, Array], held_back: bool = False) -> Session:
+        """A session for batches of arrays; a configuration value ``training`` is 0 for data that is held back."""
         from ilang.codegen.runtime.session import options_of
 
         settings, rows = self.settings, self.settings.batch // self.share[1]
@@ -301,13 +301,16 @@ class _Sessions:
             "threads": settings.threads,
             "ranks": self.ranks,
         }
-        return self.model.session(options_of(self.head.name, shapes, settings.config, given))
+        config = dict(settings.config)
+        if held_back and any(each.name == "training" for each in self.head.configuration or ()):
+            config["training"] = 0
+        return self.model.session(options_of(self.head.name, shapes, config, given))
 
     def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
         """What gives the mean loss of held-back data: runs whose updates are dropped."""
         from ilang.icli.training import loss_of
 
-        other = self.of(data)
+        other = self.of(data, held_back=True)
         batches = self.batches(data)
 
         def mean() -> float | None:

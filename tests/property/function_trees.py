@@ -191,10 +191,17 @@ class Trees:
 
     def body(self, size: int) -> ast.Body:
         return ast.Body(
-            tuple(self.bound(size) for _ in range(self.random.randint(0, 2))),
+            tuple(self.bound_or_kept(size) for _ in range(self.random.randint(0, 2))),
             self.term(size),
             NOWHERE,
         )
+
+    def bound_or_kept(self, size: int) -> ast.Bound | ast.Kept:
+        if self.random.random() < 0.8:
+            return self.bound(size)
+        initial = self.random.choice((None, ast.Number("0.5", 0.5, False, NOWHERE)))
+        target = ast.Declared("mean", None, initial, NOWHERE, kept=True)
+        return ast.Kept(target, self.term(size), NOWHERE)
 
     def bound(self, size: int) -> ast.Bound:
         return ast.Bound(self.random.choice((None, *TENSORS)), self.term(size), MARK, NOWHERE)

@@ -28,7 +28,7 @@ def softmax(x: Any) -> Any:
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def normalised(x: Any, axis: int, p: Values, name: str) -> Any:
+def normalised(x: Any, axis: int | tuple[int, ...], p: Values, name: str) -> Any:
     d = x - x.mean(axis=axis, keepdims=True)
     return (
         d / np.sqrt(d.var(axis=axis, keepdims=True) + 1e-5) * p[f"{name}.scale"]
@@ -110,6 +110,10 @@ LAYERS: dict[str, tuple[str, dict[str, str], Callable[..., Any]]] = {
     "batch_norm": (
         "op f(x) = batch_norm(x;)", {"x": "9|5"}, lambda p, x: normalised(x, 0, p, "batch_norm"),
     ),
+    "batch_norm2d": (
+        "op f(x) = batch_norm2d(x;)", {"x": "3|4,5,2"},
+        lambda p, x: normalised(x, (0, 1, 2), p, "batch_norm2d"),
+    ),
     "cross_entropy": (
         "op f(z, t) = cross_entropy(z, t)", {"z": "4|3", "t": "4|3"}, lambda _, z, t: entropy(z, t),
     ),
@@ -171,6 +175,35 @@ def test_targets_agree_on_a_layer(name: str, tmp_path: Path) -> None:
     s, reference = (session(tmp_path, text, shapes, target) for target in ("c", "numpy"))
     given = drawn_inputs(s)
     np.testing.assert_allclose(s(**given), reference(**given), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "batch_norm2d"])
+def test_batch_norm_keeps_moments_for_prediction(name: str, tmp_path: Path) -> None:
+    shape = (6, 4) if name == "batch_norm" else (3, 4, 5, 2)
+    rows = f"{shape[0]}|{','.join(map(str, shape[1:]))}"
+    axes = tuple(range(len(shape) - 1))
+    (tmp_path / "m.i").write_text(
+        f"use nn\nop net(x; training = 0) = {name}(x; training = training)\n"
+        'cd step(x) {\n  y = net(x; training = 1)\n  l = y *. y *. y ++ "...|... => 0"\n  backprop(l)\n'
+        "  for p in params(l) { p =- 0.1 *. p.grad }\n  return y\n}\n"
+    )
+    m = load(tmp_path / "m.i")
+    s = m.session("step", {"x": rows})
+    mean, variance = np.zeros(shape[-1]), np.ones(shape[-1])
+    x = np.zeros(shape)
+    for n in range(3):
+        x = (DRAW.standard_normal(shape) * (n + 1) + n).astype(np.float32)
+        s(x)
+        mean = 0.9 * mean + 0.1 * x.mean(axis=axes)
+        variance = 0.9 * variance + 0.1 * x.var(axis=axes, ddof=1)
+    p = {path: np.asarray(s.parameters[path]) for path in s.parameters}
+    np.testing.assert_allclose(p[f"net.{name}.mean"], mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(p[f"net.{name}.variance"], variance, rtol=1e-5)
+    predict = m.session("net", {"x": rows}, parameters=s)
+    expected = (x - mean) / np.sqrt(variance + 1e-5)
+    expected = expected * p[f"net.{name}.scale"] + p[f"net.{name}.shift"]
+    np.testing.assert_allclose(predict(x), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(predict.parameters[f"{name}.mean"], p[f"net.{name}.mean"])
 
 
 def test_dropout_draws_anew_each_step_and_alike_everywhere(tmp_path: Path) -> None:

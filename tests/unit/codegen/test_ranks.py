@@ -136,6 +136,17 @@ def test_a_gradient_of_one_rank_alone_updates_nothing(merge: str, tmp_path: Path
     assert "p.grad =+ p.grad.merge" in str(caught.value)
 
 
+def test_what_a_function_keeps_of_a_share_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(
+        'op f(x) { "n" =: n + 1; "m" =: (x ++ "b|i => i"); x - m *. n }\n', encoding="utf-8"
+    )
+    with pytest.raises(Error) as caught:
+        load(path).session("f", {"x": "4|3"}, ranks=Alone())
+    assert caught.value.code == "E0285"
+    assert "`m`" in str(caught.value)
+
+
 def test_ranks_is_a_number(tmp_path: Path) -> None:
     path = tmp_path / "model.i"
     path.write_text('cd f(x) { "c" =: x / ranks ~logic:"."; return c }\n', encoding="utf-8")

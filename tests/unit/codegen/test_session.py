@@ -372,3 +372,52 @@ def test_rows_of_slices_and_of_what_nothing_uses(tmp_path: Path) -> None:
     np.testing.assert_array_equal(late(**given), x + 2 * y[1])
     rows = {each.name: each.rows for each in module["whole"].shape_so_far().values}
     assert rows["n"] == "?|()"
+
+
+KEEPS = """
+op seen(x; keep = 0.5) { "m" [ 1; 2 ] =: keep *. m + (1 - keep) *. (x ++ "b|n => n"); "w" *. (x - m) }
+op counted(x) { "n" =: n + 1; x *. n }
+cd step(x) { y = seen(x;) ++ "...|... => 0"; backprop(y); for p in params(y) { p =- p.grad }; return y }
+cd twice(x) { y = counted(x) + counted(x + 1); return y }
+"""
+
+
+@pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
+def test_a_tensor_function_keeps_what_the_next_run_begins_with(target: str, tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(KEEPS, encoding="utf-8")
+    m = load(tmp_path / "m.i")
+    s = m.session("step", {"x": "2|2"}, target=target)
+    x = np.array([[1, 2], [3, 5]], np.float32)
+    w, kept = s.parameters["seen.w"].copy(), np.array([1, 2], np.float32)
+    for _ in range(3):
+        np.testing.assert_allclose(s(x), [(w * (x - kept)).sum()], rtol=1e-5)
+        w, kept = w - (x - kept).sum(axis=0), 0.5 * kept + 0.5 * x.sum(axis=0)
+        np.testing.assert_allclose(s.parameters["seen.m"], kept)
+        np.testing.assert_allclose(s.parameters["seen.w"], w, rtol=1e-5)
+    assert not list(s.state), "it is a parameter that nothing trains"
+    n = m.session("counted", {"x": "2|2"}, target=target)
+    assert [float(n(x)[1, 1]) for _ in range(3)] == [0, 5, 10]
+
+
+def test_what_two_calls_would_keep_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(KEEPS, encoding="utf-8")
+    with pytest.raises(Error) as caught:
+        load(tmp_path / "m.i").session("twice", {"x": "2|2"})
+    assert caught.value.code == "E0282"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ('"m" =+ x; x', "E0132"),
+        ('"m" =: m + x', "E0132"),
+        ("m =: x; x", "E0132"),
+        ('"m" 2.0 =: x; "m" =: x + 1; x + m', "E0423"),
+        ('"m" (2, 3) =: x; x + m', "E0"),
+    ],
+)
+def test_malformed_sayings_of_the_next_run(body: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(f"op f(x) {{ {body} }}\n", encoding="utf-8")
+    with pytest.raises(Error) as caught:
+        load(tmp_path / "m.i").session("f", {"x": "2|4"})
+    assert caught.value.code.startswith(code)

@@ -87,6 +87,7 @@ PROGRAMS = {
     ),
     "tokens": (TOKENS, "f", {"x": "5|"}),
     "ranks": (RANKS, "step", {"x": "4|3"}),
+    "kept": ('op f(x) { "m" 0.5 =: m + (x ++ "b|i => i"); "w" *. x - m }\n', "f", {"x": "4|2"}),
     "unread": ('op f(x, y) { _ = x + y; "w" 2 + x }\n', "f", {"x": "4|2", "y": "4|2"}),
 }
 """Text, definition, shapes."""

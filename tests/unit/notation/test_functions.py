@@ -15,6 +15,7 @@ from ilang.core.ir.functions import (
     Assigned,
     Binary,
     Body,
+    Bound,
     Called,
     Declared,
     EinsumOne,
@@ -171,7 +172,9 @@ def test_repeat() -> None:
     repeated = term("repeat(x; h in [64, 32]) { m = x *. 2; m + h }")
     assert isinstance(repeated, Repeated)
     assert (repeated.carried, repeated.variable) == ("x", "h")
-    assert [each.name for each in repeated.body.bindings] == ["m"]
+    (bound,) = repeated.body.bindings
+    assert isinstance(bound, Bound)
+    assert bound.name == "m"
     other = term("repeat(z = x + y; k in 12) { z *. 2 }")
     assert isinstance(other, Repeated)
     assert shape(other.start) == ("x", "+", "y")
