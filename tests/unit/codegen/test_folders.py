@@ -202,7 +202,7 @@ def test_a_signal_leaves_neither_compiler_nor_folder(
     process = compiling("")
     started = processes(tmp_path / "started")
     process.send_signal(number)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=300)
     assert (process.returncode, said) == (-number, b"")
     assert all(is_gone(pid) for pid in started)
     assert not list(tmp_path.rglob("building-*"))
@@ -210,7 +210,7 @@ def test_a_signal_leaves_neither_compiler_nor_folder(
 
 def test_a_signal_that_is_ignored_stays_so(tmp_path: Path, fake_compiler: FakeCompiler) -> None:
     fake_compiler(f'echo $$ >{tmp_path}/started; kill -HUP $PPID; exec "$REAL" "$@"')
-    said, _ = compiling("ignored").communicate(timeout=60)
+    said, _ = compiling("ignored").communicate(timeout=300)
     assert said == b"done\n"
 
 

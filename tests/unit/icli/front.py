@@ -23,7 +23,7 @@ def i(*tokens: str | bytes, **more: Any) -> subprocess.CompletedProcess[str]:
         "capture_output": True,
         "encoding": "utf-8",
         "errors": "backslashreplace",
-        "timeout": 60,
+        "timeout": 300,
     }
     options |= more | {"env": environment(**more.pop("env", {}))}
     if options.get("input") is None:

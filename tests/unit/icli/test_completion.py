@@ -15,7 +15,7 @@ import pytest
 from tests.unit.icli.front import ENTRY, environment, i
 
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
-SECONDS = 120
+SECONDS = 300
 
 
 @pytest.fixture

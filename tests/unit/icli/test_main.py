@@ -236,7 +236,7 @@ def test_closed_streams(closing: str, tokens: str) -> None:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode in (0, 1)
@@ -257,7 +257,7 @@ def test_interrupted() -> None:
         process.stdin.flush()
         wait_until_read(process.stdin.fileno())
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=300)
     assert (process.returncode, error) == (130, b"interrupted\n")
 
 
@@ -272,7 +272,7 @@ def test_interrupted_while_computing() -> None:
     ) as process:
         wait_until_computing(process.pid)
         process.send_signal(signal.SIGINT)
-        said, error = process.communicate(timeout=60)
+        said, error = process.communicate(timeout=300)
     assert (process.returncode, said, error) == (130, b"", b"interrupted\n")
 
 

@@ -24,7 +24,7 @@ from tests.unit.icli.front import ENTRY, environment, wait_until_computing
 
 CURSOR_WHERE, CURSOR_HERE = b"\x1b[6n", b"\x1b[1;1R"
 PASTING = b"\x1b[?2004h"  # the prompt begins by asking for pastes to be marked
-SECONDS = 60
+SECONDS = 300
 
 
 class Terminal:

@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(here: Path) -> None:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     steps = int(read(str(here / "m.safetensors")).notes["steps"])
     assert f"interrupted after step {steps}, which m.safetensors has" in said
@@ -169,7 +169,7 @@ def mpi() -> None:
     as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     tried = subprocess.run(
         [program, *as_root, "--oversubscribe", "-n", "2", sys.executable, "-c", "from mpi4py import MPI"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if tried.returncode:
         pytest.skip(f"mpirun cannot start processes here: {tried.stderr[-300:]}")
@@ -180,7 +180,7 @@ def with_ranks(here: Path, count: int, *tokens: str) -> Any:
     command = [sys.executable, "-m", "ilang", "train", "m.i", "--data", "d.npz", "--batch", "16"]
     return subprocess.run(
         [*command, "--ranks", str(count), *tokens],
-        cwd=here, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+        cwd=here, env=environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
