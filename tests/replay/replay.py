@@ -1,8 +1,10 @@
 """The C of many programs, each as one hash: what shows whether a change of the compiler changed what it writes.
 
 ``programs.txt`` holds a program a line: the hash of its C, the type and the extents of each input (``.`` is a run-time
-extent), and its text. Samples and benchmarks are named by their file and definition instead. A refactoring leaves the
-file as it is; a change that is meant shows in its commit which programs it touched (``pytest --update``).
+extent), and its text. Samples and benchmarks are named by their file and definition instead; of tensor functions and
+routines, which are those with ``name=rows`` for each input, it is the program of a session, gradients and updates
+included. A refactoring leaves the file as it is; a change that is meant shows in its commit which programs it touched
+(``pytest --update``).
 
 ``python tests/replay/replay.py --draw 240`` draws new random programs: of all operators, of specifications, and with
 written schedules.
@@ -21,6 +23,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ilang import Error  # noqa: E402 - found through the line above
+from ilang.codegen.runtime.session import Model, options_of  # noqa: E402
+from ilang.codegen.runtime.solved import Solved  # noqa: E402
 from ilang.codegen.targets.c import emit  # noqa: E402
 from ilang.core import pipeline  # noqa: E402
 from ilang.core.ir.graph import Graph  # noqa: E402
@@ -32,6 +36,12 @@ from tests.property import schedules, specs, trial  # noqa: E402
 
 PROGRAMS = Path(__file__).with_name("programs.txt")
 FOLDERS = ("samples", "samples/digits", "bench/programs")
+SESSIONS = {
+    "samples/training/moons.i:step": "x=64|2;t=64|1",
+    "samples/training/digits.i:step": "x=32|64;t=32|10",
+    "samples/training/digits_conv.i:step": "x=32|64;t=32|10",
+    "samples/training/chars/chars.i:step": "x=4,16|;y=4,16|",
+}
 
 
 def replayed(line: str) -> str:
@@ -49,6 +59,14 @@ def _graph(text: str) -> Graph:
     return pipeline.graph_of(pipeline.text_component(text), "program")
 
 
+def _session(inputs: str, text: str) -> Shaped:
+    """The program of a session of ``FILE:DEFINITION``, for ``x=64|8;t=64|``."""
+    path, _, name = text.partition(":")
+    shapes = dict(part.split("=") for part in inputs.split(";"))
+    model = Model(_module(ROOT / path))
+    return Solved(model, options_of(name, shapes, {}, {})).shaped()
+
+
 def _module(path: Path) -> Module:
     return parse_module(Source(path.name, path.read_text("utf-8")))
 
@@ -56,6 +74,8 @@ def _module(path: Path) -> Module:
 def shaped_of(line: str) -> Shaped:
     """The program of a line for its inputs, such as ``f32[.,.];i64[2,3]``; ``-`` leaves all of them to the program."""
     _, inputs, text = line.split(None, 2)
+    if "=" in inputs:
+        return _session(inputs, text)
     graph = _graph(text)
     if inputs == "-":
         return pipeline.infer(graph)
@@ -76,6 +96,7 @@ def _files() -> Iterator[str]:
         for path in sorted((ROOT / folder).glob("*.i")):
             for definition in _module(path).definitions:
                 yield f"? - {path.relative_to(ROOT).as_posix()}:{definition.name}"
+    yield from (f"? {inputs} {text}" for text, inputs in SESSIONS.items())
 
 
 def _drawn(count: int) -> Iterator[str]:
