@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 
 from ilang.core.dtype import FLOATS
 from ilang.core.ir.scalar import Apply, Constant, Convert, Operand, Scalar
+from ilang.core.ops import SLOW
 
 Partial = Callable[[Scalar, Sequence[Scalar], Scalar], tuple[Scalar | None, ...]]
 """What flows back to the arguments of a primitive: of what flows back to it, its arguments, and its value."""
@@ -53,6 +54,20 @@ def _flow(scalar: Scalar, back: Scalar, flows: dict[int, Scalar], value: Scalar)
                     _flow(argument, part, flows, argument)
         case _:
             return
+
+
+def reads_value(scalar: Scalar) -> bool:
+    """Whether what flows back through an expression reads its value, where that is stored.
+
+    It takes long to compute, or it is a ``max(0, x)``, whose x nothing else may need.
+    """
+    match scalar:
+        case Apply("max" | "min", (bound, _)):
+            return _is(bound, 0)
+        case Apply():
+            return scalar.primitive in SLOW
+        case _:
+            return False
 
 
 # -- arithmetic on typed scalars, as short as it can be ---------------------------------------------------------------
@@ -118,11 +133,12 @@ def _call(primitive: str, *arguments: Scalar) -> Scalar:
 def _extreme(more: str) -> Partial:
     """Of a maximum (``gt``) or minimum (``lt``)."""
 
-    def partial(back: Scalar, args: Sequence[Scalar], _: Scalar) -> tuple[Scalar | None, ...]:
+    def partial(back: Scalar, args: Sequence[Scalar], known: Scalar) -> tuple[Scalar | None, ...]:
         zero, half, one = (constant(value, back) for value in (0.0, 0.5, 1.0))
         a, b = args
         if _is(a, 0):
-            return None, chosen(compared(more, b, a), back, zero)
+            passing = known if isinstance(known, Operand) else b
+            return None, chosen(compared(more, passing, a), back, zero)
 
         def share(mine: Scalar, theirs: Scalar) -> Scalar:
             tied = chosen(compared("eq", mine, theirs), half, zero)

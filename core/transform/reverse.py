@@ -26,10 +26,9 @@ from typing import assert_never
 
 from ilang.core.check.shaped import verify
 from ilang.core.dtype import FLOATS
-from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, operands_of
+from ilang.core.ir.scalar import Constant, Operand, Scalar, operands_of
 from ilang.core.ir.scalar import renumbered as with_operands
 from ilang.core.ir.shaped import Assignment, Input, Place, Read, Shaped, View
-from ilang.core.ops import SLOW
 from ilang.core.record import record, replace
 from ilang.core.transform.accumulators import LOGIC, extreme, product, stuck
 from ilang.core.transform.building import Building, renumbered
@@ -37,6 +36,7 @@ from ilang.core.transform.derivatives import (
     added,
     converted,
     flowing_back,
+    reads_value,
 )
 from ilang.core.transform.simplified import simplified
 
@@ -217,7 +217,7 @@ class Reverse:
             return
         reads = (*node.reads, *flow.extra)
         known: Scalar | None = None
-        if node.acc is None and isinstance(node.scalar, Apply) and node.scalar.primitive in SLOW:
+        if node.acc is None and reads_value(node.scalar):
             known = Operand(len(reads), self.new.tensors[value].dtype)
             reads = (*reads, Read(value, node.target))
         parts = flowing_back(node.scalar, flow.back, known)

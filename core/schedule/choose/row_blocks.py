@@ -78,7 +78,7 @@ def _met(
     tile, below, end = tilings.tiles[value], tilings.found(made), tilings.ends[made]
     if tile is None or below is None or end is None or below[0].windows:
         return tilings
-    if not _is_reduced(shaped, inlining, made, below[1].get(below[0].lanes)):
+    if not _is_reduced(shaped, inlining, tilings, made, below[1].get(below[0].lanes)):
         return tilings
     names = {own: pairs[at] for own, at in below[1].items() if at in pairs}
     ours, theirs = tile.by_rows(), below[0].by_rows()
@@ -89,8 +89,10 @@ def _met(
     return replace(tilings, tiles=tuple(tiles))
 
 
-def _is_reduced(shaped: Shaped, inlining: Inlining, value: int, axis: int | None) -> bool:
-    """Whether an assignment that reads a value reduces one of its axes, and another reads it too."""
+def _is_reduced(
+    shaped: Shaped, inlining: Inlining, tilings: Tilings, value: int, axis: int | None
+) -> bool:
+    """Whether an assignment that reads a value reduces one of its axes, no contraction, and another reads it too."""
     readers = inlining.all_reads[value]
     if len(readers) < 2 or value in inlining.kept or axis is None:
         return False
@@ -99,7 +101,8 @@ def _is_reduced(shaped: Shaped, inlining: Inlining, value: int, axis: int | None
     for reader, read in readers:
         node = shaped.nodes[reader]
         assert isinstance(node, Assignment)
-        if mapping(made, read).get(axis) in node.reduced_axes():
+        is_tiled = tilings.tiles[reader] is not None
+        if not is_tiled and mapping(made, read).get(axis) in node.reduced_axes():
             return True
     return False
 

@@ -11,6 +11,8 @@ import pytest
 
 from ilang import Error, I, einsum, elementwise, i, tensor
 from ilang.core import pipeline
+from ilang.core.ir.shaped import Assignment
+from ilang.core.schedule.readers import all_reads
 from ilang.core.transform.reverse import gradient
 
 Array = npt.NDArray[Any]
@@ -64,6 +66,18 @@ def test_a_gradient_of_a_product_is_two_products() -> None:
     loops = i("ik*kj~ijk >> +ijk~ij").grad().loops()
     assert loops.count("tile[") == 6
     assert "din0_zeros" not in loops
+
+
+def test_a_gradient_reads_what_a_relu_gives() -> None:
+    """What the relu is of has no other reader, so that it stays in registers."""
+    text = pipeline.text_component("ik*kj~ijk >> +ijk~ij >> >ij~ij")
+    shaped = gradient(pipeline.infer(pipeline.graph_of(text, "p")), [0, 1], values=True)
+    reads, _ = all_reads(shaped)
+    relu = shaped.outputs[0]
+    node = shaped.nodes[relu]
+    assert isinstance(node, Assignment)
+    assert [len(reads[read.value]) for read in node.reads] == [1]
+    assert len(reads[relu]) == 1, "where it is positive something flows back"
 
 
 def test_a_gradient_of_a_window_gathers() -> None:

@@ -1,7 +1,10 @@
 """Contractions that meet in rows: block of rows by block of rows, or not."""
 
+from pathlib import Path
+
+from ilang import load
 from ilang.core.ir.schedule import schedule_text
-from ilang.core.ir.shaped import Assignment
+from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 
@@ -10,7 +13,11 @@ ROWS = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 
 def schedules(text: str) -> list[str]:
     """The chosen schedule of each assignment of a program."""
-    shaped = infer(graph_of(text_component(text), "program"))
+    return chosen_of(infer(graph_of(text_component(text), "program")))
+
+
+def chosen_of(shaped: Shaped) -> list[str]:
+    """The same, of a typed graph."""
     found = shaped_to_schedule(shaped)
     return [
         schedule_text(node, nest)
@@ -49,3 +56,20 @@ def test_a_chain_without_work_on_rows_is_not() -> None:
     """Two layers: the second needs no whole rows of the first at once."""
     chosen = schedules("((ik*kj~ijk >> +ijk~ij >> (I | 0) >> ij>.~ij) | I) >> ij*jd~ijd >> +ijd~id")
     assert any(outermost(text).startswith("j ") for text in chosen)
+
+
+def test_products_alone_are_no_work_on_rows(tmp_path: Path) -> None:
+    """A layer that its gradient reads, too: products sum over it, and nothing else reduces its rows."""
+    path = tmp_path / "layers.i"
+    path.write_text("""
+    op net(x) = "v" * ?/("w" * x + "b" 96) + "c" 96
+    cd step(x) {
+      y = net(x)
+      loss = y *. y ++ "...|... => 0"
+      backprop(loss)
+      for p in params(loss) { p =- p.grad }
+    }""")
+    solved = load(path).session("step", shapes={"x": "80|96"})._solved
+    chosen = [text for text in chosen_of(solved.shaped()) if "b0:6,o0:64" in text]
+    assert len(chosen) == 7
+    assert all(outermost(text).startswith("o0 b0 ") for text in chosen)
