@@ -86,7 +86,10 @@ def _again(
     form = form_of_call(op, text, parameters)
     made = _made(form, arrays) if any(map(callable, arrays)) else arrays
     made = _with_coordinates(op, made) if op in INDEXING else made
-    sizes = _sizes_for(form, made) if error.code in OPEN else {}
+    try:
+        sizes = _sizes_for(form, made) if error.code in OPEN else {}
+    except ShapeError as other:
+        raise (error if other.code in OPEN else other) from None
     if not sizes and all(one is other for one, other in zip(made, arrays, strict=True)):
         raise error
     return component(op, text, {**parameters, **sizes})(*made, **told)

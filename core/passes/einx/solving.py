@@ -139,6 +139,7 @@ class _System:
         self.names = names
         self.sizes = dict(sizes)
         self.tried = 0
+        self.is_open = False
         self.axes = {
             place.leaf.name: place.leaf
             for each in expressions
@@ -161,7 +162,7 @@ class _System:
                     break
             if len(found) == 1 and self.tried <= MOST_TRIED:
                 return found[0]
-            if not found and 0 < self.tried <= MOST_TRIED:
+            if not found and 0 < self.tried <= MOST_TRIED and not self.is_open:
                 raise self._unfit() from None
             raise
 
@@ -208,6 +209,7 @@ class _System:
         opened = {name: self._possible(name) for name in self.axes if name not in sizes}
         choices = {name: found for name, found in opened.items() if found}
         if not choices:
+            self.is_open = True
             return
         name = min(choices, key=lambda each: len(choices[each]))
         for number in choices[name]:
@@ -242,6 +244,8 @@ class _System:
             size = extent_of(known)
             if any(isinstance(each, Concatenation) for each in within):
                 found = list(range(min(size, MOST_TRIED) + 1))
+            elif size == 0:
+                continue
             else:
                 found = [n for n in range(1, min(size, MOST_TRIED) + 1) if size % n == 0]
             if not best or len(found) < len(best):
