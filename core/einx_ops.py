@@ -10,7 +10,7 @@ from typing import Literal
 
 from ilang.core.record import record
 
-Kind = Literal["id", "reduce", "elementwise", "dot", "preserve", "argument", "get", "set"]
+Kind = Literal["id", "reduce", "elementwise", "dot", "preserve", "argument", "get", "set", "map"]
 
 
 @record
@@ -18,9 +18,9 @@ class EinxOp:
     """An operation: what it takes, and what it is made of.
 
     ``means`` is a primitive of ``ops.PRIMITIVES`` of elementwise operations, the operator of a reduction or of what is
-    stored, or the name of a body. ``arity`` is the number of operands, None where any is fine. ``options`` are
-    parameters that are no sizes; those with a ``!`` must be given. To an operation that is ``apart``, two axes in
-    brackets are never one of their product: it counts them, or goes along each.
+    stored, or the name of a body; those of kind ``map`` are told a program. ``arity`` is the number of operands, None
+    where any is fine. ``options`` are parameters that are no sizes; those with a ``!`` must be given. To an operation
+    that is ``apart``, two axes in brackets are never one of their product: it counts them, or goes along each.
     """
 
     name: str
@@ -61,6 +61,7 @@ EINX_OPS: dict[str, EinxOp] = {
         EinxOp("argsort", "preserve", "argsort", 1),
         EinxOp("argmax", "argument", ">", 1, apart=True),
         EinxOp("argmin", "argument", "<", 1, apart=True),
+        *(EinxOp(name, "map", "program", apart=True) for name in ("vmap", "reduce", "elementwise")),
         EinxOp("get_at", "get", "copy", apart=True),
         EinxOp("set_at", "set", "copy", apart=True),
         EinxOp("add_at", "set", "add", apart=True),

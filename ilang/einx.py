@@ -44,17 +44,20 @@ def matches(text: str, *tensors: Any, **sizes: Any) -> bool:
 
 
 def reduce(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
-    """A reduction that is named: ``einx.reduce("a [b]", x, op="sum")``; ``op`` may be ``einx.sum`` as well."""
+    """A reduction that is told: ``einx.reduce("a [b]", x, op="sum")``, ``op=einx.sum``, or a component."""
     return engine.general("reduce", op, text, arrays, parameters)
 
 
 def elementwise(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
-    """An operation element by element that is named: ``einx.elementwise("a, b -> a b", x, y, op="add")``."""
+    """An operation element by element that is told: ``einx.elementwise("a, b -> a b", x, y, op="add")``."""
     return engine.general("elementwise", op, text, arrays, parameters)
 
 
 def vmap(text: str, *arrays: Any, op: Any, **parameters: Any) -> Any:
-    """Any operation that is named, along the axes without brackets: ``einx.vmap("a [b]", x, op="softmax")``."""
+    """Any operation along the axes outside brackets: ``einx.vmap("a [b]", x, op="softmax")``.
+
+    A component takes and gives the axes in brackets: ``einx.vmap("a [b], [b] c -> a c", x, y, op=i("i*i~i >> +i~."))``.
+    """
     return engine.general("vmap", op, text, arrays, parameters)
 
 

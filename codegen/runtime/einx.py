@@ -13,13 +13,14 @@ from typing import Any
 from ilang.codegen.runtime.component import Component
 from ilang.core.diagnostic import DataError, Error, Label, NotationError, ShapeError, visible
 from ilang.core.einx_ops import EINX_OPS
-from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text, named
+from ilang.core.ir.einx import Body, Form, Parameter, Sizes, expression_text, named
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
 from ilang.core.notation.einx_forms import check_parameters, complete, reduced
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.passes.einx.solving import Sizes as Solved
+from ilang.core.record import record
 from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
@@ -31,7 +32,19 @@ INDEXING = frozenset(("get_at", "set_at", "add_at", "subtract_at"))
 _kept: dict[Any, Component] = {}
 
 
-def call(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+@record
+class Mapped:
+    """An operation that is told what to do along the axes outside brackets."""
+
+    form: str
+    body: Component
+
+
+Op = str | Mapped
+"""An operation, by its name alone or told what to do."""
+
+
+def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """The result of an operation on arrays; without arrays, its component.
 
     Raises:
@@ -51,7 +64,7 @@ def call(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) 
         return _again(error, op, text, arrays, named, {})
 
 
-def _first(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """The same, of what is not kept: calls that are told more than parameters never are."""
     told = {name: value for name, value in named.items() if name in CALLS}
     parameters = {name: value for name, value in named.items() if name not in CALLS}
@@ -76,7 +89,7 @@ def _first(op: str, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]
 
 def _again(
     error: Error,
-    op: str,
+    op: Op,
     text: str,
     arrays: Sequence[Any],
     parameters: Mapping[str, Any],
@@ -85,7 +98,7 @@ def _again(
     """What a component refuses and a call on arrays does not: functions, narrow coordinates, sizes of one shape."""
     form = form_of_call(op, text, parameters)
     made = _made(form, arrays) if any(map(callable, arrays)) else arrays
-    made = _with_coordinates(op, made) if op in INDEXING else made
+    made = _with_coordinates(op, made) if isinstance(op, str) and op in INDEXING else made
     try:
         sizes = _sizes_for(form, made) if error.code in OPEN else {}
     except ShapeError as other:
@@ -212,36 +225,45 @@ def general(
     Raises:
         Error: NotationError E0165 (no such operation, or one of another kind).
     """
+    if isinstance(op, Component):
+        return call(Mapped(form, op), text, arrays, named)
     name = op if isinstance(op, str) else getattr(op, "__name__", None)
     kinds = {"reduce": ("reduce",), "elementwise": ("elementwise",)}
-    known = [row.name for row in EINX_OPS.values() if form not in kinds or row.kind in kinds[form]]
+    rows = [row for row in EINX_OPS.values() if row.kind != "map"]
+    known = [row.name for row in rows if form not in kinds or row.kind in kinds[form]]
     if name not in known:
         shown = visible(str(name if name is not None else type(op).__name__))
         message = f"einx.{form} has no operation `{shown}`"
-        help_line = f"there are {', '.join(known)}; components combine with others by `>>`"
+        help_line = f"there are {', '.join(known)}; a component is an op as well"
         raise NotationError("E0165", message, help=help_line)
     return call(str(name), text, arrays, named)
 
 
-def component(op: str, text: object, parameters: Mapping[str, Any]) -> Component:
+def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
     form = form_of_call(op, text, parameters)
     tree = Einx(form, form.span)
     return Component(tree, wires_of(tree, {}))
 
 
-def form_of_call(op: str, text: object, parameters: Mapping[str, Any]) -> Form:
+def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
     """An operation, complete."""
-    source = _source(op, text)
+    name, body = (op, None) if isinstance(op, str) else (op.form, _body(op.body))
+    source = _source(name, text)
     written = read_einx(source)
     try:
         given = given_parameters(parameters)
     except NotationError as error:
-        name = error.span.text().partition("=")[0] if error.span is not None else ""
-        found = [named(each).get(name) for side in written.sides for each in side]
+        word = error.span.text().partition("=")[0] if error.span is not None else ""
+        found = [named(each).get(word) for side in written.sides for each in side]
         labels = [Label(axis.span, "this axis") for axis in found if axis is not None]
         raise NotationError(error.code, error.message, error.span, error.help, labels) from None
-    return complete(op, written, given, whole(source))
+    return complete(name, written, given, whole(source), body)
+
+
+def _body(component: Component) -> Body:
+    component.check_combines()
+    return Body(component.graph(), component.text())
 
 
 def given_parameters(given: Mapping[str, Any]) -> list[Parameter]:

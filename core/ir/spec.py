@@ -102,3 +102,20 @@ class Spec:
     def shapes(self) -> tuple[ShapeSpec, ...]:
         """The operands' shapes, then the result's."""
         return (*self.operands, self.result)
+
+    def names(self) -> set[str]:
+        """Every label and row variable."""
+        found: set[str] = set()
+        for shape in self.shapes():
+            found |= {row.variable for row in shape.rows if row.variable is not None}
+            for axis in shape.axes():
+                match axis:
+                    case Label():
+                        found.add(axis.name)
+                    case Joined():
+                        found |= set(axis.parts)
+                    case Window():
+                        found |= {axis.over, axis.kernel or axis.over}
+                    case _:
+                        pass
+        return found

@@ -17,6 +17,7 @@ from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.ir.einx import (
     HIDDEN,
     Axis,
+    Body,
     Bracket,
     Composition,
     Concatenation,
@@ -42,7 +43,13 @@ COORDINATES = "coordinates"
 Expressions = tuple[Expression, ...]
 
 
-def complete(name: str, written: Written, parameters: Sequence[Parameter], at: Span) -> Form:
+def complete(
+    name: str,
+    written: Written,
+    parameters: Sequence[Parameter],
+    at: Span,
+    body: Body | None = None,
+) -> Form:
     """The whole of an operation.
 
     Args:
@@ -50,12 +57,15 @@ def complete(name: str, written: Written, parameters: Sequence[Parameter], at: S
         written: its expressions.
         parameters: as they are given.
         at: where its name stands.
+        body: what it does along the axes outside brackets, where it is told.
 
     Raises:
         NotationError: E0165, E0166 (an unknown operation, an unknown parameter).
         MeaningError: E0220 to E0229.
     """
     op = operation(name, at)
+    if op.kind == "map":
+        _check_body(op, written, body, at)
     options, sizes = _divided(op, parameters, at)
     inputs, outputs = written.sides[0], written.sides[1] if len(written.sides) > 1 else None
     if op.kind in ("dot", "elementwise") and len(inputs) == 1 and op.arity != 1:
@@ -77,6 +87,7 @@ def complete(name: str, written: Written, parameters: Sequence[Parameter], at: S
         sizes,
         options,
         written.span,
+        body,
     )
     _check_outputs(form)
     _check_options(op, form)
@@ -498,6 +509,35 @@ def _set(
     return inputs, (output,)
 
 
+def _check_body(op: EinxOp, written: Written, body: Body | None, at: Span) -> None:
+    """It is told a program of so many inputs and outputs. Raises MeaningError E0221, E0229."""
+    if body is None:
+        message = f"{op.name} is not told its op"
+        help_line = "write the operation itself: `einx.sum`; in Python, op is a component as well"
+        raise MeaningError("E0229", message, at, help_line)
+    counts = (len(body.program.inputs), len(body.program.outputs))
+    words = (("input", "before"), ("output", "after"))
+    for side, wanted, (word, where) in zip(written.sides, counts, words, strict=False):
+        if len(side) != wanted:
+            have = counted(len(side), "expression")
+            message = f"`{body.text}` has {counted(wanted, word)}, and there is {have} {where} `->`"
+            help_line = "write an expression for each, with `,` between them"
+            raise MeaningError("E0221", message, written.span, help_line)
+
+
+def _map(
+    op: EinxOp, inputs: Expressions, outputs: Expressions | None, span: Span
+) -> tuple[Expressions, Expressions]:
+    if outputs is not None:
+        return inputs, outputs
+    if op.name == "elementwise":
+        return _elementwise(op, inputs, None, span)
+    if op.name == "reduce" and len(inputs) == 1:
+        return _reduce(op, inputs, None, span)
+    message = f"{op.name} needs its outputs after `->`"
+    raise MeaningError("E0222", message, span, "write `->` and the axes of each output")
+
+
 _COMPLETED = {
     "id": _id,
     "reduce": _reduce,
@@ -507,6 +547,7 @@ _COMPLETED = {
     "argument": _argument,
     "get": _get,
     "set": _set,
+    "map": _map,
 }
 
 
@@ -514,7 +555,7 @@ def _check_outputs(form: Form) -> None:
     """Every axis of an output stands there once, and something gives its size."""
     given = {name for each in form.inputs for name in named(each)}
     given |= {parameter.name for parameter in form.parameters}
-    computed = EINX_OPS[form.op].kind == "argument"
+    computed = EINX_OPS[form.op].kind in ("argument", "map")
     for output in form.outputs:
         for axis in _twice(output):
             message = f"axis {axis.name} stands twice in one output"

@@ -179,6 +179,7 @@ def print_form(form: Form) -> str:
     """``einx.mean("a (b [c])", c=2)``: the text between the quotes on one line, parameters as they are given."""
     text = " ".join(form.text.split())
     given = "".join(f", {p.name}={print_sizes(p.value)}" for p in form.given)
+    given += f", op={form.body.text}" if form.body is not None else ""
     return f'einx.{form.op}("{text}"{given})'
 
 

@@ -30,6 +30,7 @@ from ilang.core.ir.einx import (
     places,
 )
 from ilang.core.ir.graph import (
+    Annotation,
     Assignment,
     Einx,
     Elementwise,
@@ -46,6 +47,7 @@ from ilang.core.passes.einx.bodies import computed
 from ilang.core.passes.einx.building import Building, Tensor
 from ilang.core.passes.einx.ellipses import Repeated, repeat
 from ilang.core.passes.einx.fusing import fuse
+from ilang.core.passes.einx.mapping import Along
 from ilang.core.record import record, replace
 
 
@@ -175,6 +177,7 @@ class _Expanding:
         self.given = input_ranks(graph, ranks)
         self.nodes: list[Node] = []
         self.sized: list[Sized] = []
+        self.written: list[Annotation] = []
         self.number: list[int] = []
         self.told: list[tuple[Einx, Solved, tuple[str, ...]]] = []
 
@@ -189,7 +192,7 @@ class _Expanding:
             self.graph,
             nodes=tuple(self.nodes),
             outputs=tuple(self.number[value] for value in self.graph.outputs),
-            annotations=tuple(renumbered),
+            annotations=(*renumbered, *self.written),
             constraints=(*self.graph.constraints, *self.sized),
             called=tuple(
                 replace(each, value=self.number[each.value]) for each in self.graph.called
@@ -255,6 +258,8 @@ class _Expanding:
         scope = len(self.sized)
         building = Building(self.nodes, self.sized, scope, node, solved.sizes)
         op = EINX_OPS[node.form.op]
+        if node.form.body is not None:
+            return self._mapped(building, node, node.form.body.program, solved, values)
         if op.kind == "id":
             return _identity(building, solved, values, node.output)
         tensors = [building.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
@@ -262,6 +267,35 @@ class _Expanding:
         target = building.wanted(dims)
         options = {option.name: option.value for option in node.form.options}
         return building.merged(computed(building, op, tensors, target, options), dims)
+
+    def _mapped(
+        self, b: Building, node: Einx, body: Graph, solved: Solved, values: Sequence[int]
+    ) -> int:
+        """One output of a program that goes along the axes outside brackets.
+
+        Raises:
+            MeaningError: E0226 (it gives another rank than there are axes in brackets, or has rows).
+            ShapeError: E0503 (it takes another rank).
+        """
+        tensors = [b.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
+        dims = b.dims(solved.outputs[node.output])
+        target = b.wanted(dims)
+        along, marked = ([leaf for leaf in target if leaf.marked is m] for m in (False, True))
+        ranks = [sum(leaf.marked for leaf in tensor.leaves) for tensor in tensors]
+        program = einx_to_graph(body, ranks)
+        rank = infer_ranks(program, ranks).of[program.outputs[node.output]]
+        if rank != len(marked):
+            output = solved.outputs[node.output]
+            text, have = expression_text(output), len(marked)
+            message = f"what {node.form.op} is told gives rank {rank}, and {have} of `{text}` are in brackets"
+            help_line = "put brackets around the axes that it gives"
+            raise MeaningError("E0226", message, output.span, help_line)
+        run = Along(b, program, along)
+        value, first = run.run(tensors, node.output)
+        self.written += run.annotations(-1 - len(self.written))
+        result = Tensor(value, (*first, *marked))
+        b.note(value, result.leaves)
+        return b.merged(b.copied(result, target), dims)
 
     def _rank(self, value: int) -> int | None:
         """The rank of a value of the new graph, None where nothing gives it."""

@@ -285,7 +285,7 @@ def test_operations_by_name() -> None:
     both = einx.elementwise("a, b -> a b", X[0], X[1], op="subtract")
     np.testing.assert_array_equal(both, X[0][:, None] - X[1])
     np.testing.assert_allclose(einx.vmap("a [b]", X, op="softmax"), _softmax(X, 1))
-    for form, op in (("reduce", "add"), ("elementwise", "sum"), ("vmap", i("+ij~i"))):
+    for form, op in (("reduce", "add"), ("elementwise", "sum"), ("vmap", len)):
         with pytest.raises(ilang.NotationError) as caught:
             getattr(einx, form)("a [b]", X, op=op)
         assert caught.value.code == "E0165"
@@ -339,3 +339,58 @@ def test_schedules() -> None:
         with pytest.raises(ilang.ScheduleError) as caught:
             i(refused).explain()
         assert caught.value.code == code
+
+
+PRODUCT = i("i*i~i >> +i~.")
+TOLD = [
+    ("vmap", "a [b], [b] c -> c a", [X, Y], PRODUCT, (X @ Y).T),
+    ("vmap", "(a [6]) -> a", [X.ravel()], i("+i~."), X.sum(1)),
+    ("vmap", "a [b] -> a [c]", [X], i("+(i+k:2)~i"), X[:, :-1] + X[:, 1:]),
+    ("vmap", "... [a b] -> [b] ... [a]", [Z], i("ij~ji"), np.moveaxis(Z, 3, 0)),
+    ("vmap", "a a [b c] -> a", [Z[:, :2]], einx.sum("[...]"), Z[[0, 1], [0, 1]].sum((1, 2))),
+    ("vmap", "n [a b], n [b] -> n [a]", [Z[0], Z[0, :, 0]], i('einsum("ij,j->i")'),
+     np.einsum("nab,nb->na", Z[0], Z[0, :, 0])),
+    ("vmap", "[v] d, p -> p d", [X, P[:, 0]], i("f(t[v], p) = (.@v~.)(p, t)"), X[P[:, 0]]),
+    ("vmap", "[b], [n], p -> p [b]", [Y[0], P[0, 1:], X[1, :2]], einx.set_at("[b], [1], "),
+     np.stack([np.where(np.arange(5) == 1, x, Y[0]) for x in X[1, :2]])),
+    ("reduce", "[a] b", [X], i("(I & I) >> i*i~i >> +i~."), (X * X).sum(0)),
+    ("elementwise", "a, b -> a b", [X[0], X[1]], i(".-.~."), np.subtract.outer(X[0], X[1])),
+    ("elementwise", "a b, a", [X, X[:, 0]], i(".*.~."), X * X[:, :1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TOLD, ids=lambda case: f"{case[0]} {case[1]}")
+def test_components_along_axes(case: tuple[str, str, list[Array], ilang.Component, Array]) -> None:
+    form, text, arrays, op, want = case
+    got = getattr(einx, form)(text, *arrays, op=op, target="numpy")
+    np.testing.assert_allclose(got, want, rtol=1e-12, strict=True)
+
+
+def test_several_results_along_axes() -> None:
+    f = einx.vmap("n [a b] -> n [b], [a] n", op=einx.sum("[a] b") & einx.mean("a [b]"))
+    total, mean = f(Z[0])
+    np.testing.assert_allclose(total, Z[0].sum(1))
+    np.testing.assert_allclose(mean, Z[0].mean(2).T)
+    np.testing.assert_allclose((f >> (i("+ij~.") | "I"))(Z[0])[0], Z[0].sum())
+    row = i("(I & +i~.) >> i/.~i")
+    given = einx.vmap("a [b] -> a [b]", op=row).grad()(X, X, target="numpy")
+    np.testing.assert_allclose(given, [row.grad()(x, x, target="numpy") for x in X])
+
+
+@pytest.mark.parametrize(
+    ("text", "op", "code"),
+    [
+        ("a [b] -> a [b]", i("+i~."), "E0226"),
+        ("a [b] -> a", i("+ij~i"), "E0503"),
+        ("a [b], [b] -> a", i("+i~."), "E0221"),
+        ("a [b]", i("+i~."), "E0222"),
+        ("a [b] -> a [b]", i('einsum("...|i => ...|i")'), "E0226"),
+        ("a [b] -> [b]", i("I >> f32"), "E0506"),
+        ("a [b] -> a", i("f(x: i64[n]) = (+n~.)(x)"), "E0604"),
+        ("a [b] -> a", i("f(x[3]) = (+n~.)(x)"), "E0506"),
+    ],
+)
+def test_what_does_not_go_along_axes(text: str, op: ilang.Component, code: str) -> None:
+    with pytest.raises(Error) as caught:
+        einx.vmap(text, *([X] * (1 + text.count(","))), op=op)
+    assert caught.value.code == code

@@ -45,6 +45,41 @@ def test_cuda(kind: int, batch: int) -> None:
     check([program(len(KINDS) * (EMULATED + batch) + kind)], "cuda-emulated")
 
 
+@pytest.mark.batches(2)
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_along_more_axes(kind: int, batch: int) -> None:
+    """An operation as the op of another one, along an axis of some operands: what it gives for each of their parts."""
+    case = program(len(KINDS) * batch + kind)
+    body = getattr(einx, case.op)(case.text, **case.sizes)
+    arrays = [
+        np.stack([array, np.flip(array)]) if n % 2 == 0 else array
+        for n, array in enumerate(case.arrays)
+    ]
+    parts = [[a[part] if n % 2 == 0 else a for n, a in enumerate(arrays)] for part in (0, 1)]
+    wanted = [body(*each, target="numpy") for each in parts]
+    whole = [each if isinstance(each, tuple) else (each,) for each in wanted]
+
+    def written(name: str, place: str, ranks: Iterable[int]) -> str:
+        inner = ([f"[{name}{n}_{axis}]" for axis in range(rank)] for n, rank in enumerate(ranks))
+        return ", ".join(
+            " ".join([*axes, place] if n % 2 == 0 else axes) for n, axes in enumerate(inner)
+        )
+
+    last = [np.moveaxis(a, 0, -1) if n % 2 == 0 else a for n, a in enumerate(arrays)]
+    text = f"{written('x', 'n', (array.ndim for array in case.arrays))} -> "
+    text += ", ".join(
+        " ".join(["n", *(f"[z{k}_{axis}]" for axis in range(result.ndim))])
+        for k, result in enumerate(map(np.asarray, whole[0]))
+    )
+    got = einx.vmap(text, *last, op=body, target="numpy")
+    for one, each in zip(
+        got if len(whole[0]) > 1 else (got,), zip(*whole, strict=True), strict=True
+    ):
+        np.testing.assert_allclose(
+            one, np.stack(each), rtol=1e-12, err_msg=f"{case.text} in {text}"
+        )
+
+
 def test_printed() -> None:
     for seed in range(len(KINDS) * BATCH):
         case = program(seed)

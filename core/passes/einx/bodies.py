@@ -60,6 +60,8 @@ def computed(
             return _got(b, operands, target)
         case "set":
             return _stored(b, op, operands, target)
+        case "map":
+            raise AssertionError(op)
 
 
 def _spread(b: Building, tensor: Tensor, target: Sequence[Leaf]) -> Tensor:

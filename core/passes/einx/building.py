@@ -138,7 +138,7 @@ class Building:
         if any(len(group) != 1 for group in source):
             target = tuple((n,) for n in range(len(flat)))
             value = self._view(value, leaves, tuple(source), target, dims)
-        self._note(value, leaves)
+        self.note(value, leaves)
         return Tensor(value, leaves)
 
     def dims(self, expression: Expression) -> list[_Dim]:
@@ -197,7 +197,7 @@ class Building:
         text = " ".join(item_text(dim.item) for dim in dims)
         return self.add(graph.View(value, axes, source, target, text, span))
 
-    def _note(self, value: int, leaves: Sequence[Leaf]) -> None:
+    def note(self, value: int, leaves: Sequence[Leaf]) -> None:
         """What the leaves say of the dimensions of a value."""
         names = tuple(leaf.name if (size := self.size(leaf)) is None else size for leaf in leaves)
         spans = tuple(leaf.span for leaf in leaves)

@@ -1,0 +1,282 @@
+"""A program that goes along axes: each of its values has those of what it is computed from, before its own.
+
+Example, ``einx.vmap("a [b], c [b] -> a c", op=f)``, f = ``i*i~i >> +i~.``:
+    in:   n2 = n0[i] * n1[i] for i        n3 = fold + over i: n2[i]
+    out:  n6 = n4[a,i] * n5[c,i] for a c i   n7 = fold + over i: n6[a,c,i] for a c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from ilang.core.diagnostic import MeaningError
+from ilang.core.ir.affine import axis_index
+from ilang.core.ir.graph import (
+    Annotation,
+    Assignment,
+    Axis,
+    Elementwise,
+    Graph,
+    Groups,
+    Node,
+    Read,
+    View,
+    operands,
+    rewired,
+)
+from ilang.core.ir.operation import Amount, Einsum, Operation, Sized
+from ilang.core.ir.scalar import Apply, Convert, Extent, Operand, Position, Scalar
+from ilang.core.ir.spec import Label, ShapeSpec
+from ilang.core.names import Names
+from ilang.core.passes.einx.building import Building, Leaf, Tensor
+from ilang.core.record import replace
+
+T = TypeVar("T")
+
+
+class Along:
+    """A program without einx operations, put along the leaves of its inputs that are not in brackets."""
+
+    def __init__(self, building: Building, program: Graph, order: Sequence[Leaf]) -> None:
+        """Add to what is built; ``order`` has the leaves that any input may be along, as results have them."""
+        self.building = building
+        self.program = program
+        self.order = order
+        self.values: dict[int, int] = {}
+        self.along: dict[int, tuple[Leaf, ...]] = {}
+        self.stored: dict[int, tuple[int, ...]] = {}
+        """Of inputs whose dimensions stand in another order: which one each is."""
+
+    def run(self, inputs: Sequence[Tensor], output: int) -> tuple[int, tuple[Leaf, ...]]:
+        """The value of one output, and the leaves that stand before its own dimensions.
+
+        Args:
+            inputs: of the program; leaves in brackets are its own dimensions.
+            output: the number of the output.
+
+        Raises:
+            MeaningError: E0226 (an operation of tensors with rows).
+        """
+        for value, tensor in zip(self.program.inputs, inputs, strict=True):
+            self._input(value, tensor)
+        wanted = self.program.outputs[output]
+        for value in _needed(self.program, wanted):
+            if value not in self.values:
+                self.values[value] = self._node(value)
+        self._constraints()
+        return self._plain(wanted), self.along[wanted]
+
+    def _input(self, value: int, tensor: Tensor) -> None:
+        """An input as it is stored, or, where it has a diagonal or an axis that no output has, copied."""
+        have = {leaf.key for leaf in tensor.leaves}
+        along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in have)
+        wanted = [*along, *(leaf for leaf in tensor.leaves if leaf.marked)]
+        keys = [leaf.key for leaf in wanted]
+        if len(keys) != len(tensor.leaves) or not have <= set(keys):
+            self.values[value] = self.building.copied(tensor, wanted).value
+            return
+        self.values[value] = tensor.value
+        order = tuple(keys.index(leaf.key) for leaf in tensor.leaves)
+        if order != tuple(range(len(order))):
+            self.stored[value] = order
+
+    def _plain(self, value: int) -> int:
+        """A value whose own dimensions stand after the others, in their order."""
+        order = self.stored.pop(value, None)
+        if order is not None:
+            along = self.along[value]
+            span = self.building.span
+            own = [Axis(f"n{n}", None, span) for n in range(len(order) - len(along))]
+            every = tuple(map(axis_index, range(len(order))))
+            index = tuple(every[n] for n in order)
+            read = Read(self.values[value], index, False, (span,) * len(order), span)
+            axes = (*self._axes(along), *own)
+            text = self.building.text
+            copy = Assignment(axes, every, (read,), Operand(0), None, None, text, span)
+            self.values[value] = self.building.add(copy)
+        return self.values[value]
+
+    def annotations(self, scope: int) -> list[Annotation]:
+        """What the program writes of types; sizes are constraints. The scope is one that nothing else has."""
+        return [
+            replace(each, value=self.values[each.value], dims=None, scope=scope)
+            for each in self.program.annotations
+            if each.value in self.values
+        ]
+
+    def _node(self, value: int) -> int:
+        node = self.program.nodes[value]
+        below = operands(node)
+        have = {leaf.key for each in below for leaf in self.along[each]}
+        along = self.along[value] = tuple(leaf for leaf in self.order if leaf.key in have)
+        if isinstance(node, Assignment):
+            return self._assignment(node, along)
+        read = [self._plain(each) for each in below]
+        match node:
+            case Elementwise():
+                made: Node = rewired(node, read)
+            case View():
+                axes = (*self._axes(along), *node.axes)
+                groups = (_after(group, len(along)) for group in (node.source, node.target))
+                source, target = groups
+                made = replace(node, value=read[0], axes=axes, source=source, target=target)
+            case Operation(logic=Einsum() as logic):
+                made = replace(self._contraction(node, logic, along), operands=tuple(read))
+            case _:
+                raise self._rows(node)
+        return self.building.add(made)
+
+    def _axes(self, leaves: Sequence[Leaf]) -> list[Axis]:
+        return [Axis(leaf.key, self.building.size(leaf), leaf.span) for leaf in leaves]
+
+    def _assignment(self, node: Assignment, along: Sequence[Leaf]) -> int:
+        count = len(along)
+        moved = {axis: axis + count for axis in range(len(node.axes))}
+        place = {leaf.key: axis_index(n) for n, leaf in enumerate(along)}
+
+        def read(each: Read) -> Read:
+            first = self.along[each.value]
+            own = (part.renamed(moved) for part in each.index)
+            index = (*(place[leaf.key] for leaf in first), *own)
+            spans = (*(leaf.span for leaf in first), *each.spans)
+            return replace(
+                each,
+                value=self.values[each.value],
+                index=self._as_stored(each.value, index),
+                spans=self._as_stored(each.value, spans),
+                guards=tuple(
+                    replace(guard, index=guard.index.renamed(moved)) for guard in each.guards
+                ),
+            )
+
+        made = replace(
+            node,
+            axes=(*self._axes(along), *node.axes),
+            target=(*place.values(), *(part.renamed(moved) for part in node.target)),
+            reads=tuple(map(read, node.reads)),
+            scalar=_moved(node.scalar, moved),
+            schedule=None,
+            some=tuple(moved[axis] for axis in node.some),
+            lookups=tuple(replace(each, axis=moved[each.axis]) for each in node.lookups),
+            measured=tuple(moved[axis] for axis in node.measured),
+            base=None if node.base is None else self._base(node.base, along, node),
+        )
+        return self.building.add(made)
+
+    def _base(self, value: int, along: Sequence[Leaf], node: Assignment) -> int:
+        """What an assignment starts from, along all axes that its result is."""
+        start = self._plain(value)
+        if len(self.along[value]) == len(along):
+            return start
+        own = [Axis(f"n{n}", None, node.span) for n in range(len(node.target))]
+        axes = (*self._axes(along), *own)
+        have = {leaf.key for leaf in self.along[value]}
+        every = tuple(map(axis_index, range(len(axes))))
+        index = (
+            *(each for leaf, each in zip(along, every, strict=False) if leaf.key in have),
+            *every[len(along) :],
+        )
+        spans = tuple(node.span for _ in index)
+        read = Read(start, index, False, spans, node.span)
+        copy = Assignment(axes, every, (read,), Operand(0), None, None, node.text, node.span)
+        made = self.building.add(copy)
+        names = (None if leaf.key in have else leaf.name for leaf in along)
+        amounts = (*names, *(None for _ in own))
+        spans = tuple(axis.span for axis in axes)
+        scope = self.building.scope
+        self.building.sized.append(Sized(made, "axes", amounts, scope, spans, node.span))
+        return made
+
+    def _contraction(self, node: Operation, logic: Einsum, along: Sequence[Leaf]) -> Operation:
+        """A specification with labels for axes in front of what each shape has.
+
+        Raises:
+            MeaningError: E0226 (a shape with batch or input rows).
+        """
+        spec = logic.spec
+        unique = Names(spec.names())
+        labels = {leaf.key: Label(unique.fresh(leaf.key), leaf.span) for leaf in along}
+
+        def before(shape: ShapeSpec, leaves: Sequence[Leaf]) -> ShapeSpec:
+            batch, given, row = shape.rows
+            if batch != given or batch.axes() or batch.variable:
+                raise self._rows(node)
+            first = tuple(labels[leaf.key] for leaf in leaves)
+            return replace(shape, rows=(batch, given, replace(row, leading=(*first, *row.leading))))
+
+        operands = zip(spec.operands, node.operands, strict=True)
+        shapes = tuple(before(shape, self.along[value]) for shape, value in operands)
+        whole = replace(spec, operands=shapes, result=before(spec.result, along))
+        return replace(node, logic=Einsum(whole), schedule=None)
+
+    def _rows(self, node: Node) -> MeaningError:
+        message = f"`{self.program.name}` has rows of axes, and goes along no others"
+        help_line = "write it as an index expression, or as an operation in einx notation"
+        return MeaningError("E0226", message, self.building.span, help_line)
+
+    def _constraints(self) -> None:
+        """What the program says of sizes, of values that are computed."""
+        sized = self.building.sized
+        scopes: dict[tuple[str, int], int] = {}
+
+        def say(value: int, said: Sized, kind: str) -> None:
+            along = () if said.of == "labels" else self.along[value]
+            amounts: tuple[Amount, ...] = (*(None for _ in along), *said.amounts)
+            spans = (*(leaf.span for leaf in along), *said.spans)
+            if said.of == "dims":
+                amounts, spans = self._as_stored(value, amounts), self._as_stored(value, spans)
+            scope = scopes.setdefault((kind, said.scope), -1 - len(sized))
+            value = self.values[value]
+            sized.append(replace(said, value=value, amounts=amounts, spans=spans, scope=scope))
+
+        for each in self.program.constraints:
+            if isinstance(each, Sized) and each.value in self.values:
+                say(each.value, each, "solved")
+        for written in self.program.annotations:
+            if written.value in self.values and written.dims is not None:
+                spans = tuple(written.span for _ in written.dims)
+                scope, span = written.scope, written.span
+                say(
+                    written.value,
+                    Sized(written.value, "dims", written.dims, scope, spans, span),
+                    "written",
+                )
+
+    def _as_stored(self, value: int, parts: tuple[T, ...]) -> tuple[T, ...]:
+        """What is of each dimension of a value, those before its own first, as its dimensions are stored."""
+        order = self.stored.get(value)
+        return parts if order is None else tuple(parts[n] for n in order)
+
+
+def _needed(program: Graph, output: int) -> list[int]:
+    """The values that an output is computed from, in order."""
+    found: set[int] = set()
+    todo = [output]
+    while todo:
+        value = todo.pop()
+        if value not in found:
+            found.add(value)
+            todo += operands(program.nodes[value])
+    return sorted(found)
+
+
+def _after(groups: Groups, count: int) -> Groups:
+    """The groups of a view after so many dimensions of one axis each."""
+    moved = (tuple(axis + count for axis in group) for group in groups)
+    return (*((n,) for n in range(count)), *moved)
+
+
+def _moved(scalar: Scalar, axes: Mapping[int, int]) -> Scalar:
+    """A scalar whose positions and extents are those of other axes."""
+    match scalar:
+        case Position():
+            return replace(scalar, index=scalar.index.renamed(axes))
+        case Extent():
+            return replace(scalar, axis=axes[scalar.axis])
+        case Convert():
+            return replace(scalar, argument=_moved(scalar.argument, axes))
+        case Apply():
+            return replace(scalar, arguments=tuple(_moved(a, axes) for a in scalar.arguments))
+        case _:
+            return scalar
