@@ -160,10 +160,17 @@ class Emission:
         return numbers[value.number]
 
     def _ranks(self, given: Sequence[int]) -> list[int]:
-        """The ranks of values, from all that has been said of them so far."""
+        """The ranks of values, from all that has been said of them so far; rows that are open still are closed."""
+        from ilang.core.infer.arrays import Arrays
         from ilang.core.infer.inferred import Inferred
+        from ilang.core.infer.operations import Collecting
+        from ilang.core.infer.rows_so_far import rows_so_far
 
         graph, number = self.graph("ranks", given)
+        shapes = rows_so_far(Collecting(graph, Arrays(graph, None)))
+        known = [shapes[number[value]] for value in given]
+        if all(row.variable is None for shape in known for row in shape):
+            return [sum(len(row.leading) + len(row.trailing) for row in each) for each in known]
         inferred = Inferred(graph)
         return [len(inferred.axes(number[value])) for value in given]
 

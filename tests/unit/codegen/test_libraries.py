@@ -206,6 +206,13 @@ def test_batch_norm_keeps_moments_for_prediction(name: str, tmp_path: Path) -> N
     np.testing.assert_array_equal(predict.parameters[f"{name}.mean"], p[f"net.{name}.mean"])
 
 
+def test_rows_of_layers_follow_before_shapes_are_known(tmp_path: Path) -> None:
+    for name, (text, _, _) in LAYERS.items():
+        (tmp_path / "m.i").write_text(f"use nn\n{text}\n", encoding="utf-8")
+        values = load(tmp_path / "m.i")["f"].shape_so_far().values
+        assert any(each.rows for each in values), name
+
+
 def test_dropout_draws_anew_each_step_and_alike_everywhere(tmp_path: Path) -> None:
     text = """cd f(x; rate = 0.25) {
   "n" =: n + 1

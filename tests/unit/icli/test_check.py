@@ -68,6 +68,11 @@ def test_large_parts_are_checked_in_what_uses_them() -> None:
     assert "E0501" in done.stderr
 
 
+def test_what_comes_from_a_library_is_checked_in_what_uses_it() -> None:
+    done = i("check", "-", input="use nn\nop f(x, s; n = 4) = lstm_cell(x, s; n)\n")
+    assert (done.returncode, done.stdout) == (0, "op f(x, s; n = 4)\n")
+
+
 def test_definitions_of_all_sizes_are_refused_at_once() -> None:
     lines = ["a0 = -i~i", *(f"a{n + 1} = a{n} >> a{n}" for n in range(60))]
     done = i("check", "-", input="\n".join(lines) + "\n")
