@@ -120,7 +120,10 @@ class _Typing:
         if kind == "float" and dtype not in FLOATS:
             message = f"{PRIMITIVES[primitive].says} needs floats, but its operand is {dtype}"
             raise ElementTypeError(
-                "E0602", message, self.span, "convert first, for example with `f32 >>` before it"
+                "E0602",
+                message,
+                self.span,
+                "convert first: `f32(x)` where values have names, else `f32 >>` before it",
             )
         exponent = arguments[-1]
         if primitive == "pow" and isinstance(exponent, Constant) and exponent.value in POWERS:
@@ -143,7 +146,7 @@ class _Typing:
                     "E0601",
                     f"the left operand is {dtype} and the right one is {argument.dtype}: integer beside float",
                     self.span,
-                    "convert one side with the components f32 f64 i32 i64, for example `(f32 | I) >> ...`",
+                    "convert one side with f32 f64 i32 i64: `f32(x)` where values have names, else `(f32 | I) >> ...`",
                 )
             dtype = joined
         if dtype in (None, "bool") and any(isinstance(a, Position) for a in arguments):

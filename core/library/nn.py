@@ -87,6 +87,7 @@ op cross_entropy_sum(z, t) {
 }
 # t is the number of the right class
 op cross_entropy_at(z[b|c], t: i64[b|]) = cross_entropy(z, f32(t) = one_row(range()))
+op cross_entropy_sum_at(z[...|c], t: i64[...|]) = cross_entropy_sum(z, f32(t) = one_row(range()))
 op one_row(x[c]) = x
 op squared_error(y[b|c], t[b|c]) {
   d = y - t

@@ -121,6 +121,10 @@ LAYERS: dict[str, tuple[str, dict[str, str], Callable[..., Any]]] = {
         "op f(z, t: i64[b|]) = cross_entropy_at(z, t)", {"z": "4|3", "t": "4|"},
         lambda _, z, t: entropy(z, np.eye(3)[t]),
     ),
+    "cross_entropy_sum_at": (
+        "op f(z, t: i64[b, s|]) = cross_entropy_sum_at(z, t)", {"z": "2,4|3", "t": "2,4|"},
+        lambda _, z, t: 8 * entropy(z.reshape(8, 3), np.eye(3)[t.reshape(8)]),
+    ),
     "squared_error": (
         "op f(y, t) = squared_error(y, t)", {"y": "4|3", "t": "4|3"},
         lambda _, y, t: ((y - t) ** 2).mean()[None],
@@ -209,7 +213,8 @@ def test_batch_norm_keeps_moments_for_prediction(name: str, tmp_path: Path) -> N
 def test_rows_of_layers_follow_before_shapes_are_known(tmp_path: Path) -> None:
     for name, (text, _, _) in LAYERS.items():
         (tmp_path / "m.i").write_text(f"use nn\n{text}\n", encoding="utf-8")
-        values = load(tmp_path / "m.i")["f"].shape_so_far().values
+        definition: Any = load(tmp_path / "m.i")["f"]
+        values = definition.shape_so_far().values
         assert any(each.rows for each in values), name
 
 
