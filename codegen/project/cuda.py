@@ -15,12 +15,12 @@ from ilang.codegen.project.extents import Function
 from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import TestedSession
-from ilang.codegen.targets.c_session import Session
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
 from ilang.codegen.targets.cuda_session import declarations, example_session
 from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.session import Session
 from ilang.core.dtype import BYTES
 from ilang.core.ir.shaped import Assignment
 

@@ -24,7 +24,6 @@ from ilang.codegen.targets.c import emit_source
 from ilang.codegen.targets.c_header import emit_header
 from ilang.codegen.targets.c_session import (
     PARTS_OF_RANKS,
-    Session,
     declarations,
     example_session,
     ranks_declarations,
@@ -32,6 +31,7 @@ from ilang.codegen.targets.c_session import (
 from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.session import Session
 from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks

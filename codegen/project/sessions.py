@@ -12,20 +12,20 @@ import numpy as np
 
 from ilang.codegen.project.extents import Function
 from ilang.codegen.project.stages import Arrays, run_of
+from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
 from ilang.codegen.runtime.philox import hashed
 from ilang.codegen.runtime.session import DEFAULTS, Model, Options
 from ilang.codegen.runtime.solved import Solved
-from ilang.codegen.targets.c_session import DEVICE_PARTS, Kept, Listed, Session, Uniform
 from ilang.codegen.targets.identifiers import identifier, type_identifier
+from ilang.codegen.targets.session import DEVICE_PARTS, Kept, Listed, Session, Struct, Uniform
 from ilang.core.build.merging import RANKS
 from ilang.core.build.program import Given
 from ilang.core.build.routines import Result
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
 from ilang.core.diagnostic import DataError, MeaningError
-from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import CPU, Machine
 from ilang.core.pipeline import lower
 from ilang.core.record import record, replace
@@ -59,9 +59,11 @@ class Names:
         """Some are taken."""
         self._taken = set(taken)
 
-    def of(self, path: str) -> str:
-        """A name for a path, ``mlp_w`` of ``mlp.w``; a number after it where that is taken."""
+    def of(self, path: str, owner: str = "") -> str:
+        """A name for a path, ``mlp_w`` of ``mlp.w``; that of an owner before it, and a number after it if taken."""
         first = name = identifier(path.replace(".", "_"))
+        if owner and name in self._taken:
+            first = name = f"{owner}_{name}"
         number = 2
         while name in self._taken:
             name, number = f"{first}_{number}", number + 1
@@ -69,36 +71,48 @@ class Names:
         return name
 
 
-def exported(
+def solved(
     model: Model,
     name: str,
     shapes: Mapping[str, Rows],
     config: Mapping[str, Given],
     machine: Machine = CPU,
-) -> Exported:
-    """A tensor function or a routine, lowered for a machine; on a GPU one rank runs it.
+) -> Solved:
+    """A tensor function or a routine to be exported, its shapes inferred; on a GPU one rank runs it.
 
     Raises:
         DataError: E0765 (it gives nothing). MeaningError: E0286 (the number of ranks has to be known). Error: whatever
             is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
-    solved = Solved(model, options, of_any_ranks=machine.device is None)
-    place = solved.built.fixed.get(RANKS)
-    if place is not None and RANKS not in solved.config:
+    one = Solved(model, options, of_any_ranks=machine.device is None)
+    place = one.built.fixed.get(RANKS)
+    if place is not None and RANKS not in one.config:
         message = (
             f"{name} is built for any number of ranks, and this must be known when it is built"
         )
         help_line = "use `ranks` in arithmetic alone; of a single rank `x.merge` is 0"
         raise MeaningError("E0286", message, place, help_line)
-    if not solved.results:
+    if not one.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"
         help_line = "`return` a tensor, or assign one that lasts"
         raise DataError("E0765", message, model.head(name).span, help_line)
-    shaped = solved.shaped()
-    if _keeps_nothing(solved):
-        return Exported((Function(shaped, lower(shaped, machine)),), None)
-    return _Export(solved, shaped, machine).exported()
+    return one
+
+
+def exported(definitions: Sequence[Solved], machine: Machine = CPU) -> list[Exported]:
+    """Definitions, lowered for a machine: those that keep the same parameters keep them in one struct.
+
+    The session that begins a struct comes before the others that have it.
+    """
+    functions = [each for each in definitions if _keeps_nothing(each)]
+    done = [
+        Exported((Function(each.shaped(), lower(each.shaped(), machine)),), None)
+        for each in functions
+    ]
+    for group in groups([each for each in definitions if each not in functions]):
+        done += _Together(group, machine).exported()
+    return done
 
 
 def _keeps_nothing(solved: Solved) -> bool:
@@ -107,25 +121,77 @@ def _keeps_nothing(solved: Solved) -> bool:
     return not kinds and all(result.role == "return" for result in solved.results)
 
 
-class _Export:
-    """What a session keeps, and the names of all of it."""
+class _Together:
+    """The sessions of one struct, and the names of all of it."""
 
-    def __init__(self, solved: Solved, shaped: Shaped, machine: Machine) -> None:
-        self.solved = solved
-        self.shaped = shaped
+    def __init__(self, group: Sequence[Guest], machine: Machine) -> None:
         self.machine = machine
-        self.name = type_identifier(solved.name)
-        parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
-        sizes = [f"sizes_{n + 1}" for n in range(len(solved.merged()) + 1)]
-        self.names = Names((*FIELDS, *sizes, self.name, *parts))
-        self.inputs = [tensor for _, tensor in solved.cells("input")]
-        self.given = {tensor.path: self.names.of(tensor.path) for tensor in self.inputs}
-        returned = [result.path for result in solved.results if result.role == "return"]
-        alone = len(returned) == 1
-        self.returned = {path: self.names.of("out" if alone else f"out{path}") for path in returned}
+        own = [_Export(guest, self) for guest in group]
+        taken = {name for each in own for name in each.taken}
+        self.names = Names((*FIELDS, *taken))
+        self.sessions = own
+        self.kept: dict[str, Kept] = {}
+        self.by_path: dict[tuple[str, str], str] = {}
 
-    def exported(self) -> Exported:
-        """The program and the session."""
+    def exported(self) -> list[Exported]:
+        """All of them, the one that begins the struct first."""
+        drafts = [each.drafted() for each in self.sessions]
+        stages = tuple(stage for session, _ in drafts for stage in session.stages)
+        counters = tuple(session.counter for session, _ in drafts)
+        name = self.sessions[0].name
+        struct = Struct(name, self.machine, stages, tuple(self.kept.values()), counters)
+        return [
+            Exported(functions, replace(session, struct=struct)) for session, functions in drafts
+        ]
+
+    def keep(self, kept: Kept, path: str, is_written: bool, owner: str) -> Kept:
+        """A tensor of a session, in the struct from now on: one of the same role and path is the same.
+
+        Args:
+            kept: without names.
+            path: what it is called in the session that begins the struct; empty where that has none of it.
+            is_written: whether runs of the session give it other values.
+            owner: the name of the session, before a name that something else has.
+        """
+        known = self.kept.get(self.by_path.get((kept.role, path), ""))
+        if known is None:
+            text = "constant" if kept.role == "constant" else kept.path
+            name = self.names.of(text, owner)
+            on_device = kept.role == "setting" and self.machine.device is not None
+            place = self.names.of(f"{name}_on_device") if on_device else ""
+            known = replace(kept, name=name, place=place)
+            if path:
+                self.by_path[kept.role, path] = name
+        if is_written and not known.next:
+            known = replace(known, next=self.names.of(f"next_{known.name}"))
+        self.kept[known.name] = known
+        return replace(known, path=kept.path, next=known.next if is_written else "")
+
+
+class _Export:
+    """What one session keeps, and what its runs are."""
+
+    def __init__(self, guest: Guest, together: _Together) -> None:
+        self.solved = guest.solved
+        self.owner_path = guest.paths
+        self.together = together
+        self.shaped = self.solved.shaped()
+        self.name = type_identifier(self.solved.name)
+        parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
+        sizes = [f"sizes_{n + 1}" for n in range(len(self.solved.merged()) + 1)]
+        names = Names((*FIELDS, *sizes, self.name, *parts))
+        self.inputs = [tensor for _, tensor in self.solved.cells("input")]
+        self.given = {tensor.path: names.of(tensor.path) for tensor in self.inputs}
+        returned = [result.path for result in self.solved.results if result.role == "return"]
+        alone = len(returned) == 1
+        self.returned = {path: names.of("out" if alone else f"out{path}") for path in returned}
+        self.taken = (*sizes, self.name, *parts, *self.given.values(), *self.returned.values())
+
+    def drafted(self) -> tuple[Session, tuple[Function, ...]]:
+        """The session, its struct unfinished, and its programs."""
+        together = self.together
+        is_first = self is together.sessions[0]
+        counter = "runs" if is_first else together.names.of(f"{self.name}_runs")
         by_cell = self._kept()
         kept = [*by_cell.values(), *self._gradients()]
         by_path = {(each.role, each.path): each for each in kept}
@@ -136,9 +202,10 @@ class _Export:
             replace(self.shaped, name=f"{self.name}_arrays"),
             self.solved.merged(),
             Arrays(tuple(read), tuple(written), sums),
-            self.names.of,
-            self.machine,
+            together.names.of,
+            together.machine,
         )
+        together.kept |= {each.name: each for each in run.between}
         tensors = {
             self.given[tensor.path]: (tensor.dtype, tensor.shape.memory()) for tensor in self.inputs
         }
@@ -148,14 +215,15 @@ class _Export:
         session = Session(
             self.name,
             self.solved.name,
-            self.machine,
             run.stages,
             (*kept, *run.between),
             tuple(self.given.values()),
             tuple(self.returned.values()),
             tensors,
+            Struct(self.name, together.machine, (), (), ()),
+            counter,
         )
-        return Exported(run.functions, session)
+        return session, run.functions
 
     def _read(self, cell: Stored, kept: Mapping[Stored, Kept]) -> str | None:
         """The name of what a run reads; None of a sum over ranks."""
@@ -185,20 +253,22 @@ class _Export:
                 path, dims = tensor.path, tensor.shape.memory()
                 if kind in ("setting", "constant") and cell not in self.solved.needed:
                     continue
-                name = self.names.of("constant" if role == "constant" else path)
-                following = self.names.of(f"next_{name}") if (role, path) in written else ""
                 fill = self._fill(cell, tensor, constants.get(cell))
-                on_device = role == "setting" and self.machine.device is not None
-                place = self.names.of(f"{name}_on_device") if on_device else ""
-                kept[cell] = Kept(role, path, name, tensor.dtype, dims, fill, following, place)
+                each = Kept(role, path, "", tensor.dtype, dims, fill, "")
+                same = self.owner_path.get(path, "") if role == "parameter" else ""
+                same = path if is_count else same
+                is_written = (role, path) in written
+                kept[cell] = self.together.keep(each, same, is_written, self.name)
         return kept
 
     def _gradients(self) -> Iterator[Kept]:
         """The gradients that a run gives."""
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "gradient":
-                name, tensor = self.names.of(result.path), self._tensor(value)
-                yield Kept("gradient", result.path, name, *tensor, Listed((0,)), "")
+                each = Kept("gradient", result.path, "", *self._tensor(value), Listed((0,)), "")
+                of = self.owner_path.get(result.path.removesuffix(".grad"))
+                same = f"{of}.grad" if of else ""
+                yield self.together.keep(each, same, is_written=False, owner=self.name)
 
     def _tensor(self, value: int) -> tuple[str, tuple[int, ...]]:
         """The element type and the extents of a value."""
@@ -218,7 +288,9 @@ class _Export:
         if given is not None:
             return _listed(given)
         bound = initial_uniform(self.solved, cell)
-        return Listed((0,)) if bound is None else Uniform(bound, hashed(tensor.path))
+        if bound is None:
+            return Listed((0,))
+        return Uniform(bound, tensor.path, hashed(tensor.path))
 
 
 def _listed(values: Array) -> Listed:

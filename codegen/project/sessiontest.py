@@ -16,8 +16,8 @@ from ilang.codegen.project.steps import (
     steps_of,
 )
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
-from ilang.codegen.targets.c_session import Kept, Session
 from ilang.codegen.targets.cfamily import INDENT, listed
+from ilang.codegen.targets.session import Kept, Session
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
 """What the test appends to the name of a session for names of its own."""
@@ -50,9 +50,15 @@ def lines(tested: TestedSession, test: str) -> Iterator[str]:
     yield from _results(session, steps.runs)
     yield from _given(tested, steps)
     name = session.name
-    yield f"{INDENT}{name} models[2];"
+    struct = session.struct.name
+    yield f"{INDENT}{struct} models[2];"
     yield f"{INDENT}const struct test_session tested = {{"
-    words = [f'"{name}"', f'"{name}_test.safetensors"', "{&models[0], &models[1]}", f"{name}_bytes"]
+    words = [
+        f'"{name}"',
+        f'"{name}_test.safetensors"',
+        "{&models[0], &models[1]}",
+        f"{struct}_bytes",
+    ]
     words += [f"{name}_{part}" for part in PARTS[:-1]]
     words += [str(SEED), *map(str, (len(session.inputs), len(session.outputs), len(kept)))]
     words += [str(len(steps.runs)), "given", "first", "results", "last"]
@@ -80,12 +86,13 @@ def _entries(session: Session, kept: Sequence[Kept]) -> Iterator[str]:
         if part == "run" and not count:
             yield f"{INDENT}(void)arrays;"
         called = "run_host" if part == "run" and session.on_device() else part
-        yield from listed(f"{INDENT}return {name}_{called}(", ["model", *words], ");")
+        of = session.struct.name if part == "init" else name
+        yield from listed(f"{INDENT}return {of}_{called}(", ["model", *words], ");")
         yield "}"
         yield ""
     yield f"static void {name}_test_kept(const void *model, void **lasting)"
     yield "{"
-    yield f"{INDENT}const {name} *const given = model;"
+    yield f"{INDENT}const {session.struct.name} *const given = model;"
     yield f"{INDENT}(void)lasting;"
     for n, each in enumerate(kept):
         yield f"{INDENT}test_kept(&lasting[{n}], given->{each.name}, {each.bytes()});"

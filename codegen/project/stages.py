@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.codegen.project.extents import Function
-from ilang.codegen.targets.c_session import Kept, Listed, Stage, Sum
+from ilang.codegen.targets.session import Kept, Listed, Stage, Sum
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.pipeline import lower

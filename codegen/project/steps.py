@@ -25,7 +25,7 @@ from ilang.codegen.project.cases import (
 from ilang.codegen.project.extents import LARGEST_DOMAIN, Function
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.philox import uniform
-from ilang.codegen.targets.c_session import Kept, Session, Uniform
+from ilang.codegen.targets.session import Kept, Session, Uniform
 from ilang.core.diagnostic import DataError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record
@@ -118,7 +118,9 @@ def first_values(each: Kept, seed: int) -> Array:
     """What a kept array begins with."""
     dtype, count = NUMPY_TYPES[each.dtype], each.count()
     if isinstance(each.fill, Uniform):
-        return uniform(seed, each.path, count, each.fill.bound).astype(dtype).reshape(each.dims)
+        return (
+            uniform(seed, each.fill.path, count, each.fill.bound).astype(dtype).reshape(each.dims)
+        )
     numbers = np.array(each.fill.numbers, dtype)
     return np.broadcast_to(numbers, count).reshape(each.dims)
 

@@ -40,6 +40,7 @@ from ilang.codegen.targets.cfamily import (
 )
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
+from ilang.codegen.targets.session import Session
 from ilang.core.ir.cpu import Late, Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
@@ -75,9 +76,7 @@ def emit(program: Program, stoppable: bool = False) -> str:
     return "\n".join([*includes, "", *declarations(program), "", *body]) + "\n"
 
 
-def emit_source(
-    programs: Sequence[Program], stem: str, sessions: Sequence[c_session.Session] = ()
-) -> str:
+def emit_source(programs: Sequence[Program], stem: str, sessions: Sequence[Session] = ()) -> str:
     """The implementation that goes with ``emit_header``."""
     includes = (*INCLUDES, *c_session.INCLUDES) if sessions else INCLUDES
     machine = programs[0].machine

@@ -26,10 +26,9 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.session import TITLES, Kept, Listed, Session, Stage, Struct, Uniform
 from ilang.core.dtype import BYTES
-from ilang.core.ir.kernel import Program
 from ilang.core.machine import Machine
-from ilang.core.record import record
 
 STATUS = {
     **STATUS_OF_PROGRAMS,
@@ -47,151 +46,8 @@ LETTERS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l"}
 """The element types of sums, as ``headers/ranks.h`` calls them."""
 TYPES = {"f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "bool": "BOOL"}
 """The names of element types in files."""
-PARTS = ("bytes", "init", "run", "save", "load", "arrays")
-"""What the name of a session stands before: its functions, and that of its program."""
-DEVICE_PARTS = (*PARTS, "run_host", "status", "set")
-"""The same on a device."""
 PARTS_OF_RANKS = ("begin", "end")
 """What the name of a file stands before where ranks run it together: functions."""
-TITLES = {
-    "parameter": "parameters; a run that changes one exchanges its two arrays",
-    "state": "state, which lasts from run to run",
-    "gradient": "gradients of the last run",
-    "setting": "configuration of the next run",
-    "constant": "constants",
-    "ranks": "how many ranks run it together",
-}
-
-
-@record
-class Uniform:
-    """Random numbers from -bound to bound, by seed and path; ``hash`` is that of the path."""
-
-    bound: float
-    hash: int
-
-
-@record
-class Listed:
-    """Numbers of the text; one stands for all that are alike."""
-
-    numbers: tuple[float | int, ...]
-
-
-@record
-class Kept:
-    """A tensor of a session: its path, its name in C, what it begins with.
-
-    ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
-    array that runs write, where they give it other values; ``place``, on a device, of the array where runs find a
-    setting, which is a field of the struct.
-    """
-
-    role: str
-    path: str
-    name: str
-    dtype: str
-    dims: tuple[int, ...]
-    fill: Uniform | Listed
-    next: str
-    place: str = ""
-
-    def count(self) -> int:
-        """How many elements it has."""
-        return prod(self.dims)
-
-    def bytes(self) -> int:
-        """How many bytes they take."""
-        return self.count() * BYTES[self.dtype]
-
-    def table(self) -> bool:
-        """Whether its values are a table of the C file, which a run on the host reads where it is."""
-        return self.role == "constant"
-
-    def number(self) -> bool:
-        """Whether it is a field of the struct itself."""
-        return self.role in ("setting", "ranks")
-
-
-@record
-class Sum:
-    """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
-
-    ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
-    parts of one rank; without them the sum over all ranks takes the place of the parts.
-    """
-
-    dtype: str
-    parts: tuple[str, ...]
-    others: tuple[str, ...]
-    room: str
-
-
-@record
-class Stage:
-    """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
-
-    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here.
-    """
-
-    program: Program
-    arguments: tuple[str, ...]
-    copies: tuple[tuple[str, str], ...]
-    sums: tuple[Sum, ...]
-
-
-@record
-class Session:
-    """A definition to be written as C or CUDA, and its name there.
-
-    ``stages`` compute one run on a machine. Their arguments are the names of tensors that are kept, or of what a caller
-    gives: ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``.
-    """
-
-    name: str
-    definition: str
-    machine: Machine
-    stages: tuple[Stage, ...]
-    kept: tuple[Kept, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    tensors: dict[str, tuple[str, tuple[int, ...]]]
-
-    def saved(self) -> list[Kept]:
-        """What a file has: parameters, then state."""
-        return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
-
-    def blocks(self) -> list[list[tuple[str, Kept]]]:
-        """Every array in the memory of the caller, by its name, with the tensor that it is of.
-
-        Those of a block lie one after the other.
-        """
-        roles = (*ARRAYS, "constant") if self.on_device() else ARRAYS
-        by_name = {each.name: each for each in self.kept if each.role in roles}
-        sums = [each for stage in self.stages for each in stage.sums]
-        joined = [names for each in sums for names in (each.parts, each.others) if names]
-        alone = by_name.keys() - {name for names in joined for name in names}
-        blocks = [[(name, by_name[name])] for name in by_name if name in alone]
-        blocks += [[(name, by_name[name]) for name in names] for names in joined]
-        further = [(name, each) for each in self.kept for name in (each.next, each.place) if name]
-        return blocks + [[one] for one in further]
-
-    def on_device(self) -> bool:
-        """Whether its arrays are memory of a device."""
-        return self.machine.device is not None
-
-    def parts(self) -> tuple[str, ...]:
-        """What its name stands before."""
-        return DEVICE_PARTS if self.on_device() else PARTS
-
-    def of_ranks(self) -> bool:
-        """Whether several ranks may run it together."""
-        is_counted = any(each.role == "ranks" for each in self.kept)
-        return is_counted or any(stage.sums for stage in self.stages)
-
-
-ARRAYS = ("parameter", "state", "gradient", "between")
-"""The roles that have arrays in the memory of the caller."""
 
 
 # -- the header --------------------------------------------------------------------------------------------------------
@@ -199,14 +55,16 @@ ARRAYS = ("parameter", "state", "gradient", "between")
 
 def declarations(session: Session) -> Iterator[str]:
     """The struct and the functions of a session, for a header."""
-    name = session.name
-    yield from struct_lines(session, "memory of the caller")
-    yield ""
-    yield "/* Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be. */"
-    yield f"size_t {name}_bytes(void);"
-    yield ""
-    yield "/* Begin: tensors are laid out in the memory, and get their first values. */"
-    yield f"{signature(session, 'init')};"
+    if session.begins():
+        yield from struct_lines(session.struct, "memory of the caller")
+        yield ""
+        yield "/* Bytes of memory that a session needs; SIZE_MAX if that is more than memory can be. */"
+        yield f"size_t {session.name}_bytes(void);"
+        yield ""
+        yield "/* Begin: tensors are laid out in the memory, and get their first values. */"
+        yield f"{signature(session, 'init')};"
+    else:
+        yield shared(session)
     yield ""
     yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
     yield f"{signature(session, 'run')};"
@@ -223,26 +81,31 @@ def declarations(session: Session) -> Iterator[str]:
     yield " */"
 
 
-def struct_lines(session: Session, memory: str) -> Iterator[str]:
-    """The struct of a session, whose arrays are in some memory."""
-    name = session.name
+def shared(session: Session) -> str:
+    """A comment: what a session runs on that another one begins."""
+    return f"/* {session.name}: runs on a {session.struct.name}, which has its tensors, too */"
+
+
+def struct_lines(struct: Struct, memory: str) -> Iterator[str]:
+    """A struct, whose arrays are in some memory."""
+    name = struct.name
     yield f"/* {name}: its tensors, which are in {memory} */"
     yield f"typedef struct {name} {{"
     for role, title in TITLES.items():
-        of_role = [each for each in session.kept if each.role == role]
-        chosen = [each for each in of_role if session.on_device() or not each.table()]
+        of_role = [each for each in struct.kept if each.role == role]
+        chosen = [each for each in of_role if struct.on_device() or not each.table()]
         if chosen:
             yield f"{INDENT}/* {title} */"
             yield from (_field(each) for each in chosen)
     yield f"{INDENT}/* what parameters began with, and how many runs there were */"
-    yield f"{INDENT}uint64_t seed, runs;"
-    settings = any(each.place for each in session.kept)
+    yield f"{INDENT}uint64_t {', '.join(('seed', *struct.counters))};"
+    settings = any(each.place for each in struct.kept)
     reads = ", where it finds its configuration" if settings else ""
     yield f"{INDENT}/* where the next run writes{reads}, and its workspace */"
-    for each in session.kept:
+    for each in struct.kept:
         if each.next or each.place:
             yield f"{INDENT}{C_TYPES[each.dtype]} *{each.next or each.place};"
-    between = [each for each in session.kept if each.role == "between"]
+    between = [each for each in struct.kept if each.role == "between"]
     if between:
         yield f"{INDENT}/* what is between two parts of a run: sums over ranks, and what is computed before */"
         yield from (f"{INDENT}{C_TYPES[each.dtype]} *{each.name};" for each in between)
@@ -271,7 +134,7 @@ def _field(each: Kept) -> str:
 
 def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
     """The declaration of a function of a session, without the semicolon; ``further`` are its last parameters."""
-    words = [f"{'const ' if part == 'save' else ''}{session.name} *model"]
+    words = [f"{'const ' if part == 'save' else ''}{session.struct.name} *model"]
     if part == "init":
         words += ["void *memory", "uint64_t seed"]
     elif part in ("save", "load"):
@@ -287,20 +150,21 @@ def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
 
 def lines(session: Session, machine: Machine) -> Iterator[str]:
     """The functions of a session."""
-    yield from tables(session)
-    line = machine.memory.line_bytes
-    places, total = layout(session, line)
-    yield from _bytes_function(session, total + line)
-    yield from _init_function(session, places, total)
+    if session.begins():
+        yield from tables(session.struct)
+        line = machine.memory.line_bytes
+        places, total = layout(session.struct, line)
+        yield from _bytes_function(session.struct, total + line)
+        yield from _init_function(session, places, total)
     yield from _run_function(session)
     yield from _save_function(session)
     yield from _load_function(session)
 
 
-def layout(session: Session, line: int) -> tuple[dict[str, tuple[int, str]], int]:
+def layout(struct: Struct, line: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Where each array begins, and its type: blocks on whole cache lines; and where the workspace begins."""
     places, total = {}, 0
-    for block in session.blocks():
+    for block in struct.blocks():
         for name, each in block:
             places[name] = total, each.dtype
             total += each.bytes()
@@ -308,30 +172,30 @@ def layout(session: Session, line: int) -> tuple[dict[str, tuple[int, str]], int
     return places, total
 
 
-def tables(session: Session) -> Iterator[str]:
+def tables(struct: Struct) -> Iterator[str]:
     """The numbers of the text that do not follow from one of them."""
-    for each in session.kept:
+    for each in struct.kept:
         if isinstance(each.fill, Listed) and (each.table() or 1 < len(each.fill.numbers)):
             numbers = [literal(value, each.dtype) for value in each.fill.numbers]
             if len(numbers) < each.count():
                 numbers *= each.count()
             yield from listed(
-                f"static const {C_TYPES[each.dtype]} {table_name(session, each)}[] = {{",
+                f"static const {C_TYPES[each.dtype]} {table_name(struct, each)}[] = {{",
                 numbers or ["0"],
                 "};",
             )
             yield ""
 
 
-def table_name(session: Session, each: Kept) -> str:
+def table_name(struct: Struct, each: Kept) -> str:
     """What the numbers of a tensor are called."""
-    return f"{session.name}_values_of_{each.name}"
+    return f"{struct.name}_values_of_{each.name}"
 
 
-def _bytes_function(session: Session, total: int) -> Iterator[str]:
-    yield f"size_t {session.name}_bytes(void)"
+def _bytes_function(struct: Struct, total: int) -> Iterator[str]:
+    yield f"size_t {struct.name}_bytes(void)"
     yield "{"
-    for number, stage in enumerate(session.stages, 1):
+    for number, stage in enumerate(struct.stages, 1):
         program = identifier(stage.program.name)
         yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
         if number == 1:
@@ -354,19 +218,19 @@ def _init_function(
         yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(void *)(base + {offset});"
     yield f"{INDENT}model->work = base + {total};"
     yield f"{INDENT}model->seed = seed;"
-    yield f"{INDENT}model->runs = 0;"
-    for each in session.kept:
+    yield from (f"{INDENT}model->{each} = 0;" for each in session.struct.counters)
+    for each in session.struct.kept:
         if each.role == "ranks":
             yield f"{INDENT}int this_rank;"
             yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
         elif each.count() and not each.table() and each.role != "between":
-            yield from _fill(session, each)
+            yield from _fill(session.struct, each)
     yield f"{INDENT}return 0;"
     yield "}"
     yield ""
 
 
-def _fill(session: Session, each: Kept) -> Iterator[str]:
+def _fill(struct: Struct, each: Kept) -> Iterator[str]:
     """Give a tensor its first values."""
     place, fill = f"model->{each.name}", each.fill
     match fill:
@@ -376,14 +240,14 @@ def _fill(session: Session, each: Kept) -> Iterator[str]:
                 place,
                 str(each.count()),
                 "seed",
-                json.dumps(each.path),
+                json.dumps(fill.path),
                 f"{fill.bound.hex()}f",
             )
             yield f"{INDENT}{function}({', '.join(words)});"
         case Listed() if each.number():
             yield f"{INDENT}{place} = {literal(fill.numbers[0], each.dtype)};"
         case Listed() if 1 < len(fill.numbers):
-            yield f"{INDENT}memcpy({place}, {table_name(session, each)}, {each.bytes()});"
+            yield f"{INDENT}memcpy({place}, {table_name(struct, each)}, {each.bytes()});"
         case Listed() if str(fill.numbers[0]) in ("0", "0.0"):
             yield f"{INDENT}memset({place}, 0, {each.bytes()});"
         case Listed():
@@ -426,7 +290,7 @@ def exchanged(session: Session) -> Iterator[str]:
             yield f"{INDENT}{C_TYPES[each.dtype]} *const {each.name} = model->{each.name};"
             yield f"{INDENT}model->{each.name} = model->{each.next};"
             yield f"{INDENT}model->{each.next} = {each.name};"
-    yield f"{INDENT}++model->runs;"
+    yield f"{INDENT}++model->{session.counter};"
     yield f"{INDENT}return 0;"
 
 
@@ -439,7 +303,7 @@ def argument(session: Session, name: str) -> str:
     if session.on_device():
         return f"model->{each.place or name}"
     if each.table():
-        return table_name(session, each)
+        return table_name(session.struct, each)
     return f"{'&' if each.number() else ''}model->{name}"
 
 
@@ -464,7 +328,7 @@ def _between(session: Session, stage: Stage) -> Iterator[str]:
 
 def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:
     """What is copied after a stage: target, source, bytes."""
-    kept = {name: each for block in session.blocks() for name, each in block}
+    kept = {name: each for block in session.struct.blocks() for name, each in block}
     for target, source in stage.copies:
         given = session.tensors.get(target)
         size = BYTES[given[0]] * prod(given[1]) if given else kept[target].bytes()
@@ -507,14 +371,16 @@ def _load_function(session: Session) -> Iterator[str]:
 def saving(session: Session) -> str:
     """The call that writes the arrays of ``entries`` into a file."""
     definition, count = json.dumps(session.definition), len(session.saved())
-    return f"save_arrays(path, {definition}, model->runs, model->seed, arrays, {count})"
+    runs = f"model->{session.counter}"
+    return f"save_arrays(path, {definition}, {runs}, model->seed, arrays, {count})"
 
 
 def loading(session: Session) -> str:
     """The call that reads the arrays of ``entries`` from a file."""
     saved = session.saved()
     parameters_ = sum(each.role == "parameter" for each in saved)
-    return f"load_arrays(path, &model->runs, arrays, {parameters_}, {len(saved) - parameters_})"
+    runs = f"&model->{session.counter}"
+    return f"load_arrays(path, {runs}, arrays, {parameters_}, {len(saved) - parameters_})"
 
 
 def ranks_declarations(stem: str) -> Iterator[str]:

@@ -22,6 +22,7 @@ from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
+from ilang.codegen.targets.session import Session
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
 from ilang.core.ir.gpu import Barrier, Combine, Spread
@@ -78,9 +79,7 @@ def emit_together(programs: Sequence[Program]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def emit_source(
-    programs: Sequence[Program], stem: str, sessions: Sequence[c_session.Session] = ()
-) -> str:
+def emit_source(programs: Sequence[Program], stem: str, sessions: Sequence[Session] = ()) -> str:
     """The implementation that goes with ``cuda_header.emit_header``."""
     includes = (*INCLUDES, *SESSION_INCLUDES) if sessions else INCLUDES
     body = [line for each in sessions for line in cuda_session.lines(each)]

@@ -21,10 +21,6 @@ from typing import assert_never
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_session import (
     STATUS,
-    Kept,
-    Listed,
-    Session,
-    Uniform,
     argument,
     copies,
     entries,
@@ -32,6 +28,7 @@ from ilang.codegen.targets.c_session import (
     layout,
     loading,
     saving,
+    shared,
     signature,
     struct_lines,
     table_name,
@@ -41,6 +38,7 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.cuda_entry import status_lines
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.session import Kept, Listed, Session, Struct, Uniform
 from ilang.core.dtype import BYTES
 from ilang.core.pipeline import host_of
 
@@ -50,13 +48,16 @@ from ilang.core.pipeline import host_of
 def declarations(session: Session) -> Iterator[str]:
     """The struct and the functions of a session, for a header."""
     name = session.name
-    yield from struct_lines(session, "memory of a device")
-    yield ""
-    yield "/* Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large. */"
-    yield f"size_t {name}_bytes(void);"
-    yield ""
-    yield "/* Begin: tensors are laid out in the memory, and get their first values on a stream of its device. */"
-    yield f"{_signature(session, 'init')};"
+    if session.begins():
+        yield from struct_lines(session.struct, "memory of a device")
+        yield ""
+        yield "/* Bytes of memory of the device that a session needs; SIZE_MAX if no memory is as large. */"
+        yield f"size_t {name}_bytes(void);"
+        yield ""
+        yield "/* Begin: tensors are laid out in the memory, and get their first values on a stream of its device. */"
+        yield f"{_signature(session, 'init')};"
+    else:
+        yield shared(session)
     yield ""
     yield "/*"
     yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
@@ -104,12 +105,13 @@ def _signature(session: Session, part: str) -> str:
 
 def lines(session: Session) -> Iterator[str]:
     """The functions of a session."""
-    line = session.machine.memory.line_bytes
-    places, total = layout(session, line)
-    yield from tables(session)
+    line = session.struct.machine.memory.line_bytes
+    if session.begins():
+        places, total = layout(session.struct, line)
+        yield from tables(session.struct)
+        yield from _bytes_function(session.struct, total + line)
+        yield from _init_function(session, places, total)
     yield from _settings_kernel(session)
-    yield from _bytes_function(session, total + line)
-    yield from _init_function(session, places, total)
     yield from _run_function(session)
     yield from _host_function(session)
     yield from _files(session)
@@ -135,11 +137,11 @@ def _settings_kernel(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _bytes_function(session: Session, total: int) -> Iterator[str]:
-    yield f"size_t {session.name}_bytes(void)"
+def _bytes_function(struct: Struct, total: int) -> Iterator[str]:
+    yield f"size_t {struct.name}_bytes(void)"
     yield "{"
     yield f"{INDENT}size_t bytes = 0;"
-    for number, stage in enumerate(session.stages, 1):
+    for number, stage in enumerate(struct.stages, 1):
         program = identifier(stage.program.name)
         yield f"{INDENT}const {program}_sizes sizes_{number} = {{}};"
         work = f"{program}_work(&sizes_{number})"
@@ -160,28 +162,28 @@ def _init_function(
         yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(base + {offset});"
     yield f"{INDENT}model->work = base + {total};"
     yield f"{INDENT}model->seed = seed;"
-    yield f"{INDENT}model->runs = 0;"
-    for each in session.kept:
+    yield from (f"{INDENT}model->{each} = 0;" for each in session.struct.counters)
+    for each in session.struct.kept:
         if each.count() and each.role != "between":
-            yield f"{INDENT}{_fill(session, each)}"
+            yield f"{INDENT}{_fill(session.struct, each)}"
     yield f"{INDENT}return 0;"
     yield "}"
     yield ""
 
 
-def _fill(session: Session, each: Kept) -> str:
+def _fill(struct: Struct, each: Kept) -> str:
     """Give a tensor its first values."""
     place, fill, count = f"model->{each.name}", each.fill, each.count()
     c_type = C_TYPES[each.dtype]
     match fill:
         case Uniform():
-            number = f"{fill.hash}u /* {json.dumps(each.path)} */"
+            number = f"{fill.hash}u /* {json.dumps(fill.path)} */"
             words = [place, str(count), "seed", number, f"{fill.bound.hex()}f", "stream"]
             return f"TRY(fill_random<{c_type}>({', '.join(words)}));"
         case Listed() if each.role == "setting":
             return f"{place} = {literal(fill.numbers[0], each.dtype)};"
         case Listed() if each.table() or 1 < len(fill.numbers):
-            words = [place, table_name(session, each), str(each.bytes()), "cudaMemcpyHostToDevice"]
+            words = [place, table_name(struct, each), str(each.bytes()), "cudaMemcpyHostToDevice"]
             return f"TRY(cudaMemcpyAsync({', '.join([*words, 'stream'])}));"
         case Listed() if str(fill.numbers[0]) in ("0", "0.0"):
             return f"TRY(cudaMemsetAsync({place}, 0, {each.bytes()}, stream));"

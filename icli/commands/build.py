@@ -97,7 +97,7 @@ def _with_sessions(
 
     from ilang.codegen.project.extents import Function
     from ilang.codegen.project.render import fixed, write_functions
-    from ilang.codegen.project.sessions import exported
+    from ilang.codegen.project.sessions import exported, solved
     from ilang.codegen.project.steps import TestedSession
     from ilang.codegen.runtime.session import Model
     from ilang.core.pipeline import lower
@@ -113,16 +113,16 @@ def _with_sessions(
     rows = _rows(texts)
     config = configuration(request.all("--config"))
     model = Model(module)
-    built = all_of(
+    machine = MACHINES[target]
+    definitions = all_of(
         heads,
-        lambda head: exported(
-            model, head.name, *_given(head, heads, rows, config), MACHINES[target]
-        ),
+        lambda head: solved(model, head.name, *_given(head, heads, rows, config), machine),
     )
+    built = exported(definitions, machine)
     functions = [function for each in built for function in each.functions]
     for graph in {graph.name: graph for graph in graphs}.values():
         shaped = fixed(graph, shapes)
-        functions.append(Function(shaped, lower(shaped, MACHINES[target])))
+        functions.append(Function(shaped, lower(shaped, machine)))
     sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
     stem, text = Path(module.source.name).stem, module.source.text
     written = write_functions(functions, Path(folder), text, stem, target, sessions)

@@ -57,6 +57,10 @@ cd step(x: i64[b,t|], y: i64[b,t|]; lr = 0.003, count = 256) {
   z = chars(x)
   loss = loss_of(z, y; count) /. count
   backprop(loss)
-  for p in params(loss) { adam(p; lr) }
+  for p in params(loss) {
+    p.grad =+ p.grad.merge
+    p.grad =/ ranks
+    adam(p; lr)
+  }
   return loss
 }

@@ -2,7 +2,7 @@
  *
  *     ./train data.txt [steps [seed]]
  *
- * What is trained goes into chars.safetensors; a later run goes on from there.
+ * What is trained goes into chars.safetensors; a later run goes on from there, and one of 0 steps only writes.
  */
 
 #include <stdio.h>
@@ -16,6 +16,7 @@ enum { TEXTS = 8, LENGTH = 32, LETTERS = 128, OFTEN = 100, WRITTEN = 400 };
 
 static const char file[] = "chars.safetensors";
 
+/* end this process, and with it all ranks */
 static void stop(const char *what, int status)
 {
     fprintf(stderr, "%s: status %d\n", what, status);
@@ -29,10 +30,11 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
+static uint64_t state = 88172645463325252u;
+
 /* a random number below a limit: a generator of Marsaglia */
 static uint64_t random_below(uint64_t limit)
 {
-    static uint64_t state = 88172645463325252u;
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -77,25 +79,21 @@ static int drawn(const float *scores)
     return LETTERS - 1;
 }
 
-/* let what was trained write, after the first letters of a text */
-static void write_text(const unsigned char *text)
+/* let a model write, after the first letters of a text: it reads one text with the parameters that steps change */
+static void write_text(step *model, const unsigned char *text)
 {
-    chars model;
     float *scores = allocate(LENGTH * LETTERS * sizeof *scores);
-    void *memory = allocate(chars_bytes());
     int64_t last[LENGTH];
-    int status = chars_init(&model, memory, 0);
-    if (status == 0) status = chars_load(&model, file);
+    int status = 0;
     for (int n = 0; n < LENGTH; ++n) last[n] = text[n];
     for (int n = 0; n < WRITTEN && status == 0; ++n) {
-        status = chars_run(&model, last, scores);
+        status = chars_run(model, last, scores);
         memmove(last, last + 1, (LENGTH - 1) * sizeof *last);
         last[LENGTH - 1] = drawn(scores + (LENGTH - 1) * LETTERS);
         putchar((int)last[LENGTH - 1]);
     }
     putchar('\n');
     if (status != 0) stop("writing", status);
-    free(memory);
     free(scores);
 }
 
@@ -104,12 +102,16 @@ int main(int count, char **words)
     if (count < 2) return fprintf(stderr, "usage: train FILE [STEPS [SEED]]\n"), EXIT_FAILURE;
     const long steps = count > 2 ? atol(words[2]) : 2000;
     const uint64_t seed = count > 3 ? strtoull(words[3], NULL, 10) : 0;
+    int rank, ranks;
+    chars_begin(&rank, &ranks);
+    for (int n = 0; n < 1000 * rank; ++n) random_below(1); /* texts of its own */
     size_t length;
     unsigned char *text = read_text(words[1], &length);
     step model;
     void *memory = allocate(step_bytes());
     int status = step_init(&model, memory, seed);
-    if (status == 0 && step_load(&model, file) == 0) printf("going on after step %llu\n", (unsigned long long)model.runs);
+    const int goes_on = status == 0 && step_load(&model, file) == 0;
+    if (goes_on && rank == 0) printf("going on after step %llu\n", (unsigned long long)model.runs);
     double total = 0;
     const clock_t begin = clock();
     for (long n = 1; n <= steps && status == 0; ++n) {
@@ -124,7 +126,7 @@ int main(int count, char **words)
         }
         status = step_run(&model, x, y, &loss);
         total += (double)loss;
-        if (n % OFTEN != 0 && n != steps) continue;
+        if ((n % OFTEN != 0 && n != steps) || rank != 0) continue;
         const long several = n % OFTEN == 0 ? OFTEN : n % OFTEN;
         const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
         printf("step %llu   loss %.3f   %.2f ms a step\n", (unsigned long long)model.runs, total / (double)several,
@@ -132,10 +134,11 @@ int main(int count, char **words)
         fflush(stdout);
         total = 0;
     }
-    if (status == 0) status = step_save(&model, file);
-    if (status != 0) stop("training", status);
-    write_text(text);
+    if (status == 0 && rank == 0) status = step_save(&model, file);
+    if (status != 0 && status != 8) fprintf(stderr, "rank %d: status %d\n", rank, status);
+    if (status == 0 && rank == 0) write_text(&model, text);
+    chars_end();
     free(memory);
     free(text);
-    return EXIT_SUCCESS;
+    return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from ilang import load
-from ilang.codegen.project.sessions import Exported, exported
+from ilang.codegen.project.sessions import Exported, exported, solved
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.session import rows_of
-from ilang.codegen.targets.c_session import TITLES
+from ilang.codegen.targets.session import TITLES
 from ilang.icli.main import main
 
 pytestmark = [
@@ -157,19 +157,22 @@ def test_the_test_finds_what_is_wrong(change: str, tmp_path: Path) -> None:
 class InC:
     """A session of a project, called through a shared library."""
 
-    def __init__(self, out: Path, one: Exported) -> None:
+    def __init__(self, out: Path, one: Exported, host: InC | None = None) -> None:
         assert one.session is not None
         self.session = session = one.session
         self.library = ctypes.CDLL(str(out / "libmodel.so"))
+        self.model: Any = None if host is None else host.model
+        if host is not None:
+            return
         fields: list[tuple[str, Any]] = []
         for role in TITLES:
-            for each in session.kept:
+            for each in session.struct.kept:
                 if each.role == role and role != "constant":
                     kind = np.ctypeslib.as_ctypes_type(NUMPY_TYPES[each.dtype])
                     fields.append((each.name, kind if each.number() else ctypes.c_void_p))
-        fields += [("seed", ctypes.c_uint64), ("runs", ctypes.c_uint64)]
-        fields += [(each.next, ctypes.c_void_p) for each in session.kept if each.next]
-        between = [each.name for each in session.kept if each.role == "between"]
+        fields += [(name, ctypes.c_uint64) for name in ("seed", *session.struct.counters)]
+        fields += [(each.next, ctypes.c_void_p) for each in session.struct.kept if each.next]
+        between = [each.name for each in session.struct.kept if each.role == "between"]
         fields += [(name, ctypes.c_void_p) for name in between]
         self.model = type(
             "Model", (ctypes.Structure,), {"_fields_": [*fields, ("work", ctypes.c_void_p)]}
@@ -228,7 +231,7 @@ def pair(libraries: Callable[[str], tuple[Path, Any]]) -> Pairing:
         out, module = libraries(name)
         _, definition, shapes = PROGRAMS[name]
         rows = {each: rows_of(each, text) for each, text in shapes.items()}
-        in_c = InC(out, exported(module.model, definition, rows, {}))
+        in_c = InC(out, exported([solved(module.model, definition, rows, {})])[0])
         in_c.init(seed)
         draw = np.random.default_rng(1)
         session = module.session(definition, shapes, seed=seed)
@@ -307,6 +310,73 @@ def test_a_part_loads_what_the_whole_has_saved(pair: Pairing, tmp_path: Path) ->
     for path, array in part.values("parameter").items():
         assert whole.values("parameter")[f"mlp.{path}"].tobytes() == array.tobytes()
     assert not any(values.any() for values in whole.values("state").values())
+
+
+TOGETHER = f"""
+op layer(x; hid) = ?/("w" * x + "b" hid)
+op net(x) = "v" * layer(layer(x; 6); 5) + "c" 2
+op other(x) = "v" * x + "c" 2
+op loss_of(x, t) {{ d = net(x) - t; 0.5 *. (d *. d ++ "...|... => 0") }}
+{SGD}
+cd step(x, t; lr = 0.1) {{
+  loss = loss_of(x, t)
+  backprop(loss)
+  for p in params(loss) {{ sgd(p; lr, momentum = 0.5) }}
+  return loss
+}}
+cd held(x, t; lr = 2) {{ loss = loss_of(x, t) *. lr; "total" =+ loss; return total }}
+cd scaled(x; lr = 0.5) {{ y = net(x) ++ "...|... => 0"; backprop(y); for p in params(y) {{ p =* lr }} }}
+"""
+SHAPES = {
+    "net": {"x": "1|3"},
+    "held": {"x": "2|3", "t": "2|2"},
+    "step": {"x": "4|3", "t": "4|2"},
+    "scaled": {"x": "3|3"},
+    "other": {"x": "4|5"},
+}
+
+
+def test_sessions_of_the_same_parameters_have_one_struct(tmp_path: Path) -> None:
+    """What one trains others compute with: as sessions of Python do that are made with its parameters."""
+    (tmp_path / "model.i").write_text(TOGETHER)
+    words = [f"--shape={name}.{x}={text}" for name in SHAPES for x, text in SHAPES[name].items()]
+    words += [f"--def={name}" for name in SHAPES]
+    out = tmp_path / "out"
+    assert main(["build", str(tmp_path / "model.i"), *words, "-o", str(out)]) == 0
+    said = made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
+    assert "model: all 10 tests passed" in said
+    module = load(tmp_path / "model.i")
+    rows = {name: {x: rows_of(x, text) for x, text in SHAPES[name].items()} for name in SHAPES}
+    every = exported([solved(module.model, name, rows[name], {}) for name in SHAPES])
+    assert [each.session.struct.name for each in every if each.session] == [*["step"] * 4, "other"]
+    host = InC(out, every[0])
+    host.init(3)
+    in_c = {each.session.name: InC(out, each, host) for each in every[:4] if each.session}
+    python: dict[str, Any] = {"step": module.session("step", SHAPES["step"], seed=3)}
+    for name in ("net", "held", "scaled"):
+        python[name] = module.session(name, SHAPES[name], parameters=python["step"])
+    draw = np.random.default_rng(1)
+    for name in ("step", "net", "held", "step", "scaled", "net", "held", "step", "net"):
+        arrays = {
+            path: draw.standard_normal(tensor.shape.memory()).astype(np.float32)
+            for path, tensor in python[name].inputs.items()
+        }
+        expected = python[name](**arrays)
+        for got, want in zip(
+            in_c[name].run(**arrays), [expected] * (expected is not None), strict=True
+        ):
+            np.testing.assert_allclose(got, want, 1e-5, 1e-6)
+    counts = [getattr(host.model, each) for each in host.session.struct.counters]
+    assert counts == [python[name].runs for name in in_c]
+    for name, one in in_c.items():
+        ours, theirs = str(tmp_path / "c"), tmp_path / "python.safetensors"
+        assert one.call("save", ours.encode()) == 0
+        loaded = module.session(name, SHAPES[name])
+        assert loaded.load(ours)["definition"] == name
+        python[name].save(theirs)
+        for path, values in python[name].parameters.items():
+            np.testing.assert_allclose(loaded.parameters[path], values, 1e-5, 1e-6)
+        assert one.call("load", str(theirs).encode()) == 0
 
 
 def changed(data: bytes, change: Any, more: str = "") -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import pytest
 
 from ilang import load as module_of
 from ilang.codegen.emulator.program import load
-from ilang.codegen.project.sessions import exported
+from ilang.codegen.project.sessions import exported, solved
 from ilang.codegen.runtime.native import Address, Native
 from ilang.codegen.runtime.session import rows_of
 from ilang.core.machine import GPU
 from ilang.icli.main import main
-from tests.unit.codegen.test_session_projects import PROGRAMS, SGD
+from tests.unit.codegen.test_session_projects import PROGRAMS, SGD, SHAPES, TOGETHER
 from tests.unit.emulator.conftest import new_array, on_device
 from tests.unit.emulator.test_nvcc import make
 
@@ -31,11 +32,11 @@ cd f(x: f64; lr = 0.1) {{
 """All that arrays begin with: random numbers, numbers of the text as parameters and as constants, one number, zeros."""
 
 
-def built(text: str, name: str, shapes: dict[str, str], folder: Path) -> Path:
+def built(text: str, name: str, shapes: dict[str, str], folder: Path, *more: str) -> Path:
     """The folder of a project."""
     (folder / "model.i").write_text(text, "utf-8")
     words = [word for each, shape in shapes.items() for word in ("--shape", f"{each}={shape}")]
-    command = ["build", str(folder / "model.i"), "--def", name, *words, "--target", "cuda"]
+    command = ["build", str(folder / "model.i"), "--def", name, *words, *more, "--target", "cuda"]
     assert main([*command, "-o", str(folder / "out")]) == 0
     return folder / "out"
 
@@ -56,12 +57,24 @@ def test_a_project_passes_its_test_and_fails_it_where_it_is_wrong(tmp_path: Path
     assert "b[0] is 0.375, expected 0.25" in done.stdout
 
 
+def test_sessions_of_the_same_parameters_have_one_struct(tmp_path: Path) -> None:
+    shapes = {f"{name}.{x}": text for name in ("net", "step") for x, text in SHAPES[name].items()}
+    out = built(TOGETHER, "step", shapes, tmp_path, "--def", "net")
+    header, text = (out / "model.h").read_text(), (out / "model.cu").read_text()
+    assert (
+        "int net_run(step *model, const float *x, float *out, struct CUstream_st *stream);"
+        in header
+    )
+    assert header.count("typedef struct step {") == 1
+    assert not re.search(r"\bnet_(init|bytes)\b", header + text)
+
+
 class OnDevice:
     """A session of a project, on the emulated device; every access of it is checked."""
 
     def __init__(self, out: Path, module: Any, name: str, shapes: dict[str, str]) -> None:
         rows = {each: rows_of(each, text) for each, text in shapes.items()}
-        session = exported(module.model, name, rows, {}, GPU).session
+        session = exported([solved(module.model, name, rows, {}, GPU)], GPU)[0].session
         assert session is not None
         include, header = '#include "model.h"', (out / "model.h").read_text()
         text = (out / "model.cu").read_text()

@@ -1,0 +1,65 @@
+"""Which sessions of a project keep their parameters together: those that would be one session's in Python.
+
+Example: ``step`` trains ``mlp.w`` and ``mlp.b``, and ``mlp`` alone has ``w`` and ``b``, of the same places in the text:
+    the struct is that of ``step``, and ``mlp`` runs on it, with ``w`` for ``mlp.w``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.codegen.runtime.sharing import matched
+from ilang.codegen.runtime.solved import Solved
+from ilang.core.diagnostic import DataError
+from ilang.core.record import entity
+
+
+@entity
+class Guest:
+    """A definition in a struct: its parameters by path, each with its path in the session that begins the struct."""
+
+    solved: Solved
+    paths: Mapping[str, str]
+
+
+def groups(definitions: Sequence[Solved]) -> list[list[Guest]]:
+    """Definitions by struct, in each first the one that begins it.
+
+    It has all parameters of the others; of several that do, it is the one that changes most of them. Parameters are the
+    same if their paths are equal after one common prefix, as in ``session(…, parameters=s)``, and the text has them in
+    one place; then their shapes and types have to be equal, too.
+    """
+    by_size = sorted(definitions, key=_keeps, reverse=True)
+    found: list[list[Guest]] = []
+    for each in by_size:
+        for group in found:
+            paths = _paths(each, group[0].solved)
+            if paths:
+                group.append(Guest(each, paths))
+                break
+        else:
+            found.append([Guest(each, {path: path for path in _parameters(each)})])
+    return found
+
+
+def _keeps(one: Solved) -> tuple[int, int]:
+    """How many parameters a definition has, and how many a run of it changes."""
+    return len(_parameters(one)), sum(each.role == "parameter" for each in one.results)
+
+
+def _paths(guest: Solved, host: Solved) -> Mapping[str, str] | None:
+    """The parameters of a definition by path, with their paths in another; None if that does not have all of them."""
+    wanted, given = _parameters(guest), _parameters(host)
+    try:
+        paths = matched(list(wanted), list(given))
+    except DataError:
+        return None
+    return paths if all(wanted[path] == given[other] for path, other in paths.items()) else None
+
+
+def _parameters(one: Solved) -> dict[str, object]:
+    """What makes parameters the same, by path: the place in the text, the shape, the type."""
+    return {
+        tensor.path: (cell.span.source.text, cell.span.start, tensor.shape.memory(), tensor.dtype)
+        for cell, tensor in one.cells("parameter")
+    }

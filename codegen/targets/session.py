@@ -1,0 +1,181 @@
+"""Sessions that are to be written as C or CUDA: a definition, what it keeps, how a run computes.
+
+Produced by ``project/sessions.py``, written by ``c_session.py`` and ``cuda_session.py``.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.kernel import Program
+from ilang.core.machine import Machine
+from ilang.core.record import record
+
+PARTS = ("bytes", "init", "run", "save", "load", "arrays")
+"""What the name of a session stands before: its functions, and that of its program."""
+DEVICE_PARTS = (*PARTS, "run_host", "status", "set")
+"""The same on a device."""
+TITLES = {
+    "parameter": "parameters; a run that changes one exchanges its two arrays",
+    "state": "state, which lasts from run to run",
+    "gradient": "gradients of the last run",
+    "setting": "configuration of the next run",
+    "constant": "constants",
+    "ranks": "how many ranks run it together",
+}
+ARRAYS = ("parameter", "state", "gradient", "between")
+"""The roles that have arrays in the memory of the caller."""
+
+
+@record
+class Uniform:
+    """Random numbers from -bound to bound, by seed and path; ``hash`` is that of the path."""
+
+    bound: float
+    path: str
+    hash: int
+
+
+@record
+class Listed:
+    """Numbers of the text; one stands for all that are alike."""
+
+    numbers: tuple[float | int, ...]
+
+
+@record
+class Kept:
+    """A tensor of a session: its path, its name in C, what it begins with.
+
+    ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
+    array that runs write, where they give it other values; ``place``, on a device, of the array where runs find a
+    setting, which is a field of the struct.
+    """
+
+    role: str
+    path: str
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    fill: Uniform | Listed
+    next: str
+    place: str = ""
+
+    def count(self) -> int:
+        """How many elements it has."""
+        return prod(self.dims)
+
+    def bytes(self) -> int:
+        """How many bytes they take."""
+        return self.count() * BYTES[self.dtype]
+
+    def table(self) -> bool:
+        """Whether its values are a table of the C file, which a run on the host reads where it is."""
+        return self.role == "constant"
+
+    def number(self) -> bool:
+        """Whether it is a field of the struct itself."""
+        return self.role in ("setting", "ranks")
+
+
+@record
+class Sum:
+    """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
+
+    ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
+    parts of one rank; without them the sum over all ranks takes the place of the parts.
+    """
+
+    dtype: str
+    parts: tuple[str, ...]
+    others: tuple[str, ...]
+    room: str
+
+
+@record
+class Stage:
+    """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
+
+    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here.
+    """
+
+    program: Program
+    arguments: tuple[str, ...]
+    copies: tuple[tuple[str, str], ...]
+    sums: tuple[Sum, ...]
+
+
+@record
+class Struct:
+    """What sessions have together, a struct in C; its name is that of the session that begins it.
+
+    ``stages`` are those of all runs, ``kept`` has every tensor, once, ``counters`` are the fields that count runs.
+    """
+
+    name: str
+    machine: Machine
+    stages: tuple[Stage, ...]
+    kept: tuple[Kept, ...]
+    counters: tuple[str, ...]
+
+    def blocks(self) -> list[list[tuple[str, Kept]]]:
+        """Every array in the memory of the caller, by its name, with the tensor that it is of.
+
+        Those of a block lie one after the other.
+        """
+        roles = (*ARRAYS, "constant") if self.on_device() else ARRAYS
+        by_name = {each.name: each for each in self.kept if each.role in roles}
+        sums = [each for stage in self.stages for each in stage.sums]
+        joined = [names for each in sums for names in (each.parts, each.others) if names]
+        alone = by_name.keys() - {name for names in joined for name in names}
+        blocks = [[(name, by_name[name])] for name in by_name if name in alone]
+        blocks += [[(name, by_name[name]) for name in names] for names in joined]
+        further = [(name, each) for each in self.kept for name in (each.next, each.place) if name]
+        return blocks + [[one] for one in further]
+
+    def on_device(self) -> bool:
+        """Whether its arrays are memory of a device."""
+        return self.machine.device is not None
+
+
+@record
+class Session:
+    """A definition to be written as C or CUDA, and its name there.
+
+    ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
+    ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``. What is ``kept`` is in a ``struct``,
+    maybe beside what other sessions keep, and in part the same: there a path may be another. ``counter`` is its field
+    that counts runs.
+    """
+
+    name: str
+    definition: str
+    stages: tuple[Stage, ...]
+    kept: tuple[Kept, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: dict[str, tuple[str, tuple[int, ...]]]
+    struct: Struct
+    counter: str
+
+    def saved(self) -> list[Kept]:
+        """What a file has: parameters, then state."""
+        return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
+
+    def begins(self) -> bool:
+        """Whether its struct is begun by it, and not by another session."""
+        return self.struct.name == self.name
+
+    def on_device(self) -> bool:
+        """Whether its arrays are memory of a device."""
+        return self.struct.on_device()
+
+    def parts(self) -> tuple[str, ...]:
+        """What its name stands before."""
+        return DEVICE_PARTS if self.on_device() else PARTS
+
+    def of_ranks(self) -> bool:
+        """Whether several ranks may run it together."""
+        is_counted = any(each.role == "ranks" for each in self.kept)
+        return is_counted or any(stage.sums for stage in self.stages)
