@@ -129,12 +129,13 @@ def _settled(plain: Array, exact: Array, relative: float, scale: float) -> Outpu
     """What is stored of a result, and how far a float may be from it.
 
     Where sums cancel, whatever the inputs are, nothing moves a result but the roundings of what is summed: how far they
-    move it is taken from the evaluator, as long as that is little.
+    move it is taken from the evaluator. An optimiser that divides a gradient by its size, as Adam does, makes steps of
+    such roundings: the bias of keys of attention has the gradient 0, and walks at random by as much as it learns.
     """
     result, unlike = result_of(plain, exact, relative, scale)
     if unlike and plain.dtype.kind == "f":
         noise = float(np.nan_to_num(np.abs(exact - plain), posinf=0.0).max())
-        if 0 < noise <= relative:
+        if noise:
             scale = max(scale, 2.0 ** math.ceil(math.log2(MOST_NOISE * noise / relative)))
             result, _ = result_of(plain, exact, relative, scale)
     return _sampled(result, relative, scale)

@@ -75,6 +75,16 @@ cd step(x; lr = 0.1) {{
 }}
 """
 """Alone there is one, whatever is merged."""
+NOISE = """
+use nn, optim
+cd f(t: i64[b, s|], y: i64[b, s|]; lr = 0.01) {
+  loss = cross_entropy_sum_at(attention(layer_norm(embedding(t; 9, 8);); 2, 4, 5), y) /. 24
+  backprop(loss)
+  for p in params(loss) { adam(p; lr) }
+  return loss
+}
+"""
+"""The bias of keys has the gradient 0: what Adam makes of it are roundings."""
 PROGRAMS = {
     "momentum": (STEP, "step", {"x": "4|3", "t": "4|2"}),
     "forward": (STEP, "mlp", {"x": "4|3"}),
@@ -87,6 +97,7 @@ PROGRAMS = {
     ),
     "tokens": (TOKENS, "f", {"x": "5|"}),
     "ranks": (RANKS, "step", {"x": "4|3"}),
+    "noise": (NOISE, "f", {"t": "4,6|", "y": "4,6|"}),
     "kept": ('op f(x) { "m" 0.5 =: m + (x ++ "b|i => i"); "w" *. x - m }\n', "f", {"x": "4|2"}),
     "unread": ('op f(x, y) { _ = x + y; "w" 2 + x }\n', "f", {"x": "4|2", "y": "4|2"}),
 }
