@@ -148,6 +148,12 @@ def check(case: Case, tally: Tally) -> None:
     ):
         tally.unclear += 1
         return
-    tally.checked += 1
     if abs(found - one) > CLOSE * scale + noise:
+        bends = [(along(h) + along(-h) - 2 * along(0.0)) / h for h in (STEP, 2 * STEP)]
+        if (
+            abs(bends[1] - 2 * bends[0]) > AGREE * scale + noise
+        ):  # at a tie winners share: no difference tells
+            tally.unclear += 1
+            return
         tally.fail(f"{case.name}\n  gradient {found!r}, differences {one!r} and {other!r}")
+    tally.checked += 1
