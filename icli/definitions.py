@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError, DataError, nearest
 from ilang.core.ir.syntax import Module, Tree
+from ilang.icli.configuration import configuration
 from ilang.icli.options import Option
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Config, Function
+    from ilang.core.build.program import Given
+    from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
     from ilang.core.machine import Machine
 
@@ -86,7 +89,45 @@ def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, 
         if name in shapes:
             raise CommandError("E0807", f"--shape {name} is given twice")
         shapes[name] = shape
+        rows_given(name, shape)
     return shapes
+
+
+def rows_given(name: str, shape: str) -> Rows:
+    """The rows of a shape on the command line.
+
+    Raises:
+        CommandError: E0810 (no shape).
+    """
+    from ilang.codegen.runtime.session import rows_of
+
+    try:
+        return rows_of(name, shape)
+    except DataError as error:
+        raise CommandError("E0810", error.message, help=error.help) from None
+
+
+def config_of(texts: Sequence[str], heads: Sequence[Head]) -> dict[str, Given]:
+    """The configuration values that are given for some definitions, each for those that have it.
+
+    Raises:
+        CommandError: E0825 (no value, or one that none of them has).
+    """
+    values = configuration(texts)
+    known = sorted({each.name for head in heads for each in head.configuration or ()})
+    for name in values:
+        if name not in known:
+            guess = nearest(name, known)
+            listed = f"names are {', '.join(known[:20])}" if known else "there are none"
+            hint = f"did you mean {guess}?" if guess else listed
+            raise CommandError("E0825", f"no configuration value is named {name}", help=hint)
+    return values
+
+
+def settings_of(head: Head, config: Mapping[str, Given]) -> dict[str, Given]:
+    """Those of some configuration values that one definition has."""
+    names = {each.name for each in head.configuration or ()}
+    return {name: value for name, value in config.items() if name in names}
 
 
 def head_of(function: Function) -> Head:
@@ -153,8 +194,9 @@ def checked_line(function: Function, shapes: Mapping[str, str], config: Config) 
         Error: what is wrong with its text, with the shapes or the configuration.
     """
     head = head_of(function)
+    config = settings_of(head, config or {})
     needs = [each.name for each in head.configuration or () if each.default is None]
-    missing = [name for name in needs if name not in (config or {})]
+    missing = [name for name in needs if name not in config]
     if missing:
         return f"{signature(function)}   checked where it is used: --config {missing[0]}=... checks it alone"
     if head.tensors and not shapes:

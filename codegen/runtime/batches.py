@@ -38,6 +38,10 @@ class Batches:
         Raises:
             DataError: E0762 (another number of examples, too few for a batch, a batch that ranks cannot share).
         """
+        for name, array in arrays.items():
+            if not array.shape:
+                message = f"{name} is one number, and axis 0 has the examples"
+                raise DataError("E0762", message, help="numpy.reshape(a, (1,)) has one example")
         counts = {name: len(array) for name, array in arrays.items()}
         first = next(iter(counts), "")
         self.examples = counts.get(first, 0)
@@ -47,9 +51,11 @@ class Batches:
                     f"{first} has {self.examples:,} examples along axis 0, and {name} has {count:,}"
                 )
                 raise DataError("E0762", message, help="every array has one row for each example")
+        if not self.examples:
+            raise DataError("E0762", "the data has no examples", help="axis 0 has the examples")
         if self.examples < size:
             message = f"a batch has {size:,} examples, and the data has {self.examples:,}"
-            raise DataError("E0762", message, help=f"--batch {max(1, self.examples)}, or fewer")
+            raise DataError("E0762", message, help=f"--batch {self.examples}, or fewer")
         rank, ranks = share
         if size % ranks:
             message = f"a batch of {size} examples cannot be shared by {ranks} ranks"

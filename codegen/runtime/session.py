@@ -27,6 +27,7 @@ from ilang.codegen.runtime.arguments import (
 from ilang.codegen.runtime.checkpoint import read, write
 from ilang.codegen.runtime.component import check_target
 from ilang.codegen.runtime.initial import initial_values
+from ilang.codegen.runtime.npy import load_npy
 from ilang.codegen.runtime.phased import Phased
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import Solved
@@ -518,10 +519,10 @@ class Model:
 
         place = Path(self.module.source.name).parent / path
         try:
-            return supported_array(path, np.load(place, allow_pickle=False))
-        except (OSError, ValueError) as error:
-            message = f"{path} cannot be read: {error}"
-            raise DataError("E0759", message, span, "`file` reads .npy files") from None
+            return supported_array(path, load_npy(str(place)))
+        except DataError as error:
+            help_line = error.help or "`file` reads .npy files"
+            raise DataError("E0759", error.message, span, help_line) from None
 
 
 def rows_of(name: str, text: str) -> Rows:

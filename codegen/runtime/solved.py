@@ -75,6 +75,8 @@ class Solved:
         Raises:
             ElementTypeError: E06; E0604 (a parameter or state gets another type than it has). MeaningError: E0287.
         """
+        for cell in self.built.measured:
+            extent_of_axis(self.built, self.inferred, cell)
         kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
         state = {cell: self.dtype for cell in kept.values() if cell.kind == "declared"}
         sums = [each.cell for each in self.built.merged]

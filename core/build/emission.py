@@ -146,7 +146,7 @@ class Emission:
             pair = (self.read(operand), self.read(gradient))
             self.alike(*pair, f"what flows back through {value.name}", value.span)
             pairs.append(pair)
-        rule = (number, cotangent, tuple(pairs), value.name, value.span, value.refused)
+        rule = (number, cotangent, tuple(pairs), value.name, value.span)
         self.custom.append(g.Custom(*rule))
         return number
 

@@ -164,7 +164,9 @@ class Functions(Configuration):
                     return meaning.tensor
                 if isinstance(meaning.value, tuple):
                     message = "a list of numbers is a configuration value, and no tensor"
-                    raise MeaningError("E0262", message, span)
+                    labels = [Label(span, "a tensor belongs here"), Label(meaning.span, "the list")]
+                    help_line = "a list is for `repeat(x; h in hids) { ... }`; a number is a tensor"
+                    raise MeaningError("E0262", message, span, help_line, labels)
                 return Number(meaning.value, span)
             case Instance():
                 name = meaning.function.head.name

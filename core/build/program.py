@@ -270,8 +270,19 @@ def _refuse_equal(paths: Mapping[Stored, str]) -> None:
     known: dict[str, Stored] = {}
     for cell, path in paths.items():
         other = known.setdefault(path, cell)
-        if other is not cell:
-            labels = [Label(cell.span, "one"), Label(other.span, "the other")]
-            message = f"two tensors have the path {path}"
-            help_line = 'give a call a name of its own: `layer(x; 64, label = "first")`'
-            raise MeaningError("E0279", message, cell.span, help_line, labels)
+        if other is cell:
+            continue
+        labels = [Label(cell.span, "one"), Label(other.span, "the other")]
+        message = f"two tensors have the path {path}"
+        help_line = 'give a call a name of its own: `layer(x; 64, label = "first")`'
+        place = cell.span
+        owners = (other.owner, cell.owner)
+        if cell.kind == "declared" and owners[0] is not None and owners[1] is not None:
+            place = owners[1].span
+            labels = [Label(place, "again here"), Label(owners[0].span, "first here")]
+            labels.append(Label(cell.span, "lasts from run to run"))
+            message = (
+                f"{owners[1].definition} has state, {path}, and is called twice for one tensor"
+            )
+            help_line = "call it once in a run: what it keeps would be that of both calls"
+        raise MeaningError("E0279", message, place, help_line, labels)

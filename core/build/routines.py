@@ -254,7 +254,14 @@ class Routines(Functions):
             message = f"no parameter feeds `{each.tensor.name}`: nothing has a gradient of it"
             raise MeaningError("E0280", message, each.span, "`track(x)` is x with a gradient")
         of = self.needed(value)
-        self.reached = set(feeding([value]))
+        flowing = feeding([value])
+        self.reached = set(flowing)
+        for one in flowing:
+            if isinstance(one, Ruled) and one.refused and self._is_differentiable(one.value):
+                labels = [Label(one.span, "used here"), Label(each.span, "goes back through it")]
+                message = f"{one.name} has no gradient, and one is asked for"
+                help_line = "write it after the operation, `grad { g1 =+ g * ... }`, or use `stop_gradient(...)`"
+                raise MeaningError("E0261", message, one.span, help_line, labels)
         self._unchanged(value, each)
         for tensor, cell in self.gradients.items():
             if tensor in self.reached:
@@ -375,7 +382,10 @@ class Routines(Functions):
             case ast.Access():
                 if "merge" in target.part:
                     message = "`merge` is what comes from other ranks: it is read, and not assigned"
-                    raise MeaningError("E0426", message, target.span)
+                    name = target.span.text().partition(".merge")[0]
+                    raise MeaningError(
+                        "E0426", message, target.span, f"`{name} =+ {name}.merge` sums"
+                    )
                 value: Tensor = self.access(frame, target)
             case ast.Reference():
                 meaning = self.meaning(frame, target)

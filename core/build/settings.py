@@ -219,9 +219,16 @@ class Configuration(ABC):
         """A whole number of 0 or more that must be known when the program is built."""
         value = self.number(frame, term)
         if value < 0 or value != int(value):
-            raise MeaningError(
-                "E0270", f"{what} is a whole number of 0 or more, not {value}", term.span
+            given = self.setting(frame, term).span
+            labels = [Label(term.span, f"{what} here")]
+            labels += [] if given == term.span else [Label(given, f"{value} given here")]
+            message = f"{what} is a whole number of 0 or more, not {value}"
+            help_line = (
+                "positions count from 0"
+                if what == "a position"
+                else f"for example {max(1, round(value))}"
             )
+            raise MeaningError("E0270", message, term.span, help_line, labels)
         return int(value)
 
 

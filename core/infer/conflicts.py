@@ -73,6 +73,10 @@ def labels_differ(one: tuple[str, Origin], other: tuple[str, Origin], origin: Or
 
 def axes_differ(one: str, other: str, counts: tuple[int, int], origin: Origin) -> ShapeError:
     """Two rows that must have the same number of axes and do not."""
+    if origin.role == "slice":
+        message = f"{origin.says} takes the first batch axis, and there is none"
+        help_line = "batch axes stand before the `|` of a shape: `5|3`"
+        return refusal("E0512", message, [(origin, "here")], help_line)
     message = (
         f"{_meeting(origin)}: {one} has {axes(counts[0])} and {other} has {axes(counts[1])}, "
         "and here the rows have the same axes"
@@ -174,6 +178,9 @@ def undetermined(
         )
     else:
         help_line = f"give the sizes of {what}: nothing that it meets has any"
+        written = origin.span.text() if origin.span is not None else ""
+        if written.startswith('"') and "output row" in what:
+            help_line += f"; {written} 16 has an output axis of 16"
     return refusal("E0520", message, places, help_line)
 
 

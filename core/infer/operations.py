@@ -295,9 +295,9 @@ class Collecting:
         operands = [self.shapes[operand] for operand in node.operands]
         match node.logic:
             case Pointwise():
-                for operand in operands:
-                    for row, operand_row in zip(shape, operand, strict=True):
-                        self._below(row, operand_row, origin)
+                for name, operand in zip(self._names(node), operands, strict=True):
+                    for kind, row, operand_row in zip(KINDS, shape, operand, strict=True):
+                        self._below(row, operand_row, origin.at(kind, name))
             case Compose():
                 self._compose(shape, operands[0], operands[1], self._names(node), origin)
             case Transpose():
@@ -330,16 +330,14 @@ class Collecting:
     def _compose(self, c: Shape, a: Shape, b: Shape, names: list[str], origin: Origin) -> None:
         rows = f"the input row of {names[0]} against the output row of {names[1]}"
         self._below(a[INPUT], b[OUTPUT], Origin(origin.says, origin.span, rows, None))
-        self._below(c[BATCH], a[BATCH], origin)
-        self._below(c[BATCH], b[BATCH], origin)
-        self._below(c[INPUT], b[INPUT], origin)
-        self._below(c[OUTPUT], a[OUTPUT], origin)
+        for row, side, name in ((BATCH, a, 0), (BATCH, b, 1), (INPUT, b, 1), (OUTPUT, a, 0)):
+            self._below(c[row], side[row], origin.at(KINDS[row], names[name]))
 
     def _slice(self, logic: Slice, c: Shape, operands: Sequence[Shape], origin: Origin) -> None:
         a, *position = operands
         axis = self._fresh("the first batch axis")
         rest = self._open()
-        takes = Origin(origin.says, origin.span, "the batch row against the axis that it takes")
+        takes = Origin(origin.says, origin.span, role="slice")
         self._equal(a[BATCH], Row((axis,), rest.variable, ()), takes)
         self._equal(c[BATCH], rest, origin)
         self._equal(c[INPUT], a[INPUT], origin)

@@ -232,7 +232,6 @@ class Custom:
     gradients: tuple[tuple[int, int], ...]
     name: str
     span: Span
-    refused: bool = False
 
 
 Node = Input | Assignment | Elementwise | View | Einx | Terminal | Operation

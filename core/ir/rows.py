@@ -34,13 +34,18 @@ class Origin:
     """A place in the program: what messages call it, and where the text has it (None outside any text).
 
     ``rows`` says which two rows meet there, where that is not plain: ``its batch row against that of x``. ``role`` is
-    there where the shape of a specification meets a leaf, or a value that is computed, and where a number is written.
+    there where the shape of a specification meets a leaf, or a value that is computed, where a number is written,
+    and where a slice takes an axis.
     """
 
     says: str
     span: Span | None
     rows: str = ""
-    role: Literal["leaf", "result", "written"] | None = None
+    role: Literal["leaf", "result", "written", "slice"] | None = None
+
+    def at(self, kind: str, name: str) -> Origin:
+        """The same where a row of one operand meets that of the result."""
+        return Origin(self.says, self.span, f"the {kind} row of {name}")
 
 
 @record

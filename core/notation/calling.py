@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.diagnostic import Error, Label, ModuleError, counted, nearest
-from ilang.core.ir.functions import Called, Head, Reference, Setting, Term, Text
+from ilang.core.ir.functions import Called, Head, Number, Reference, Setting, Term, Text
 from ilang.core.ir.syntax import Name, Tree, postorder
 from ilang.core.notation.arity import Wires, wires_of
 from ilang.core.notation.environment import File
@@ -53,7 +53,14 @@ def misgiven(
         return []
     verb = "is" if given == 1 else "are"
     message = f"{shown} takes {counted(takes, what)}, and {given or 'none'} {verb} given"
-    return [ModuleError("E0420", message, span, "a call gives a tensor to every input, in order")]
+    help_line = "a call gives a tensor to every input, in order"
+    if takes < given and all(isinstance(each, Number) for each in arguments[takes:]):
+        one, other = (
+            ", ".join(each.span.text() for each in some)
+            for some in (arguments[:takes], arguments[takes:])
+        )
+        help_line = f"configuration follows a `;`: `({one}; {other})`"
+    return [ModuleError("E0420", message, span, help_line)]
 
 
 def misconfigured(

@@ -142,7 +142,7 @@ class Names:
             self.unknown(environment, name, span)
             return
         close = self.file.nearest(name, [*PRIMITIVES, *self.file.names])
-        guess = None if close is None else f"did you mean `{close}`?"
+        guess = f"did you mean `{close}`?" if close is not None else _in_library(name)
         message = f"there is no definition or primitive named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, guess))
 
@@ -158,6 +158,21 @@ class Names:
                 help_line = "leave it out; a shape alone is constrained by `_ = ...`"
             message = f"nothing reads the {kind} `{entry.name}`"
             self.refused.append(ModuleError("E0422", message, entry.span, help_line, labels))
+
+
+def _in_library(name: str) -> str | None:
+    """Where a definition of this name, or one much like it, is to be had."""
+    from ilang.core.notation.libraries import defined_in
+
+    known = defined_in()
+    close = name if name in known else nearest(name, list(known))
+    if close is None:
+        return None
+    return (
+        f"`use {known[close]}` has `{close}`"
+        if close == name
+        else f"did you mean `{close}`, of `{known[close]}`?"
+    )
 
 
 _SLOTS = frozenset(

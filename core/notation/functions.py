@@ -24,6 +24,8 @@ from ilang.core.notation.reader import TYPES, Reader
 from ilang.core.notation.routines import read_statements
 from ilang.core.notation.terms import read_value, read_whole_term
 from ilang.core.notation.tokens import (
+    PARTS,
+    WORDS,
     Context,
     closing,
     finished,
@@ -84,7 +86,11 @@ def _named(reader: Reader, wanted: str, named: dict[str, Span]) -> Span:
     name = span.text()
     if name in named:
         labels = (Label(span, "again here"), Label(named[name], "first here"))
-        raise ModuleError("E0408", f"two inputs are named `{name}`", span, None, labels)
+        help_line = "give one of them another name"
+        raise ModuleError("E0408", f"two inputs are named `{name}`", span, help_line, labels)
+    if name in WORDS | PARTS:
+        message = f"`{name}` is a word of the language and cannot name anything"
+        raise ModuleError("E0404", message, span, f"another name will do, such as `{name}_`")
     named[name] = span
     return span
 

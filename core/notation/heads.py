@@ -24,7 +24,7 @@ def read_parameters(reader: Reader) -> tuple[Parameter, ...]:
         if parameter.name in names:
             labels = (Label(span, "again here"), Label(names[parameter.name], "first here"))
             message = f"two inputs are named `{parameter.name}`"
-            raise ModuleError("E0408", message, span, None, labels)
+            raise ModuleError("E0408", message, span, "give one of them another name", labels)
         names[parameter.name] = span
         parameters.append(parameter)
         c = reader.skip()

@@ -65,6 +65,11 @@ def _no_name(reader: Reader) -> ModuleError:
     return ModuleError("E0406", "a line `use` names libraries", span, "write `use nn, optim`")
 
 
+def defined_in() -> dict[str, str]:
+    """The definitions of all libraries, and the library of each."""
+    return {part.name.text(): library for library in LIBRARIES for part in _parts(library)}
+
+
 def needed_parts(
     libraries: Sequence[str],
     words: Collection[str],

@@ -55,6 +55,7 @@ BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """How the definition of a tensor function or a routine begins."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 COMPONENT_HELP = "a component is `name = program`: `total = +ij~i`"
+SESSION_HELP = "`i train` runs a routine, `i build` writes either as C, and in Python `m.session(...)` runs them"
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -316,7 +317,8 @@ def _heads(
             continue
         if name in names:
             labels = (Label(span, "again here"), Label(names[name], "first here"))
-            refused.append(ModuleError("E0402", f"`{name}` is defined twice", span, None, labels))
+            message, help_line = f"`{name}` is defined twice", "give one of them another name"
+            refused.append(ModuleError("E0402", message, span, help_line, labels))
         else:
             names[name] = span
     return heads, begun, names
@@ -421,7 +423,9 @@ def _no_definition(reader: Reader) -> ModuleError:
     close = first.partition(" ")[0].rstrip("=(")
     if "~" in first and "=" not in first.replace("==", "").replace("!=", ""):
         help_line = f"give it a name: `total = {first}`" if len(first) < 60 else "give it a name"
-    elif close in ("let", "def", "fn", "use", "include", "import", "from"):
+    elif close in ("def", "fn", "fun", "func", "function"):
+        help_line = "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"
+    elif close in ("let", "use", "include", "import", "from"):
         help_line = "there is no keyword before the name"
     return ModuleError("E0406", message, span, help_line)
 
@@ -458,7 +462,8 @@ def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError
     shown = [*circle, circle[0]] if len(circle) < 10 else [*circle[:8], "…", circle[0]]
     message = f"`{circle[0]}` is defined by itself: {' -> '.join(shown)}"
     labels = (Label(names[circle[0]], "needs itself"), Label(last.span, "here"))
-    return ModuleError("E0403", message, names[circle[0]], None, labels)
+    help_line = "leave out one of these uses"
+    return ModuleError("E0403", message, names[circle[0]], help_line, labels)
 
 
 def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
@@ -514,14 +519,14 @@ def no_component(module: Module, name: str | None = None) -> ModuleError:
             else "routine"
         )
         message = f"`{name}` is a {what}, and a component is wanted here"
-        return ModuleError("E0441", message, heads[name].span, COMPONENT_HELP)
+        return ModuleError("E0441", message, heads[name].span, SESSION_HELP)
     first = min(heads.values(), key=lambda head: head.span.start)
     if module.definitions:
         message = f"tensor functions use every component of {module.source.name}"
         help_line = f"name one: `--def {module.definitions[0].name}`"
         return ModuleError("E0441", message, first.span, help_line)
     message = f"{module.source.name} holds tensor functions and routines alone, and no component"
-    return ModuleError("E0441", message, first.span, COMPONENT_HELP)
+    return ModuleError("E0441", message, first.span, SESSION_HELP)
 
 
 def exports(module: Module) -> tuple[Definition, ...]:

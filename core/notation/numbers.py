@@ -27,7 +27,8 @@ def read_unit(reader: Reader) -> Unit:
     if negative:
         take(reader, lexeme(reader))
     if lexeme(reader).kind != "number":
-        raise unexpected(reader, "E0191", f"a number after the label '{label}'")
+        help_line = f'a parameter stands in double quotes: `"{label}"`'
+        raise unexpected(reader, "E0191", f"a number after the label '{label}'", help_line)
     value = float(take_number(reader).value)
     return Unit(label, -value if negative else value, reader.span(start))
 
@@ -49,7 +50,8 @@ def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
     stop = past_bracket(reader, start)
     if stop < 0:
         message = "this bracket is never closed"
-        raise NotationError("E0110", message, reader.span(start, start + 1))
+        help_line = f"close it with `{'])'[reader.text[start] == '(']}`"
+        raise NotationError("E0110", message, reader.span(start, start + 1), help_line)
     found = parse_literal(reader.source, reader.span(start, stop))
     if float("inf") in map(abs, found.numbers):
         message = "a number of this literal is too large"

@@ -105,7 +105,7 @@ def _statement(part: Reader, context: Context) -> Statement:
     if found.text == "if":
         statement = _condition(part, context)
     if statement is not None:
-        finished(part, "E0197", STATEMENT_HELP)
+        finished(part, "E0197", usual=STATEMENT_HELP)
         return statement
     if found.text == "else":
         message = "`else` stands without its `if`"
@@ -294,7 +294,7 @@ def _assigned(part: Reader, context: Context) -> Assigned:
     right = read_right(inner, context)
     part.pos = end
     logic, schedule = read_tail(part)
-    finished(part, "E0197", STATEMENT_HELP)
+    finished(part, "E0197", usual=STATEMENT_HELP)
     span = part.span(start)
     return Assigned(target, accumulator, fresh, right, logic, schedule, Mark(place), span)
 
@@ -307,14 +307,16 @@ def _no_assignment(part: Reader, target: Term) -> NotationError:
     if lexeme(part).kind == "end":
         message = "this statement does nothing"
         return NotationError("E0197", message, target.span, STATEMENT_HELP)
-    return unexpected(part, "E0197", "an operator of assignment, such as `=:` or `=+`,", None)
+    usual = "a name, `x.grad` or a string is assigned: `c =: f(x)`"
+    wanted = "an operator of assignment, such as `=:` or `=+`,"
+    return unexpected(part, "E0197", wanted, usual=usual)
 
 
 def _target(part: Reader, context: Context) -> Reference | Access | Declared:
     """What is assigned: a name, ``x.grad``, or a string."""
     found = lexeme(part)
     if found.kind not in ("word", "string") or (found.kind == "word" and found.text in WORDS):
-        raise unexpected(part, "E0197", "a statement", STATEMENT_HELP)
+        raise unexpected(part, "E0197", "a statement", usual=STATEMENT_HELP)
     return read_tensor(part, context)
 
 

@@ -49,6 +49,7 @@ from ilang.core.notation.tokens import (
     PARTS,
     POWER,
     WORDS,
+    WORDS_INSTEAD,
     Context,
     Lexeme,
     closing,
@@ -78,7 +79,7 @@ def read_whole_term(reader: Reader, context: Context) -> Term:
         NotationError: E0102, E0110, E0112, E0114, E0116, E0191 to E0194, E0196, those of components.
     """
     term = read_term(reader, context)
-    finished(reader, "E0191", TERM_HELP)
+    finished(reader, "E0191", usual=TERM_HELP)
     return term
 
 
@@ -100,7 +101,7 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
         if found.text in ("++", "*+"):
             left = _einsum(reader, context, left, found.text, start)
         elif found.text == "@|":
-            left = Sliced(left, _primary(reader, context), reader.span(start))
+            left = Sliced(left, _position(reader, context), reader.span(start))
         else:
             right = (
                 _exponent(reader, context)
@@ -179,6 +180,14 @@ def _exponent(reader: Reader, context: Context) -> Term:
     return Unary("-", _primary(reader, context), reader.span(start))
 
 
+def _position(reader: Reader, context: Context) -> Term:
+    """What stands right of ``@|``."""
+    if sign(reader) == "-":
+        help_line = "positions count from 0: `x @| 0` is the first"
+        raise unexpected(reader, "E0191", "a position", help_line)
+    return _primary(reader, context)
+
+
 def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int) -> Term:
     """What follows ``++`` or ``*+``."""
     help_line = f'`{text}` is followed by a specification: `x {text} "..."`'
@@ -231,7 +240,7 @@ def _no_operand(reader: Reader) -> NotationError:
         shown = reader.span(reader.pos, stop)
         message = "a program stands where a value belongs"
         return NotationError("E0191", message, shown, f"apply it: `({shown.text()})(x)`")
-    return unexpected(reader, "E0191", "an operand", TERM_HELP)
+    return unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
 
 
 def _word(reader: Reader, context: Context, found: Lexeme) -> Term:
@@ -254,7 +263,7 @@ def _word(reader: Reader, context: Context, found: Lexeme) -> Term:
     if text in WORDS or text == "not":
         message = f"`{text}` is a word of the language, and an operand belongs here"
         span = reader.span(start, found.end)
-        raise NotationError("E0191", message, span, TERM_HELP)
+        raise NotationError("E0191", message, span, WORDS_INSTEAD.get(text, TERM_HELP))
     name = Reference(context.slots.get(text, text), take(reader, found))
     return _call(reader, context, name, start) if follows == "(" else _part(reader, context, name)
 

@@ -76,6 +76,17 @@ INSTEAD = (
     ("=", "a comparison does not stand alone; a tensor is bound by `name = ...` in a block"),
 )
 """What people write instead, longest first, and what this notation has for it."""
+WORDS_INSTEAD = {
+    "and": "`and` is written `&&`",
+    "or": "`or` is written `||`",
+    "is": "`equal` is written `=`",
+    "if": "a choice by element is `where(test, a, b)`",
+    "for": "what is done again and again is `repeat(x; n in 3) { ... }`",
+    "lambda": "a tensor function is a definition: `op f(x) = ...`",
+}
+"""The same for words."""
+ASSIGNED = {"+": "adds", "-": "subtracts", "*": "multiplies", "/": "divides"}
+"""What assigning operators do that others write the other way round, ``c += x``."""
 
 
 @record
@@ -137,17 +148,18 @@ def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "
     found = lexeme(reader)
     if found.kind == "end":
         name = {"}": "brace", "]": "bracket"}.get(text, "parenthesis")
-        raise NotationError("E0110", f"this {name} is never closed", bracket)
+        help_line = f"close it with `{text}`"
+        raise NotationError("E0110", f"this {name} is never closed", bracket, help_line)
     return expect(reader, text, wanted or f"an operator or `{text}`", code)
 
 
 def unexpected(
-    reader: Reader, code: str, wanted: str, help_line: str | None = None
+    reader: Reader, code: str, wanted: str, help_line: str | None = None, usual: str | None = None
 ) -> NotationError:
-    """An error at the cursor, where ``wanted`` was expected."""
+    """An error at the cursor, where ``wanted`` was expected; ``usual`` helps where nothing tells what was meant."""
     found = lexeme(reader)
     start = reader.pos
-    hint = next((text for spelling, text in INSTEAD if reader.at(spelling)), None)
+    help_line = help_line or _meant(reader, found) or usual
     if found.kind == "end":
         shown = f"the end of the {reader.unit}"
         return NotationError(
@@ -156,20 +168,37 @@ def unexpected(
     span = reader.span(start, found.end)
     if found.text in ('"', "'"):
         message = f"this quote is not closed by another `{found.text}` on its line"
-        return NotationError("E0112", message, span)
+        kind = (
+            'a parameter is written `"w"`' if found.text == '"' else "a label is written `'q' 2.0`"
+        )
+        return NotationError("E0112", message, span, kind)
     if found.kind == "other" and (found.text in LOOKALIKES or not found.text.isascii()):
         spelled = LOOKALIKES.get(found.text)
         help_line = f"the ASCII spelling is `{spelled}`" if spelled else help_line
         message = f"the character `{found.text}` is not part of the language"
         return NotationError("E0102", message, span, help_line)
-    return NotationError(code, f"expected {wanted} before `{found.text}`", span, help_line or hint)
+    return NotationError(code, f"expected {wanted} before `{found.text}`", span, help_line)
 
 
-def finished(reader: Reader, code: str, help_line: str | None = None) -> None:
+def _meant(reader: Reader, found: Lexeme) -> str | None:
+    """What was meant by a spelling that other languages have."""
+    if found.kind == "word":
+        return WORDS_INSTEAD.get(found.text)
+    text, at = reader.text, reader.pos
+    if found.text in ASSIGNED and text.startswith("=", at + 1):
+        return f"`c ={found.text} x` {ASSIGNED[found.text]}, in a routine"
+    if text.startswith(("==", "//"), at - 1):
+        at -= 1  # the first of them was read as an operator
+    return next((hint for spelling, hint in INSTEAD if text.startswith(spelling, at)), None)
+
+
+def finished(
+    reader: Reader, code: str, help_line: str | None = None, usual: str | None = None
+) -> None:
     """Nothing may follow."""
     if lexeme(reader).kind != "end":
         wanted = f"an operator, or the end of the {reader.unit},"
-        raise unexpected(reader, code, wanted, help_line)
+        raise unexpected(reader, code, wanted, help_line, usual)
 
 
 def take_number(reader: Reader, left: bool = False) -> Number:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ilang.core.check.shaped import verify
-from ilang.core.diagnostic import MeaningError
 from ilang.core.ir.graph import Backprop, Custom
 from ilang.core.ir.shaped import Assignment, Input, Place, Shaped
 from ilang.core.record import replace
@@ -26,7 +25,7 @@ def attached(shaped: Shaped) -> Shaped:
     """The program in which nothing stands for a gradient.
 
     Raises:
-        MeaningError: E0260 (an assignment through which nothing can flow back), E0261 (an operation has no gradient).
+        MeaningError: E0260 (an assignment through which nothing can flow back).
     """
     if not shaped.backward and not shaped.custom:
         return shaped
@@ -172,13 +171,6 @@ class _Attaching(Reverse):
         rule = next((r for v, r in self.rules.items() if self.number.get(v) == value), None)
         if rule is None:
             return False
-        if rule.refused:
-            raise MeaningError(
-                "E0261",
-                f"{rule.name} has no gradient, and one is asked for",
-                rule.span,
-                "write what flows back after it: `grad { g1 =+ g * ... }`, or keep it out by `stop_gradient`",
-            )
         number = self._instance(rule, total)
         for operand, gradient in rule.gradients:
             self._need(gradient, number)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError, nearest
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
-from ilang.icli.configuration import configuration
-from ilang.icli.definitions import heads_of, used_in
+from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import all_of, is_file, subjects
 from ilang.icli.screen import Screen
@@ -18,7 +17,6 @@ from ilang.icli.shapes import parse_shape
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ilang.core.build.program import Given
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
     from ilang.core.ir.syntax import Module
@@ -111,12 +109,14 @@ def _with_sessions(
     texts = [each for each in options if each.partition("=")[0] in inputs]
     shapes = fixed_shapes([each for each in options if each not in texts], graphs, inputs)
     rows = _rows(texts)
-    config = configuration(request.all("--config"))
+    config = config_of(request.all("--config"), heads)
     model = Model(module)
     machine = MACHINES[target]
     definitions = all_of(
         heads,
-        lambda head: solved(model, head.name, *_given(head, heads, rows, config), machine),
+        lambda head: solved(
+            model, head.name, _given(head, rows), settings_of(head, config), machine
+        ),
     )
     built = exported(definitions, machine)
     functions = [function for each in built for function in each.functions]
@@ -130,20 +130,14 @@ def _with_sessions(
     return 0
 
 
-def _given(
-    head: Head, heads: Sequence[Head], rows: Mapping[str, Rows], config: Mapping[str, Given]
-) -> tuple[dict[str, Rows], dict[str, Given]]:
-    """The shapes and the configuration of a head; a value that none of the heads has is refused by each."""
-    known = {each.name for one in heads for each in one.configuration or ()}
-    here = {each.name for each in head.configuration or ()}
-    settings = {name: value for name, value in config.items() if name in here or name not in known}
-    shapes = {
+def _given(head: Head, rows: Mapping[str, Rows]) -> dict[str, Rows]:
+    """The shapes of the inputs of a head."""
+    return {
         each.name: rows[name]
         for each in head.tensors
         for name in _names(head, each.name)
         if name in rows
     }
-    return shapes, settings
 
 
 def _names(head: Head, tensor: str) -> tuple[str, str]:
@@ -153,12 +147,11 @@ def _names(head: Head, tensor: str) -> tuple[str, str]:
 
 def _rows(options: Sequence[str]) -> dict[str, Rows]:
     """The rows that ``--shape x=64|784`` gives an input of a tensor function or a routine."""
-    from ilang.codegen.runtime.session import rows_of
-
     rows: dict[str, Rows] = {}
     for option in options:
         name, _, text = option.partition("=")
-        if rows.setdefault(name, rows_of(name, text)) != rows_of(name, text):
+        given = rows_given(name, text)
+        if rows.setdefault(name, given) != given:
             raise CommandError("E0807", f"--shape {name} is given twice")
     return rows
 

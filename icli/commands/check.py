@@ -11,11 +11,11 @@ from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.shaped import Shaped
 from ilang.core.ir.syntax import Module, Tree
 from ilang.core.machine import MACHINES
-from ilang.icli.configuration import configuration
 from ilang.icli.definitions import (
     CONFIG,
     all_functions,
     checked_line,
+    config_of,
     given_to,
     heads_of,
     shapes_of,
@@ -68,8 +68,9 @@ def _functions(program: Tree | Module, request: Request) -> list[_Check]:
     """The tensor functions and the routines of a file; shapes are those of what nothing else in it uses."""
     if not isinstance(program, Module):
         return []
-    config, used = configuration(request.all("--config")), used_in(program)
-    functions = all_functions(program, list(heads_of(program)))
+    heads, used = heads_of(program), used_in(program)
+    config = config_of(request.all("--config"), list(heads.values()))
+    functions = all_functions(program, list(heads))
     outermost = [each for each in functions if each.name not in used]
     known = shapes_of(request.all("--shape"), outermost)
 

@@ -11,14 +11,15 @@ from ilang.core.ir.syntax import Module
 from ilang.core.machine import MACHINES, Machine
 from ilang.core.pipeline import STAGES, stages_of
 from ilang.icli.codes import answer, is_code
-from ilang.icli.configuration import configuration
 from ilang.icli.definitions import (
     CONFIG,
     GRADIENTS,
+    config_of,
     functions_of,
     given_to,
     head_of,
     page_of,
+    settings_of,
     shapes_of,
     stage_text,
 )
@@ -85,15 +86,13 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
     """Print what is told of tensor functions and routines."""
     from ilang.core.explain.page import as_data
 
-    shapes, config = (
-        shapes_of(request.all("--shape"), functions),
-        configuration(request.all("--config")),
-    )
+    shapes = shapes_of(request.all("--shape"), functions)
+    values = config_of(request.all("--config"), [head_of(each) for each in functions])
     stage = "schedule" if request.has("--schedule") else request.one("--emit")
     target = _target(request.one("--target"), None if stage == GRADIENTS else stage)
 
     def told(function: Function) -> dict[str, object]:
-        given = given_to(function, shapes)
+        given, config = given_to(function, shapes), settings_of(head_of(function), values)
         if stage is not None:
             text = stage_text(function, given, config, stage, target)
             return {"name": function.name, "emit": stage, "text": text}
@@ -103,7 +102,7 @@ def _definitions(functions: Sequence[Function], request: Request, screen: Screen
         return {"name": function.name, **cast("dict[str, object]", as_data(page))}
 
     def shown(function: Function) -> str:
-        given = given_to(function, shapes)
+        given, config = given_to(function, shapes), settings_of(head_of(function), values)
         if stage is not None:
             return stage_text(function, given, config, stage, target).rstrip("\n") + "\n"
         return page_of(function, given, config, MACHINES[target])

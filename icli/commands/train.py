@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING
 from ilang.core.diagnostic import CommandError, DataError, nearest
 from ilang.core.ir.functions import Head, ShapeNote
 from ilang.core.ir.syntax import Module
-from ilang.icli.configuration import configuration
-from ilang.icli.definitions import CONFIG, heads_of, used_in
+from ilang.icli.definitions import CONFIG, config_of, heads_of, used_in
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
@@ -167,7 +166,7 @@ class _Settings:
         self.seed = _count(request, "--seed", 0, least=0)
         self.threads = _count(request, "--threads", 1)
         self.ranks = _count(request, "--ranks", 1)
-        self.config = configuration(request.all("--config"))
+        self.config = config_of(request.all("--config"), [head])
         self.resumed = request.one("--resume")
         stem = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
         self.place = request.one("--save") or self.resumed or f"{stem}.safetensors"
@@ -205,6 +204,10 @@ def _head(module: Module, name: str | None) -> Head:
     if name is not None:
         if name not in heads:
             raise unknown_definition(where, name, list(heads))
+        if name not in {each.head.name for each in module.routines}:
+            message = f"{name} is a tensor function, and i train runs a routine"
+            help_line = "write one that goes back from its loss: `cd step(x, y) { ... }`"
+            raise CommandError("E0818", message, help=help_line)
         return heads[name]
     used = used_in(module)
     names = [each.head.name for each in module.routines if each.head.name not in used]
@@ -227,16 +230,18 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
     from ilang.codegen.runtime.npy import load_npz, members
 
     names = [each.name for each in head.tensors]
+    usual = ",".join(f"{name}={name}.npy" for name in names)
     if text is None:
-        given = ",".join(f"{name}={name}.npy" for name in names)
-        raise CommandError("E0824", f"{head.name} needs data", help=f"--data {given}")
+        raise CommandError("E0824", f"{head.name} needs data", help=f"--data {usual}")
     if "=" not in text:
-        held = members(text) if text.endswith(".npz") else []
+        if not text.endswith(".npz"):
+            message = f"{text or '(empty)'} names no input, and is no .npz file"
+            raise CommandError("E0824", message, help=f"--data {usual}")
+        held = members(text)
         missing = [name for name in names if name not in held]
         if missing:
             message = f"{text} has no array {missing[0]}"
-            listed = ", ".join(held[:20]) or "nothing: it is no .npz"
-            raise CommandError("E0824", message, help=f"it has {listed}")
+            raise CommandError("E0824", message, help=f"it has {', '.join(held[:20]) or 'none'}")
         return {name: load_npz(text, name) for name in names}
     arrays = {}
     for part in text.split(","):

@@ -356,6 +356,37 @@ def test_parameters_are_listed_in_the_order_of_evaluation(module: Any) -> None:
     assert list(session(module).state) == state
 
 
+REFUSED = """
+op free(x) = prim ~logic:"." { v =: v1 * v1 }
+op layer(x; n) = "w" * x + "b" n
+cd keeps(p) { "v" =: 0.5 *. v + p; p =: v }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "places"),
+    [
+        ('cd f(x) { l = free("s" 3 + x); backprop(l); return l }', "E0261", "free has no grad", 2),
+        ('cd f(x) { "c" =: x; keeps(c); keeps(c); return c }', "E0279", "has state, c.v,", 3),
+        ("op f(x) = layer(x; -3)", "E0270", "an extent is a whole number of 0 or more", 2),
+        ("op f(x) = x + [ 1; 2; 3 ] @| 0", "E0512", "takes the first batch axis", 1),
+        ('op f(x) = x /. dim(x, "q")', "E0289", "nothing calls an axis of this tensor q", 1),
+        ('cd f(x) { y = "s" * x + "b" 2; backprop(y); s =- x; return y }', "E0513", "batch row", 1),
+    ],
+)
+def test_refusals_name_what_they_are_of(
+    text: str, code: str, message: str, places: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(REFUSED + text, encoding="utf-8")
+    module: Any = load(path)
+    with pytest.raises(Error, match=message) as caught:
+        module["f"].explain({"x": "4|3"})
+    assert caught.value.code == code
+    assert caught.value.help
+    assert len(caught.value.labels or [caught.value.span]) == places
+
+
 ROWS = """
 op late(x, y) = x + (y + y) @| 1
 cd whole(x, n: i64[b|]) { y = "w" * x + "b" 3; return y, n }

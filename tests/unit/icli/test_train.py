@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from ilang import Error
 from ilang.codegen.runtime.batches import Batches
 from ilang.codegen.runtime.checkpoint import read
 from ilang.icli.curve import curve_svg, curve_text
@@ -148,6 +149,12 @@ def test_every_example_is_seen_once_an_epoch() -> None:
         assert np.concatenate([part["y"] for part in parts]).tolist() == batch["y"].tolist()
     rest = [batch["x"].tolist() for batch in whole.epoch(1, start=2)]
     assert rest == [batch["x"].tolist() for batch in whole.epoch(1)][2:]
+
+
+@pytest.mark.parametrize("array", [np.ones(()), np.ones((0, 2))])
+def test_data_without_examples_is_refused(array: Any) -> None:
+    with pytest.raises(Error, match="axis 0 has the examples"):
+        Batches({"x": array}, 1, seed=0)
 
 
 def test_curves() -> None:

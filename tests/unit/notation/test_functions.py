@@ -381,6 +381,32 @@ def test_refusals(text: str, code: str, line: int, column: int) -> None:
     assert (error.code, error.span.line_number(), error.span.column()) == (code, line, column)
 
 
+@pytest.mark.parametrize(
+    ("text", "help_line"),
+    [
+        ("op f(x) = x ** 2", "the pointwise power is `**.`: `x **. 2`"),
+        ("op f(x) = x == 1", "`equal` is written `=`"),
+        ("op f(x) = x // 2", "a quotient is `/.`"),
+        ("op f(x) = x > 1 and x < 2", "`and` is written `&&`"),
+        ("op f(x) = if x", "a choice by element is `where(test, a, b)`"),
+        ("op f(x) = 'w' * x", 'a parameter stands in double quotes: `"w"`'),
+        ("op f(x) = x @| -1", "positions count from 0: `x @| 0` is the first"),
+        ("op f(grad) = grad", "another name will do, such as `grad_`"),
+        ("op f(x) = (x", "close it with `)`"),
+        ("op g(x; n = 1) = x *. n\nop f(x) = g(x, 2)", "configuration follows a `;`: `(x; 2)`"),
+        ("op f(x) = softmax(x)", "`use nn` has `softmax`"),
+        ("op f(x) = linnear(x; 3)", "did you mean `linear`, of `nn`?"),
+        ("def f(x):", "a tensor function is `op f(x) = x + 1`, a routine `cd step(x) { ... }`"),
+        ('cd f(x) { "c" += x }', "`c =+ x` adds, in a routine"),
+        ("cd f(x) { f(x) =: x }", "a name, `x.grad` or a string is assigned: `c =: f(x)`"),
+    ],
+)
+def test_help_with_what_other_languages_write(text: str, help_line: str) -> None:
+    with pytest.raises(Error) as caught:
+        module(text)
+    assert caught.value.help == help_line
+
+
 def test_mistakes_are_told_together() -> None:
     with pytest.raises(Error) as caught:
         module("op f(x) {\n  a = 2 * x\n  b = x *.5\n  a +\n}\ncd g(x) {\n  x\n  =: 2\n}")
