@@ -2,10 +2,15 @@
 
 Every call is done in three orders of threads, which must give the same bits. In the mode ``cuda-checked`` whatever the
 emulator finds, such as a race or a read of what nobody wrote, fails the call.
+
+In that mode each program has kernels of one width of indices, 64 bits in every other program. As they are emitted they
+have both and choose by the size of arrays: half of what is compiled would not run here, and that half would be the one
+for large arrays in every program.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,12 +29,22 @@ MODES = ("cuda", "cuda-checked")
 ORDERS = (0, 1, 7)
 """Threads in order, in reverse, and in the random order of a seed."""
 UNWRITTEN = 0xFF
+LAUNCH = re.compile(r"\b(\w+)(_k\d+)<(?:int|int64_t)><<<")
+"""Of a kernel that has indices of two widths."""
 
 
 def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
     """The answers of all calls, in order."""
-    loaded = load(cuda.emit_together(batch), "batch.cu", checked=mode == "cuda-checked")
+    checked, text = mode == "cuda-checked", cuda.emit_together(batch)
+    loaded = load(of_one_width(batch, text) if checked else text, "batch.cu", checked=checked)
     return [_answer(loaded, batch[call.program], call) for call in calls]
+
+
+def of_one_width(batch: Sequence[Program], text: str) -> str:
+    """A text whose launches have indices of 64 bits in every other program, and of 32 in the rest."""
+    names = [identifier(program.name) for program in batch]
+    widths = {name: "int64_t" if number % 2 else "int" for number, name in enumerate(names)}
+    return LAUNCH.sub(lambda launch: f"{launch[1]}{launch[2]}<{widths[launch[1]]}><<<", text)
 
 
 def _answer(loaded: Native, program: Program, call: Call) -> Answer:
