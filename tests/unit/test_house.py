@@ -90,9 +90,19 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"), name_of(path))
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Dotted names of what a file imports, `from a import b` as both `a` and `a.b`."""
-    for node in ast.walk(tree_of(path)):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -120,7 +130,7 @@ def outside_uses(path: Path) -> Iterator[str]:
     for name in imports(path):
         if name.split(".")[0] in OUTSIDE_MODULES:
             yield f"{name_of(path)} imports {name}"
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         called = node.func if isinstance(node, ast.Call) else None
         if isinstance(called, ast.Name) and called.id in OUTSIDE_CALLS:
             yield f"{name_of(path)}:{called.lineno} calls {called.id}()"
@@ -270,7 +280,7 @@ def test_targets_recognise_nothing_by_identity() -> None:
             f"{name_of(path)}:{node.lineno} calls id()"
             for path in PRODUCT
             if name_of(path).startswith("codegen/targets/")
-            for node in ast.walk(tree_of(path))
+            for node in nodes_of(path)
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id == "id"
@@ -302,7 +312,7 @@ def test_functions_are_short() -> None:
         [
             f"{name_of(path)}:{node.lineno} {node.name} has {lines} lines"
             for path in SHIPPED
-            for node in ast.walk(tree_of(path))
+            for node in nodes_of(path)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and FUNCTION_LINES < (lines := (node.end_lineno or node.lineno) - node.lineno + 1)
         ]
