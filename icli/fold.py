@@ -13,6 +13,7 @@ at a blank, else after a sign, else anywhere. Codes that color count nothing.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -58,6 +59,7 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_cell, text))
 
 
+@functools.cache  # texts have many signs, and few that differ
 def _cell(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
@@ -88,10 +90,7 @@ def _folded(line: str, width: int) -> str:
 
 def _end(bare: str, start: int, room: int) -> int:
     """Where the piece ends that starts here and takes at most so many columns."""
-    end, taken = start, 0
-    while end < len(bare) and taken + _cell(bare[end]) <= room:
-        taken += _cell(bare[end])
-        end += 1
+    end = _within(bare, start, room)
     if end == len(bare) or bare[end] == " ":
         return end
     blank = bare.rfind(" ", start, end)
@@ -101,8 +100,21 @@ def _end(bare: str, start: int, room: int) -> int:
     return sign if start < sign else max(end, start + 1)
 
 
+def _within(bare: str, start: int, room: int) -> int:
+    """The end of the longest piece that starts here and takes at most so many columns."""
+    if bare.isascii():
+        return min(start + room, len(bare))
+    end, taken = start, 0
+    while end < len(bare) and taken + _cell(bare[end]) <= room:
+        taken += _cell(bare[end])
+        end += 1
+    return end
+
+
 def _joined(line: str, pieces: list[tuple[int, int, int]]) -> str:
     """The pieces of a line, each after its blanks; codes stay before the character that they color."""
+    if "\x1b" not in line:
+        return "\n".join(" " * left + line[start:end].rstrip() for left, start, end in pieces)
     characters: list[str] = []
     codes = ""
     at = 0
