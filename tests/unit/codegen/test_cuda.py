@@ -99,7 +99,7 @@ def test_samples_compile_without_a_warning(tmp_path: Path) -> None:
     (tmp_path / "all.h").write_text(cuda_header.emit_header(programs, "all"), "ascii")
     text = cuda.emit_source(programs, "all")
     assert "__CUDA_ARCH__" not in text
-    said = {}
+    said: dict[str, str] = {}
     for names, options in TARGETS:
         given = text if names == "sm_90" else of_one_width(programs, text)
         (tmp_path / "all.cu").write_text(given, "ascii")
