@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ilang import i
 from ilang.codegen.emulator.program import load
 from ilang.codegen.emulator.runtime import emulator
 from ilang.codegen.project.cases import Case, case_of, inputs_of
@@ -237,6 +238,22 @@ def test_written_schedules(mode: str) -> None:
         assert not answer.trouble, said
         for got, want in zip(answer.outputs, outputs, strict=True):
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg=said)
+
+
+def test_conditions_on_what_a_thread_keeps_are_heeded() -> None:
+    """A guard on elements that are stored; the end of a reduction whose terms are less than what fills copies."""
+    draw = np.random.default_rng(3)
+    guarded = i("ts[s<=t]*se~tse >> +tse~te").grad(wrt="in0")
+    w, v, cotangent = (draw.standard_normal(dims) for dims in ((20, 20), (20, 5), (20, 5)))
+    largest = i(
+        "ik+kj~ijk | i:8,j:8,k:8 | i j k 0 1 k' i' j' "
+        ">> >ijk~ij | i:8,j:8,k:8 | i j k k' i' j' 0 | i:p,j:p,i':t,j':t,k':u"
+    )
+    a, b = (-1 - draw.random(dims) for dims in ((20, 13), (13, 9)))
+    for program, arrays in ((guarded, (w, v, cotangent)), (largest, (a, b))):
+        given = [array.astype(np.float32) for array in arrays]
+        wanted = program(*given, target="numpy")
+        np.testing.assert_allclose(program(*given, target="cuda-emulated"), wanted, 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", "+kj~j | k:8:16 | j k k' k''"])

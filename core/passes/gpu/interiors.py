@@ -9,8 +9,8 @@ Example, where blocks have 64 elements of i, and a thread four of them:
                                                                   for i1: if 64i+16i1+i2 < n_i ...
 
 The condition is the same for all threads of a block, so that none of them waits for others. What gives a thread's own
-floats needs no condition at all, where it reads nothing else or copies that are filled: those past the ends are never
-stored. Copies for that are filled with 0 where their loops leave what they copy.
+floats needs no condition that all hold that read them (``unread.py``), where it reads nothing else or copies that are
+filled. Copies for that are filled with 0 where their loops leave what they copy.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import parts_of, with_bodies
 from ilang.core.ir.scalar import Constant, Load, Local, Scalar, Select
+from ilang.core.passes.gpu.unread import Unread, end_of
 from ilang.core.record import replace
 
 Extents = Mapping[int, int | None]
@@ -55,6 +56,7 @@ def _freed(program: Program, kernel: Kernel) -> Block:
         return kernel.body
     freeing = _Freeing(program)
     body = freeing.filled(spread.body, spread.body)
+    freeing.unread = Unread(body)
     return (replace(spread, body=freeing.regions(body)),)
 
 
@@ -65,6 +67,7 @@ class _Freeing:
         self.program = program
         self.unrolled = program.machine.tiles.terms
         self.whole: set[int] = set()
+        self.unread = Unread(())
 
     def regions(self, body: Block) -> Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
@@ -186,16 +189,28 @@ class _Freeing:
     # -- what needs no condition -------------------------------------------------------------------------------------
 
     def _unless_own(self, s: Statement, inner: Extents) -> Block:
-        """What conditions are around where that gives nothing but floats of a thread's own, else the statement."""
+        """A statement without the conditions that change nothing but floats of a thread's own that nothing reads."""
         if isinstance(s, Spread):
             opened = {**inner, **{loop.variable: self._extent(loop) for loop in s.loops}}
             if all(isinstance(x, Store) and self._is_own(x, (), opened) for x in s.body):
-                left: list[Within] = []
-                return (replace(s, loops=tuple(self._endless(loop, left) for loop in s.loops)),)
+                return (replace(s, loops=tuple(self._unended(loop, s.body) for loop in s.loops)),)
         if not isinstance(s, If) or s.otherwise or s.stored is not None:
             return (s,)
         known = {x.variable for x in s.body if isinstance(x, Define)}
-        return s.body if all(self._is_own(x, known, inner) for x in s.body) else (s,)
+        if not all(self._is_own(x, known, inner) for x in s.body):
+            return (s,)
+        left = tuple(each for each in s.within if not self._tells_nothing(each, s.body))
+        return (replace(s, within=left),) if left else s.body
+
+    def _unended(self, loop: For, body: Block) -> For:
+        """A loop without its end, where only floats that nothing reads are past it."""
+        free = all(self._tells_nothing(end, body) for end in end_of(loop))
+        return self._endless(loop, []) if free else loop
+
+    def _tells_nothing(self, condition: Within, body: Block) -> bool:
+        """Whether nothing that is read tells where a condition around stores does not hold."""
+        stores = [x for x in body if isinstance(x, Store)]
+        return all(self.unread.tells_nothing(condition, x) for x in stores)
 
     def _is_own(self, s: Statement, known: Container[int], inner: Extents) -> bool:
         """Whether a statement makes a float of a thread's own of such floats, of elements of whole copies."""
