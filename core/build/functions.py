@@ -20,6 +20,7 @@ from ilang.core.build.settings import (
     Instance,
     Meaning,
     Setting,
+    called,
 )
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
@@ -492,7 +493,8 @@ class Functions(Configuration):
             result = custom(self, function, given, settings, span)
         else:
             frame = Frame(owner, names, ast.strings(function.body), (), kept)
-            result = self.body(frame, function.body)
+            with called(span):
+                result = self.body(frame, function.body)
         self.active.pop()
         return result
 

@@ -18,7 +18,7 @@ from ilang.core.build.flow import feeding, is_source, read_back
 from ilang.core.build.functions import Functions
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
-from ilang.core.build.settings import Frame, Meaning, Setting
+from ilang.core.build.settings import Frame, Meaning, Setting, called
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import (
     Computed,
@@ -310,7 +310,8 @@ class Routines(Functions):
         names = self.noted(routine.head.tensors, given)
         names.update(settings)
         owner = Owner(self.root, name, name, {}, [], each.span)
-        self.routine(routine, owner, names, given[0] if given else None)
+        with called(each.span):
+            self.routine(routine, owner, names, given[0] if given else None)
 
     def routine(
         self,

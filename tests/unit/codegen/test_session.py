@@ -452,3 +452,13 @@ def test_malformed_sayings_of_the_next_run(body: str, code: str, tmp_path: Path)
     with pytest.raises(Error) as caught:
         load(tmp_path / "m.i").session("f", {"x": "2|4"})
     assert caught.value.code.startswith(code)
+
+
+def test_what_a_library_refuses_tells_the_call_too(tmp_path: Path) -> None:
+    (tmp_path / "m.i").write_text(
+        "use nn, optim\ncd step(x) {\n  y = linear(x; 3)\n  for p in params(y) { sgd(p; 0.1) }\n  return y\n}\n"
+    )
+    with pytest.raises(Error) as caught:
+        load(tmp_path / "m.i").session("step", {"x": "4|3"})
+    places = [(each.span.source.name, each.span.text()) for each in caught.value.labels]
+    assert places == [("optim.i", "p.grad"), (str(tmp_path / "m.i"), "sgd(p; 0.1)")]
