@@ -93,8 +93,8 @@ def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, 
     return shapes
 
 
-def rows_given(name: str, shape: str) -> Rows:
-    """The rows of a shape on the command line.
+def rows_given(name: str, shape: str, words: bool = False) -> Rows:
+    """The rows of a shape on the command line; with ``words`` its sizes may be words.
 
     Raises:
         CommandError: E0810 (no shape).
@@ -102,7 +102,7 @@ def rows_given(name: str, shape: str) -> Rows:
     from ilang.codegen.runtime.session import rows_of
 
     try:
-        return rows_of(name, shape)
+        return rows_of(name, shape, words)
     except DataError as error:
         raise CommandError("E0810", error.message, help=error.help) from None
 

@@ -228,8 +228,8 @@ def _session_example(session: Session, stem: str) -> Iterator[str]:
     yield f"{INDENT}TRY(cudaMalloc(&memory, {name}_bytes()));"
     yield f"{INDENT}TRY({name}_init(&model, memory, 0, stream));"
     for each in (*session.inputs, *session.outputs):
-        dtype, dims = session.tensors[each]
-        c_type, count = C_TYPES[dtype], math.prod(dims)
+        dtype = session.tensors[each][0]
+        c_type, count = C_TYPES[dtype], session.count(each)
         yield f"{INDENT}{c_type} *{each};"
         yield f"{INDENT}TRY(cudaMalloc(&{each}, {BYTES[dtype] * count}));"
         if each in session.inputs:
@@ -239,8 +239,8 @@ def _session_example(session: Session, stem: str) -> Iterator[str]:
     yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
     yield f'{INDENT}printf("{name}: %d runs\\n", (int)model.runs);'
     for each in session.outputs:
-        dtype, dims = session.tensors[each]
-        if math.prod(dims):
+        dtype = session.tensors[each][0]
+        if session.count(each):
             words = ["&first", each, str(BYTES[dtype]), "cudaMemcpyDeviceToHost"]
             yield f"{INDENT}{{"
             yield f"{INDENT}{INDENT}{C_TYPES[dtype]} first;"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ilang.codegen.project.extents import Function
-from ilang.codegen.project.stages import Arrays, run_of
+from ilang.codegen.project.stages import Arrays, fixed_dims, run_of
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
@@ -81,8 +81,8 @@ def solved(
     """A tensor function or a routine to be exported, its shapes inferred; on a GPU one rank runs it.
 
     Raises:
-        DataError: E0765 (it gives nothing). MeaningError: E0286 (the number of ranks has to be known). Error: whatever
-            is wrong with the text, the shapes or the configuration.
+        DataError: E0765 (it gives nothing), E0766 (a size comes at run time, and may not). MeaningError: E0286 (the
+            number of ranks has to be known). Error: whatever is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
     one = Solved(model, options, of_any_ranks=machine.device is None)
@@ -93,6 +93,13 @@ def solved(
         )
         help_line = "use `ranks` in arithmetic alone; of a single rank `x.merge` is 0"
         raise MeaningError("E0286", message, place, help_line)
+    for cell in one.number:
+        if cell.kind != "input" and None in one.open_dims(cell):
+            message = f"{cell.name} would have a size that comes at run time"
+            raise DataError("E0766", message, cell.span, "give a number for it in --shape")
+    if machine.device is not None and any(None in one.open_dims(cell) for cell in one.number):
+        message = f"sizes of {name} are to come at run time, and on a GPU they are fixed"
+        raise DataError("E0766", message, model.head(name).span, "give numbers in --shape")
     if not one.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"
         help_line = "`return` a tensor, or assign one that lasts"
@@ -180,8 +187,8 @@ class _Export:
         parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
         sizes = [f"sizes_{n + 1}" for n in range(len(self.solved.merged()) + 1)]
         names = Names((*FIELDS, *sizes, self.name, *parts))
-        self.inputs = [tensor for _, tensor in self.solved.cells("input")]
-        self.given = {tensor.path: names.of(tensor.path) for tensor in self.inputs}
+        self.inputs = [cell for cell, _ in self.solved.built.inputs if cell.kind == "input"]
+        self.given = {cell.name: names.of(cell.name) for cell in self.inputs}
         returned = [result.path for result in self.solved.results if result.role == "return"]
         alone = len(returned) == 1
         self.returned = {path: names.of("out" if alone else f"out{path}") for path in returned}
@@ -207,7 +214,8 @@ class _Export:
         )
         together.kept |= {each.name: each for each in run.between}
         tensors = {
-            self.given[tensor.path]: (tensor.dtype, tensor.shape.memory()) for tensor in self.inputs
+            self.given[cell.name]: (self.solved.type_of(cell), self.solved.open_dims(cell))
+            for cell in self.inputs
         }
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "return":
@@ -265,15 +273,17 @@ class _Export:
         """The gradients that a run gives."""
         for result, value in zip(self.solved.results, self.shaped.outputs, strict=True):
             if result.role == "gradient":
-                each = Kept("gradient", result.path, "", *self._tensor(value), Listed((0,)), "")
+                dims = fixed_dims(self.shaped, value, result.path)
+                dtype = self.shaped.tensors[value].dtype
+                each = Kept("gradient", result.path, "", dtype, dims, Listed((0,)), "")
                 of = self.owner_path.get(result.path.removesuffix(".grad"))
                 same = f"{of}.grad" if of else ""
                 yield self.together.keep(each, same, is_written=False, owner=self.name)
 
-    def _tensor(self, value: int) -> tuple[str, tuple[int, ...]]:
-        """The element type and the extents of a value."""
+    def _tensor(self, value: int) -> tuple[str, tuple[int | None, ...]]:
+        """The element type and the extents of a value, None for those that come at run time."""
         tensor = self.shaped.tensors[value]
-        return tensor.dtype, tuple(self.shaped.sizes[size].fixed or 0 for size in tensor.dims)
+        return tensor.dtype, tuple(self.shaped.sizes[size].fixed for size in tensor.dims)
 
     def _fill(self, cell: Stored, tensor: Any, constant: Array | None) -> Uniform | Listed:
         """What a tensor begins with."""

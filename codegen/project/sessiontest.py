@@ -17,7 +17,8 @@ from ilang.codegen.project.steps import (
 )
 from ilang.codegen.project.tables import given_row, result_row, table_name, values_of
 from ilang.codegen.targets.cfamily import INDENT, listed
-from ilang.codegen.targets.session import Kept, Session
+from ilang.codegen.targets.identifiers import identifier
+from ilang.codegen.targets.session import Kept
 
 PARTS = ("test_init", "test_run", "test_save", "test_load", "test_kept", "test_session")
 """What the test appends to the name of a session for names of its own."""
@@ -41,13 +42,13 @@ def lines(tested: TestedSession, test: str) -> Iterator[str]:
     """The test of a session, a function of a name."""
     session = tested.session
     kept = [each for each in session.kept if each.role in LASTING]
-    yield from _entries(session, kept)
+    yield from _entries(tested, kept)
     yield f"static int {test}(void)"
     yield "{"
     steps = steps_of(tested)
     yield from _rows("first", kept, steps.first)
     yield from _rows("last", kept, steps.last)
-    yield from _results(session, steps.runs)
+    yield from _results(tested, steps.runs)
     yield from _given(tested, steps)
     name = session.name
     struct = session.struct.name
@@ -69,9 +70,9 @@ def lines(tested: TestedSession, test: str) -> Iterator[str]:
     yield ""
 
 
-def _entries(session: Session, kept: Sequence[Kept]) -> Iterator[str]:
+def _entries(tested: TestedSession, kept: Sequence[Kept]) -> Iterator[str]:
     """The functions of a session behind the face that the driver calls."""
-    name = session.name
+    session, name = tested.session, tested.session.name
     count = len(session.inputs) + len(session.outputs)
     stream = ["NULL"] if session.on_device() else []
     calls = {
@@ -86,6 +87,9 @@ def _entries(session: Session, kept: Sequence[Kept]) -> Iterator[str]:
         if part == "run" and not count:
             yield f"{INDENT}(void)arrays;"
         called = "run_host" if part == "run" and session.on_device() else part
+        if part == "run" and session.is_open():
+            yield from _open_run(tested, words)
+            continue
         of = session.struct.name if part == "init" else name
         yield from listed(f"{INDENT}return {of}_{called}(", ["model", *words], ");")
         yield "}"
@@ -97,6 +101,21 @@ def _entries(session: Session, kept: Sequence[Kept]) -> Iterator[str]:
     for n, each in enumerate(kept):
         yield f"{INDENT}test_kept(&lasting[{n}], given->{each.name}, {each.bytes()});"
     yield f"{INDENT}(void)given;"
+    yield "}"
+    yield ""
+
+
+def _open_run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
+    """The rest of a function that runs a session whose sizes come with a run."""
+    name, function, extents = tested.session.name, tested.functions[0], tested.extents()[0]
+    sizes = [(function.shaped.sizes[n].name, extents[n]) for n in function.free()]
+    fields = ", ".join(f".{identifier(word)} = {extent}" for word, extent in sizes)
+    yield f"{INDENT}static const {name}_sizes sizes = {{{fields}}};"
+    yield f"{INDENT}void *const work = test_allocate({name}_work(&sizes) + 1);"
+    call = ["model", "&sizes", *words, "work"]
+    yield from listed(f"{INDENT}const int status = {name}_run(", call, ");")
+    yield f"{INDENT}free(work);"
+    yield f"{INDENT}return status;"
     yield "}"
     yield ""
 
@@ -114,27 +133,28 @@ def _rows(what: str, kept: Sequence[Kept], outputs: Sequence[Output]) -> Iterato
     yield from _table(what, rows)
 
 
-def _results(session: Session, runs: Sequence[Sequence[Output]]) -> Iterator[str]:
+def _results(tested: TestedSession, runs: Sequence[Sequence[Output]]) -> Iterator[str]:
     """The table of what runs return."""
+    session, dims = tested.session, tested.dims()
     rows = []
     for number, outputs in enumerate(runs, 1):
         for name, output in zip(session.outputs, outputs, strict=True):
             dtype, values = session.tensors[name][0], f"{name}_of_run_{number}"
             yield from values_of(values, output, dtype)
-            count = prod(session.tensors[name][1])
+            count = prod(dims[name])
             rows.append(result_row(name, dtype, count, values, output))
     yield from _table("results", rows)
 
 
 def _given(tested: TestedSession, steps: Steps) -> Iterator[str]:
     """The table of inputs, and then of outputs."""
-    session, positive = tested.session, is_positive_session(tested)
+    session, positive, dims = tested.session, is_positive_session(tested), tested.dims()
     rows = []
     for name in (*session.inputs, *session.outputs):
-        dtype, dims = session.tensors[name]
+        dtype = session.tensors[name][0]
         start, limit = steps.starts.get(name, 0), steps.below.get(name)
         values = table_name(dtype, positive) if name in session.inputs else "NULL"
-        rows.append(given_row(name, dtype, prod(dims), values, start, limit))
+        rows.append(given_row(name, dtype, prod(dims[name]), values, start, limit))
     yield from _table("given", rows)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ilang.codegen.project.extents import Function
 from ilang.codegen.targets.session import Kept, Listed, Stage, Sum
+from ilang.core.diagnostic import DataError
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.pipeline import lower
@@ -167,9 +168,25 @@ class _Staging:
         """The name of a new array between phases for a value."""
         tensor = self.shaped.tensors[value]
         name = self.name_of(path)
-        dims = tuple(self.shaped.sizes[size].fixed or 0 for size in tensor.dims)
+        dims = fixed_dims(self.shaped, value, f"what is between two parts of a run, {path},")
         self.between.append(Kept("between", "", name, tensor.dtype, dims, Listed((0,)), ""))
         return name
+
+
+def fixed_dims(shaped: Shaped, value: int, says: str) -> tuple[int, ...]:
+    """The extents of a value that is kept.
+
+    Raises:
+        DataError: E0766 (one comes at run time).
+    """
+    dims = []
+    for number in shaped.tensors[value].dims:
+        size = shaped.sizes[number]
+        if size.fixed is None:
+            message = f"{says} would have the size {size.name}, which comes at run time"
+            raise DataError("E0766", message, help="give a number for it in --shape")
+        dims.append(size.fixed)
+    return tuple(dims)
 
 
 def _renamed(shaped: Shaped, names: Sequence[str]) -> Shaped:

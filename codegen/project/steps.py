@@ -22,7 +22,7 @@ from ilang.codegen.project.cases import (
     scales_of,
     starts_of,
 )
-from ilang.codegen.project.extents import LARGEST_DOMAIN, Function
+from ilang.codegen.project.extents import LARGEST_DOMAIN, Function, extents_of
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.philox import uniform
 from ilang.codegen.targets.session import Kept, Session, Uniform
@@ -50,8 +50,22 @@ class TestedSession:
     functions: tuple[Function, ...]
 
     def extents(self) -> list[tuple[int, ...]]:
-        """The extents of each program."""
-        return [tuple(size.fixed or 0 for size in f.shaped.sizes) for f in self.functions]
+        """The extents of each program; those that come at run time are small."""
+        return [_extents(function) for function in self.functions]
+
+    def dims(self) -> dict[str, tuple[int, ...]]:
+        """The extents of inputs and outputs of a run."""
+        found = {
+            name: tuple(1 if each is None else each for each in dims)
+            for name, (_, dims) in self.session.tensors.items()
+        }
+        for stage, f, extents in zip(
+            self.session.stages, self.functions, self.extents(), strict=True
+        ):
+            values = (*f.shaped.inputs, *f.shaped.outputs)
+            for name, value in zip(stage.arguments, values, strict=True):
+                found[name] = tuple(extents[size] for size in f.shaped.tensors[value].dims)
+        return found
 
     def reads(self) -> Iterator[tuple[str, int, int]]:
         """The names of what each program reads, with the numbers of the program and of its input."""
@@ -74,6 +88,12 @@ class Steps:
     first: tuple[Output, ...]
     runs: tuple[tuple[Output, ...], ...]
     last: tuple[Output, ...]
+
+
+def _extents(function: Function) -> tuple[int, ...]:
+    runs = extents_of(function)[0] if function.free() else []
+    fixed = tuple(1 if size.fixed is None else size.fixed for size in function.shaped.sizes)
+    return runs[0] if runs else fixed
 
 
 def steps_of(tested: TestedSession) -> Steps:
@@ -180,9 +200,9 @@ def _inputs(
     tested: TestedSession, steps: dict[str, int], below: dict[str, int | None]
 ) -> dict[str, Array]:
     """The inputs of a run that are read."""
-    positive = is_positive_session(tested)
+    positive, dims = is_positive_session(tested), tested.dims()
     return {
-        name: input_of(*tested.session.tensors[name], start, below[name], positive)
+        name: input_of(tested.session.tensors[name][0], dims[name], start, below[name], positive)
         for name, start in steps.items()
     }
 

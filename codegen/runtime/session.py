@@ -525,8 +525,10 @@ class Model:
             raise DataError("E0759", error.message, span, help_line) from None
 
 
-def rows_of(name: str, text: str) -> Rows:
+def rows_of(name: str, text: str, words: bool = False) -> Rows:
     """The rows that a shape spells: ``batch|input->output``, sizes divided by commas.
+
+    With ``words`` a size may be a word: it comes at run time.
 
     Raises:
         DataError: E0752.
@@ -536,9 +538,11 @@ def rows_of(name: str, text: str) -> Rows:
     rows = []
     for part in (batch if bar else "", inner if arrow else "", output):
         sizes = [each.strip() for each in part.split(",")] if part.strip() else []
-        if not all(each.isascii() and each.isdigit() for each in sizes):
+        if not all(
+            each.isascii() and (each.isdigit() or (words and each.isidentifier())) for each in sizes
+        ):
             message = f"{text!r} is no shape for {name}"
             help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
             raise DataError("E0752", message, help=help_line)
-        rows.append(tuple((int(each), None) for each in sizes))
+        rows.append(tuple((int(each) if each.isdigit() else each, None) for each in sizes))
     return rows[0], rows[1], rows[2]

@@ -17,7 +17,8 @@ from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import ElementTypeError, MeaningError
 from ilang.core.infer.projections import sizes_of
-from ilang.core.ir.rows import extent_of, known_axes
+from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
+from ilang.core.record import replace
 from ilang.core.transform.attached import attached
 
 if TYPE_CHECKING:
@@ -166,8 +167,31 @@ class Solved:
         ]
 
     def shaped(self) -> Shaped:
-        """The typed graph, gradients attached."""
-        return attached(self._typed[0])
+        """The typed graph, gradients attached; sizes that come at run time are called as the shapes say."""
+        shaped = attached(self._typed[0])
+        words = {
+            (number, dim): size
+            for number, cell in enumerate(self.needed)
+            for dim, (size, _) in enumerate(
+                axis for k in MEMORY_ORDER for axis in cell.rows[k] or ()
+            )
+            if isinstance(size, str)
+        }
+        names = [size.name for size in shaped.sizes]
+        for n, size in enumerate(shaped.sizes if words else ()):
+            word = next(filter(None, (words.get((p.number, p.dim)) for p in size.places)), None)
+            if size.fixed is None and word is not None:
+                if word in names:  # which another one has, maybe
+                    names[names.index(word)] = names[n]
+                names[n] = word
+        sizes = zip(shaped.sizes, names, strict=True)
+        return replace(shaped, sizes=tuple(replace(size, name=name) for size, name in sizes))
+
+    def open_dims(self, cell: Stored) -> tuple[int | None, ...]:
+        """The extents of what a tensor keeps, in memory order; None where one comes at run time."""
+        rows = self.inferred.shapes[self.number[cell]]
+        sizes = [axis.size for k in MEMORY_ORDER for axis in known_axes(rows[k])]
+        return tuple(size if isinstance(size, int) else None for size in sizes)
 
 
 def _of_another_type(cell: Stored, path: str, dtype: str, other: str) -> ElementTypeError:

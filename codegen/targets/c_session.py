@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 from typing import assert_never
 
 from ilang.codegen.targets.c_entry import STATUS as STATUS_OF_PROGRAMS
@@ -66,6 +65,12 @@ def declarations(session: Session) -> Iterator[str]:
     else:
         yield shared(session)
     yield ""
+    if session.is_open():
+        program = identifier(session.stages[0].program.name)
+        yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
+        yield f"typedef {program}_sizes {session.name}_sizes;"
+        yield f"size_t {session.name}_work(const {session.name}_sizes *sizes);"
+        yield ""
     yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
     yield f"{signature(session, 'run')};"
     yield ""
@@ -117,6 +122,7 @@ def example_session(session: Session) -> Iterator[str]:
     """How to use a session, in C."""
     name = session.name
     words = ["&model", *session.inputs, *session.outputs]
+    words = [words[0], "&sizes", *words[1:], "work"] if session.is_open() else words
     shown = words if len(words) <= 12 else [*words[:11], "..."]
     yield f"{name} model;"
     yield f"int status = {name}_init(&model, malloc({name}_bytes()), 0);"
@@ -140,8 +146,10 @@ def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
     elif part in ("save", "load"):
         words.append("const char *path")
     else:
+        words += [f"const {session.name}_sizes *sizes"] if session.is_open() else []
         words += [f"const {C_TYPES[session.tensors[each][0]]} *{each}" for each in session.inputs]
         words += [f"{C_TYPES[session.tensors[each][0]]} *{each}" for each in session.outputs]
+        words += ["void *work"] if session.is_open() else []
     return wrapped(f"int {session.name}_{part}(", [*words, *further], ")")
 
 
@@ -195,13 +203,12 @@ def table_name(struct: Struct, each: Kept) -> str:
 def _bytes_function(struct: Struct, total: int) -> Iterator[str]:
     yield f"size_t {struct.name}_bytes(void)"
     yield "{"
-    for number, stage in enumerate(struct.stages, 1):
+    yield f"{INDENT}size_t bytes = 0;"
+    for number, stage in enumerate((each for each in struct.stages if not each.is_open()), 1):
         program = identifier(stage.program.name)
         yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
-        if number == 1:
-            yield f"{INDENT}size_t bytes = {program}_work(&sizes_1);"
-        else:
-            yield f"{INDENT}if (bytes < {program}_work(&sizes_{number})) bytes = {program}_work(&sizes_{number});"
+        work = f"{program}_work(&sizes_{number})"
+        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
     yield f"{INDENT}return SIZE_MAX - {total} <= bytes ? SIZE_MAX : {total} + bytes;"
     yield "}"
     yield ""
@@ -258,6 +265,13 @@ def _fill(struct: Struct, each: Kept) -> Iterator[str]:
 
 
 def _run_function(session: Session) -> Iterator[str]:
+    if session.is_open():
+        program = identifier(session.stages[0].program.name)
+        yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
+        yield "{"
+        yield f"{INDENT}return {program}_work(sizes);"
+        yield "}"
+        yield ""
     yield signature(session, "run")
     yield "{"
     yield f"{INDENT}if (model == NULL) return 1;"
@@ -270,10 +284,12 @@ def _run_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}int status = 0;"
     for number, stage in enumerate(session.stages, 1):
         program = identifier(stage.program.name)
-        words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
+        sizes, work = ("sizes", "work") if stage.is_open() else (f"&sizes_{number}", "model->work")
+        words = [sizes, *(argument(session, name) for name in stage.arguments)]
         assert len(words) == len(parameters(stage.program))
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
-        yield wrapped(f"{INDENT}status = {program}(", [*words, "model->work"], ");")
+        if not stage.is_open():
+            yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
+        yield wrapped(f"{INDENT}status = {program}(", [*words, work], ");")
         if several:
             yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
         yield f"{INDENT}if (status != 0) return status;"
@@ -331,7 +347,7 @@ def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:
     kept = {name: each for block in session.struct.blocks() for name, each in block}
     for target, source in stage.copies:
         given = session.tensors.get(target)
-        size = BYTES[given[0]] * prod(given[1]) if given else kept[target].bytes()
+        size = BYTES[given[0]] * session.count(target) if given else kept[target].bytes()
         yield argument(session, target), argument(session, source), str(size)
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from math import prod
 from typing import assert_never
 
 from ilang.codegen.targets.c_entry import wrapped
@@ -225,7 +224,9 @@ def _host_function(session: Session) -> Iterator[str]:
     """A run for arrays of the host."""
     names = (*session.inputs, *session.outputs)
     tensors = [session.tensors[each] for each in names]
-    sizes = [BYTES[dtype] * prod(dims) for dtype, dims in tensors]
+    sizes = [
+        BYTES[dtype] * session.count(name) for name, (dtype, _) in zip(names, tensors, strict=True)
+    ]
     yield _signature(session, "run_host")
     yield "{"
     needed = [f"{name} == NULL" for name, size in zip(names, sizes, strict=True) if size]

@@ -12,7 +12,7 @@ from ilang.core.ir.kernel import Program
 from ilang.core.machine import Machine
 from ilang.core.record import record
 
-PARTS = ("bytes", "init", "run", "save", "load", "arrays")
+PARTS = ("bytes", "init", "run", "save", "load", "arrays", "sizes", "work")
 """What the name of a session stands before: its functions, and that of its program."""
 DEVICE_PARTS = (*PARTS, "run_host", "status", "set")
 """The same on a device."""
@@ -105,6 +105,10 @@ class Stage:
     copies: tuple[tuple[str, str], ...]
     sums: tuple[Sum, ...]
 
+    def is_open(self) -> bool:
+        """Whether sizes come with a run."""
+        return any(size.is_argument() for size in self.program.sizes)
+
 
 @record
 class Struct:
@@ -144,9 +148,9 @@ class Session:
     """A definition to be written as C or CUDA, and its name there.
 
     ``stages`` compute one run. Their arguments are the names of tensors that are kept, or of what a caller gives:
-    ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``. What is ``kept`` is in a ``struct``,
-    maybe beside what other sessions keep, and in part the same: there a path may be another. ``counter`` is its field
-    that counts runs.
+    ``inputs`` and ``outputs`` of a run, whose types and extents are ``tensors``, None for one that comes with a run.
+    What is ``kept`` is in a ``struct``, maybe beside what other sessions keep, and in part the same: there a path may
+    be another. ``counter`` is its field that counts runs.
     """
 
     name: str
@@ -155,13 +159,23 @@ class Session:
     kept: tuple[Kept, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    tensors: dict[str, tuple[str, tuple[int, ...]]]
+    tensors: dict[str, tuple[str, tuple[int | None, ...]]]
     struct: Struct
     counter: str
 
     def saved(self) -> list[Kept]:
         """What a file has: parameters, then state."""
         return [each for role in ("parameter", "state") for each in self.kept if each.role == role]
+
+    def count(self, name: str) -> int:
+        """How many elements an input or an output has, whose sizes are fixed."""
+        dims = [extent for extent in self.tensors[name][1] if extent is not None]
+        assert len(dims) == len(self.tensors[name][1])
+        return prod(dims)
+
+    def is_open(self) -> bool:
+        """Whether sizes come with a run, and the caller has its workspace."""
+        return any(stage.is_open() for stage in self.stages)
 
     def begins(self) -> bool:
         """Whether its struct is begun by it, and not by another session."""

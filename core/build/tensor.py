@@ -14,14 +14,14 @@ from typing import Any
 
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.operation import Fits, Logic, Operation, SizeConstraint, Terminal, TerminalKind
-from ilang.core.ir.rows import KINDS, Known, Origin
+from ilang.core.ir.rows import KINDS, OPEN, Known, Origin
 from ilang.core.ir.scalar import Scalar
 from ilang.core.names import Names
 from ilang.core.record import record
 from ilang.core.source import Source, Span, whole
 
-Axis = tuple[int, str | None]
-"""A known axis: its size, and its label or None."""
+Axis = tuple[int | str, str | None]
+"""A known axis: its size, a word for one that comes at run time; and its label or None."""
 Rows = tuple[tuple[Axis, ...] | None, tuple[Axis, ...] | None, tuple[Axis, ...] | None]
 SCALAR: Rows = ((), (), ((1, None),))
 """The rows of a number."""
@@ -182,6 +182,6 @@ def placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]
     for kind_name, number, start, (size, label), kind in places:
         place = Span(source, start, start + len(str(size)))
         origin = Origin(f"{kind_name} axis {number} of {name}", place, "")
-        known[kind].append(Known(size, False, label, origin))
+        known[kind].append(Known(OPEN if isinstance(size, str) else size, False, label, origin))
     rows_of = [None if rows[kind] is None else tuple(known[kind]) for kind in range(3)]
     return Span(source, 0, len(name)), rows_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ilang.core.infer.ranks import Ranks, infer_ranks, input_ranks, undetermined
 from ilang.core.ir.graph import Assignment, Elementwise, Graph, Input, View
-from ilang.core.ir.operation import Einsum, Operation
-from ilang.core.ir.rows import Known, Origin, Symbol
+from ilang.core.ir.operation import Einsum, Operation, Terminal
+from ilang.core.ir.rows import OPEN, Known, Origin, Symbol
 
 
 class Arrays:
@@ -29,6 +29,11 @@ class Arrays:
             found = [self.ranks.of[value] for value in graph.inputs]
         else:
             found = input_ranks(graph, ranks) if inputs else []
+        self.rows = {
+            value: tuple(map(self._numbered, node.rows))
+            for value, node in enumerate(graph.nodes)
+            if isinstance(node, Terminal)
+        }
         for value in inputs:
             rank, name = found[value], graph.input_name(value)
             if rank is None:
@@ -39,6 +44,19 @@ class Arrays:
                 axes.append(Known(Symbol(len(self.given) + dim), False, None, origin))
             self.given += axes
             self.axes[value] = tuple(axes)
+
+    def _numbered(self, axes: tuple[Known, ...] | None) -> tuple[Known, ...] | None:
+        """A row of a leaf, with a number for each size that comes at run time."""
+        if axes is None or all(axis.size != OPEN for axis in axes):
+            return axes
+        numbered = []
+        for axis in axes:
+            known = axis
+            if axis.size == OPEN:
+                known = Known(Symbol(len(self.given)), False, None, axis.origin)
+                self.given.append(known)
+            numbered.append(known)
+        return tuple(numbered)
 
     def count(self, value: int, variable: str) -> int | None:
         """How many axes a row variable of a specification stands for, where ranks say it."""

@@ -162,7 +162,8 @@ class Collecting:
         if node.kind == "number":
             unit = Known(1, True, None, Origin(f"the number {node.value}", node.span))
             return closed(()), closed(()), closed((unit,))
-        rows = [self._open() if axes is None else closed(axes) for axes in node.rows]
+        given = self.arrays.rows[value]
+        rows = [self._open() if axes is None else closed(axes) for axes in given]
         required = node.kind == "parameter" and value in self.bound
         for kind, (row, axes) in enumerate(zip(rows, node.rows, strict=True)):
             if axes is None and node.kind != "alike":

@@ -55,6 +55,10 @@ class Symbol:
     number: int
 
 
+OPEN = Symbol(-1)
+"""The size of an axis of a leaf that comes at run time: inference numbers it."""
+
+
 @entity
 class Known:
     """An axis whose size is decided: a number, or one that comes at run time, which never stretches.

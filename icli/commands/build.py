@@ -150,7 +150,7 @@ def _rows(options: Sequence[str]) -> dict[str, Rows]:
     rows: dict[str, Rows] = {}
     for option in options:
         name, _, text = option.partition("=")
-        given = rows_given(name, text)
+        given = rows_given(name, text, words=True)
         if rows.setdefault(name, given) != given:
             raise CommandError("E0807", f"--shape {name} is given twice")
     return rows

@@ -201,7 +201,7 @@ class InC:
 
     def run(self, **arrays: Any) -> list[Any]:
         tensors = [self.session.tensors[name] for name in self.session.outputs]
-        outs = [np.zeros(dims, NUMPY_TYPES[dtype]) for dtype, dims in tensors]
+        outs: list[Any] = [np.zeros(dims, NUMPY_TYPES[dtype]) for dtype, dims in tensors]
         given = [np.ascontiguousarray(arrays[name]) for name in self.session.inputs]
         assert self.call("run", *(ctypes.c_void_p(a.ctypes.data) for a in (*given, *outs))) == 0
         return outs
@@ -388,6 +388,102 @@ def test_sessions_of_the_same_parameters_have_one_struct(tmp_path: Path) -> None
         for path, values in python[name].parameters.items():
             np.testing.assert_allclose(loaded.parameters[path], values, 1e-5, 1e-6)
         assert one.call("load", str(theirs).encode()) == 0
+
+
+def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
+    """Of what one example may be trained with, and any number predicted, in one struct."""
+    (tmp_path / "model.i").write_text(TOGETHER)
+    words = [
+        "--def=net",
+        "--def=step",
+        "--shape=net.x=n|3",
+        "--shape=step.x=b|3",
+        "--shape=step.t=b|2",
+    ]
+    out = tmp_path / "out"
+    assert main(["build", str(tmp_path / "model.i"), *words, "-o", str(out)]) == 0
+    header = (out / "model.h").read_text()
+    assert (
+        "int net_run(step *model, const net_sizes *sizes, const float *x, float *out, void *work);"
+        in header
+    )
+    assert "int64_t n;" in header
+    assert "int64_t b;" in header
+    assert "net 3 runs: ok" in made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror")
+    module = load(tmp_path / "model.i")
+    rows = {"net": {"x": rows_of("x", "n|3", words=True)}}
+    rows["step"] = {x: rows_of(x, text, words=True) for x, text in (("x", "b|3"), ("t", "b|2"))}
+    every = exported([solved(module.model, name, rows[name], {}) for name in rows])
+    host = InC(out, every[0])
+    host.init(3)
+    part = InC(out, every[1], host)
+    draw = np.random.default_rng(1)
+    python: Any = None
+    other: Any = None
+    got: Any = None
+    for count in (4, 1, 7):
+        x, t = (
+            draw.standard_normal((count, 3), np.float32),
+            draw.standard_normal((count, 2), np.float32),
+        )
+        last, shapes = python, {"x": f"{count}|3", "t": f"{count}|2"}
+        python = module.session("step", shapes, seed=3)
+        if last is not None:
+            last.save(tmp_path / "last.safetensors")
+            python.load(tmp_path / "last.safetensors")
+        assert np.allclose(
+            sized(host, count, x, t, out=np.zeros(1, np.float32)), python(x, t), 1e-5
+        )
+        other = draw.standard_normal((count + 2, 3), np.float32)
+        net = module.session("net", {"x": f"{count + 2}|3"}, parameters=python)
+        got = sized(part, count + 2, other, out=np.zeros((count + 2, 2), np.float32))
+        np.testing.assert_allclose(got, net(other), 1e-4, 1e-5)
+    assert sized(part, -1, other, out=got, status=3) is got
+
+
+def sized(one: InC, count: int, *arrays: Any, out: Any, status: int = 0) -> Any:
+    """What a run of one size gives, its workspace as large as it says."""
+    size, measured = ctypes.c_int64(count), getattr(one.library, f"{one.session.name}_work")
+    measured.restype = ctypes.c_size_t
+    room = measured(ctypes.byref(size))
+    work = ctypes.create_string_buffer(1 if room == 2**64 - 1 else room + 1)
+    given = [ctypes.c_void_p(each.ctypes.data) for each in (*arrays, out)]
+    assert one.call("run", ctypes.byref(size), *given, work) == status
+    return out
+
+
+FIXED = {
+    'cd f(x) { "s" =+ x; return s }': ("n|2", "s would have a size that comes at run time"),
+    'op f(x) = "w" * x + "b" 2': ("n", "w would have a size that comes at run time"),
+    'op f(x[b|n]) = "w" 2 + x /. dim(x, "b")': ("n|2", "the size of b comes at run time"),
+    'cd f(x) { "z" =: x + x.merge; "w" =+ 1; return z }': ("n|2", "x.merge would have a size"),
+}
+
+
+@pytest.mark.parametrize("text", FIXED)
+def test_sizes_of_what_lasts_are_fixed(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape, says = FIXED[text]
+    (tmp_path / "model.i").write_text(text)
+    command = [
+        "build",
+        str(tmp_path / "model.i"),
+        f"--shape=x={shape}",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "E0766" in said
+    assert says in said
+
+
+def test_sizes_are_fixed_on_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.i").write_text('op f(x) = "w" * x + "b" 2')
+    command = ["build", str(tmp_path / "model.i"), "--shape=x=n|3", "-o", str(tmp_path / "out")]
+    assert main([*command, "--target", "cuda"]) == 1
+    assert "E0766" in capsys.readouterr().err
 
 
 def changed(data: bytes, change: Any, more: str = "") -> bytes:
