@@ -15,6 +15,9 @@ Where one side of a convolution has few channels, these are rows if its lanes mo
 are all that is left, as in the gradient of its weights: else every read would be tested, and none used twice.
 
     order: axes of both, axes of the window's operand, blocks of windows, j, others, i, reduced parts, i', j'
+
+Where extents are known a tile fits them: few lanes leave registers to more rows, rows come in equal parts, and sums go
+over whole axes, the last ones first.
 """
 
 from __future__ import annotations
@@ -208,6 +211,18 @@ def _balanced(extent: int | None, rows: int) -> int:
     return -(-extent // -(-extent // rows)) if extent else rows
 
 
+def _height(extent: int | None, rows: int, times: int) -> int:
+    """The rows of a tile that may have so many, or so many times more where it is known how many there are.
+
+    A tile of many is some times 4 to 8 rows, which narrower vectors hold.
+    """
+    if extent is None:
+        return rows
+    least = _balanced(extent, rows * times)
+    fit = (n for n in range(least, 2 * least) if n <= rows or any(n % d == 0 for d in range(4, 9)))
+    return next(fit, least)
+
+
 def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
     """The lanes of a tile that may have so many: no more vectors than a short row has, each a line of f32."""
     vector = machine.vector_lanes("f32")
@@ -217,12 +232,21 @@ def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
 def _terms(node: Assignment, extents: Extents, longest: int | None = None) -> list[tuple[int, ...]]:
     """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter.
 
-    The first axis has the largest factor, or the one that is to be the ``longest``.
+    Where lengths are known the last axis is whole, if it may be, and then those before it, as many as a tile sums. Else
+    the first axis has the largest factor. Before all others comes the one that is to be the ``longest``.
     """
     reduced = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
     lengths = [extents.fixed(node.sizes[axis]) for axis in reduced]
     if prod(extent or MOST_TERMS + 1 for extent in lengths) <= MOST_TERMS:
+        return factors
+    if all(lengths):
+        left = MOST_TERMS
+        for axis in sorted(reduced, key=lambda axis: (axis == longest, axis), reverse=True):
+            part = _balanced(extents.fixed(node.sizes[axis]), left)
+            is_part = 1 < part and extents.fixed(node.sizes[axis]) != part
+            factors[axis] = (part,) if is_part else ()
+            left = max(1, left // part)
         return factors
     most = list(REDUCED[len(reduced)])
     if longest in reduced:
@@ -253,8 +277,12 @@ def _tiling(
     """A tile of rows and lanes; axes that move windows of what is packed stand inside the copy, which has them all."""
     factors = _terms(node, extents, _along_memory(node, extents, accesses, rows, lanes))
     height, width = (extents.fixed(node.sizes[axis]) for axis in (rows, lanes))
-    factors[rows] = (_balanced(height, machine.tiles.rows),)
-    factors[lanes] = (_narrowed(width, machine.tiles.lanes, machine),)
+    narrow = _narrowed(width, machine.tiles.lanes, machine)
+    # Elsewhere many rows would be lines of one place in the cache.
+    along = all(_is_last(index, rows) for index in accesses if _has(index, rows))
+    times = machine.tiles.lanes // narrow if along else 1
+    factors[rows] = (_height(height, machine.tiles.rows, times),)
+    factors[lanes] = (narrow,)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
     packed = {
         a for index in accesses if _has(index, lanes) for part in index for _, a in part.terms
@@ -292,8 +320,12 @@ def _windows(
     factors = _terms(node, extents, longest)
     width = extents.fixed(node.sizes[lanes])
     tiles = machine.tiles
-    factors[rows] = (tiles.window_rows,)
-    factors[lanes] = (_narrowed(width, tiles.window_lanes, machine),)
+    narrow = _narrowed(width, tiles.window_lanes, machine)
+    factors[lanes] = (narrow,)
+    height = extents.fixed(node.sizes[rows])
+    if short or _is_last(node.target, rows):  # vectors transpose so many rows
+        height = None
+    factors[rows] = (_height(height, tiles.window_rows, tiles.window_lanes // narrow),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
     packed, moved = (
         {a for index in accesses for part in index for _, a in part.terms if _has(index, axis)}
@@ -315,6 +347,11 @@ def _windows(
         Loop(rows),
     )
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes), True)
+
+
+def _is_last(index: Access, axis: int) -> bool:
+    """Whether an access walks along memory by an axis."""
+    return bool(index) and index[-1].axis() == axis
 
 
 def _has(index: Access, axis: int) -> bool:

@@ -12,7 +12,15 @@ import pytest
 from ilang import i, load
 from ilang.codegen.runtime import toolchain
 from ilang.codegen.targets import c
-from ilang.core.pipeline import graph_of, infer, lower, text_component
+from ilang.core.pipeline import (
+    graph_of,
+    infer,
+    lower,
+    program_graph,
+    stage_text,
+    text_component,
+    text_program,
+)
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import native
 
@@ -172,3 +180,54 @@ def test_a_product_in_one_place_of_a_dimension_has_a_tile(tmp_path: Path) -> Non
         nests = shaped_to_schedule(session._solved.shaped()).nests
         assert any(nest is not None and all(nest.factors[:2]) for nest in nests), "rows and lanes"
         assert np.array_equal(session(a=a, b=b)[:, 0], a @ b)
+
+
+KNOWN = """f(a[300, 13], b[300, 16], c[9, 20, 5, 23], d[9, 20, 5, 17]) = {
+  x = (ki*kj~ijk >> +ijk~ij)(a, b)
+  y = (nxyi*nxyj~nxyij >> +nxyij~ij)(c, d)
+  x, y
+}"""
+"""Few lanes, whose rows lie side by side, so that a tile has more of them; all extents are known."""
+
+
+@pytest.mark.parametrize("unit", ["machine", "plain", native.AVX2])
+def test_tiles_of_many_rows(unit: str, tmp_path: Path) -> None:
+    program = lower(infer(program_graph(text_program(KNOWN))))
+    explained = stage_text(program_graph(text_program(KNOWN)), "schedule")
+    assert "i:14,j:16" in explained
+    assert "n:5,i:12,j:32" in explained
+    source, library = tmp_path / "f.c", tmp_path / "f.so"
+    source.write_text(c.emit(program))
+    flags = [*UNITS[unit], "-O1"]
+    command = [*toolchain.find_compiler().command, *toolchain.STANDARD, *flags]
+    subprocess.run([*command, str(source), "-o", str(library), "-lm"], check=True)
+    loaded = ctypes.CDLL(str(library))
+    random = np.random.default_rng(0)
+    shapes = ((300, 13), (300, 16), (9, 20, 5, 23), (9, 20, 5, 17))
+    inputs = [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+    outputs = [np.zeros(shape, np.float32) for shape in ((13, 16), (23, 17))]
+    loaded.f_work.restype = ctypes.c_size_t
+    sizes = ctypes.byref(ctypes.c_char())  # every extent is fixed
+    work = np.zeros(loaded.f_work(sizes) // 4 + 16, np.float32)
+    pointers = (ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs, work))
+    assert loaded.f(sizes, *pointers) == 0
+    wanted = inputs[0].T @ inputs[1], np.einsum("nxyi,nxyj->ij", inputs[2], inputs[3])
+    assert all(map(np.array_equal, outputs, wanted))
+
+
+@pytest.mark.parametrize(("width", "rows"), [(13, 14), (14, 14), (17, 10), (28, 14)])
+def test_windows_of_known_extents_have_rows_of_equal_parts(
+    width: int, rows: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "windows.i"
+    path.write_text("use nn\nop f(x[b|h, w, i], k[u, v, i->o]) = convolve(x, k)\n")
+    shapes = {"x": f"2|5, {width}, 3", "k": "3, 3, 3->16"}
+    sessions = [load(path).session("f", shapes=shapes, target=target) for target in ("c", "numpy")]
+    nests = shaped_to_schedule(sessions[0]._solved.shaped()).nests
+    assert any(nest is not None and (rows,) in nest.factors for nest in nests)
+    random = np.random.default_rng(0)
+    arrays = {
+        name: random.integers(-3, 4, tensor.shape.memory()).astype(np.float32)
+        for name, tensor in sessions[0].inputs.items()
+    }
+    assert np.array_equal(*(session(**arrays) for session in sessions))
