@@ -5,6 +5,7 @@ They become operations in einx notation, ``ilang.einx``, which says what a patte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,17 +17,18 @@ from ilang.core.source import Source, whole
 
 __all__ = ["pack", "parse_shape", "rearrange", "reduce", "repeat", "unpack"]
 
+_OPENED, _CLOSED = re.compile(r"(?<=[\w.)])\("), re.compile(r"\)(?=[\w.])")
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "any", "all")
 
 
 def rearrange(tensor: Any, pattern: str, **sizes: int) -> Any:
     """A tensor with its axes in another order, composed or divided; a list of tensors is stacked first."""
-    return einx.id(pattern, _stacked(tensor), **sizes)
+    return einx.id(_spaced(pattern), _stacked(tensor), **sizes)
 
 
 def repeat(tensor: Any, pattern: str, **sizes: int) -> Any:
     """The same, repeated along axes that the tensor does not have."""
-    return einx.id(pattern, _stacked(tensor), **sizes)
+    return einx.id(_spaced(pattern), _stacked(tensor), **sizes)
 
 
 def reduce(tensor: Any, pattern: str, reduction: str, **sizes: int) -> Any:
@@ -43,7 +45,20 @@ def reduce(tensor: Any, pattern: str, reduction: str, **sizes: int) -> Any:
 
 @lru_cache(maxsize=engine.MOST_KEPT)
 def _with_brackets(pattern: str) -> str:
-    return engine.with_brackets(pattern)
+    return engine.with_brackets(_spaced(pattern))
+
+
+def _spaced(pattern: str) -> str:
+    """A pattern with blanks around parentheses, which einops does without: ``(a b)(c d)``."""
+    try:
+        return _divided(pattern)
+    except TypeError:  # no text, which the operation refuses
+        return pattern
+
+
+@lru_cache(maxsize=engine.MOST_KEPT)
+def _divided(pattern: str) -> str:
+    return _CLOSED.sub(") ", _OPENED.sub(" (", pattern))
 
 
 def pack(tensors: Sequence[Any], pattern: str) -> tuple[Any, list[tuple[int, ...]]]:
@@ -59,7 +74,8 @@ def unpack(tensor: Any, packed: Sequence[Sequence[int]], pattern: str) -> list[A
     """The tensors that ``pack`` put together; one size of their shapes may be -1."""
     text = engine.packing(pattern, len(packed), back=True)
     before, _ = _around(pattern)
-    total = engine.shape_of_array(tensor)[before]
+    shape = engine.shape_of_array(tensor)
+    total = shape[before] if before < len(shape) else 0
     sizes = {f"packed{n}": tuple(shape) for n, shape in enumerate(engine.completed(packed, total))}
     found = einx.id(text, tensor, **sizes)
     return list(found) if isinstance(found, tuple) else [found]

@@ -325,7 +325,7 @@ def _reduce(
     (given,) = inputs
     output = _one_output(op, outputs, span)
     if output is None:
-        return inputs, (rebuilt(given, lambda item: () if isinstance(item, Bracket) else None),)
+        return inputs, (_without_brackets(given),)
     _refuse_marks(op, (output,), " in its output")
     return (given if any(True for _ in marks(given)) else reduced(given, output),), (output,)
 
@@ -462,9 +462,7 @@ def _argument(
 
 
 def _unbracketed(expression: Expression) -> str:
-    return expression_text(
-        rebuilt(expression, lambda item: () if isinstance(item, Bracket) else None)
-    )
+    return expression_text(_without_brackets(expression))
 
 
 def _brackets(item: Item | Expression, repeated: bool) -> Iterator[tuple[Bracket, bool]]:
@@ -552,12 +550,12 @@ _COMPLETED = {
 
 
 def _check_outputs(form: Form) -> None:
-    """Every axis of an output stands there once, and something gives its size."""
+    """Every axis of an output stands there once, unless in brackets, and something gives its size."""
     given = {name for each in form.inputs for name in named(each)}
     given |= {parameter.name for parameter in form.parameters}
     computed = EINX_OPS[form.op].kind in ("argument", "map")
     for output in form.outputs:
-        for axis in _twice(output):
+        for axis in _twice(_without_brackets(output)):
             message = f"axis {axis.name} stands twice in one output"
             raise MeaningError("E0225", message, axis.span, "an output has each axis once")
         for place in places(output):
@@ -570,6 +568,10 @@ def _check_outputs(form: Form) -> None:
                 message = f"nothing gives the size of axis {leaf.name}, which no input has"
                 help_line = f"add `{leaf.name}=2`"
             raise MeaningError("E0223", message, leaf.span, help_line)
+
+
+def _without_brackets(expression: Expression) -> Expression:
+    return rebuilt(expression, lambda item: () if isinstance(item, Bracket) else None)
 
 
 def _twice(item: Expression | Item) -> Iterator[Axis]:

@@ -256,7 +256,8 @@ class _Expanding:
     def _made(self, node: Einx, solved: Solved, values: Sequence[int]) -> int:
         """The value of an operation whose stages are done."""
         scope = len(self.sized)
-        building = Building(self.nodes, self.sized, scope, node, solved.sizes)
+        every = (*solved.inputs, *solved.outputs)
+        building = Building(self.nodes, self.sized, scope, node, every, solved.sizes)
         op = EINX_OPS[node.form.op]
         if node.form.body is not None:
             return self._mapped(building, node, node.form.body.program, solved, values)

@@ -21,6 +21,7 @@ def test_rearrange() -> None:
     np.testing.assert_array_equal(
         rearrange(X, "b (h h1) (w w1) c -> (b h w) h1 w1 c", h1=2, w1=2), tiles
     )
+    np.testing.assert_array_equal(rearrange(X, "b(h h1)(w w1)c->(b h w)h1 w1 c", h1=2, w1=2), tiles)
     np.testing.assert_array_equal(rearrange(list(X), "b h w c -> (b h) w c"), X.reshape(8, 6, 3))
     np.testing.assert_array_equal(rearrange(X, "b h w c -> b h w c () 1"), X[..., None, None])
 
@@ -68,6 +69,8 @@ def test_parse_shape() -> None:
         (lambda: repeat(X, "b h w c -> b h w c d"), "E0223"),
         (lambda: reduce(X, "b h w c -> b", "median"), "E0165"),
         (lambda: pack([X], "b * *"), "E0161"),
+        (lambda: unpack(X[0, 0, 0], [(3,), ()], "b *"), "E0503"),
+        (lambda: rearrange(X, ["b h w c"]), "E0716"),  # type: ignore[arg-type]
         (lambda: parse_shape(X, "b h"), "E0503"),
     ],
 )

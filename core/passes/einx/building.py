@@ -86,6 +86,7 @@ class Building:
         sized: list[Sized],
         scope: int,
         node: graph.Einx,
+        expressions: Sequence[Expression],
         sizes: Mapping[str, int],
     ) -> None:
         """Add to nodes and to constraints.
@@ -95,6 +96,7 @@ class Building:
             sized: constraints so far.
             scope: a number that no other operation has.
             node: what is built.
+            expressions: of its inputs and outputs, without ellipses.
             sizes: of its axes, as far as they are written.
         """
         self.nodes = nodes
@@ -103,7 +105,7 @@ class Building:
         self.text = node.text
         self.span = node.span
         self.sizes = sizes
-        self.keys = Names({name for each in node.form.expressions() for name in named(each)})
+        self.keys = Names({name for each in expressions for name in named(each)})
         self.marked: set[str] = set()
         self.numbers: dict[tuple[int, tuple[int, ...]], str] = {}
 
