@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
@@ -112,8 +112,7 @@ def _watched(begun: threading.Event) -> Iterator[list[int]]:
         statuses.append(call(plan, *arguments))
         return statuses[-1]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Plan, "_with_threads", noted)
+    with mock.patch.object(Plan, "_with_threads", noted):
         yield statuses
 
 

@@ -19,6 +19,15 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def shared_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of all tests that ask for it, of other workers too: for those of what runs, not of what compiles."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    monkeypatch.setenv("I_CACHE_DIR", str(folder / "shared-cache"))
+
+
+@pytest.fixture
 def real_compiler() -> str:
     """The path of a working compiler."""
     found = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

@@ -13,6 +13,8 @@ import pytest
 from ilang import Error, load
 from ilang.codegen.runtime import checkpoint
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 STEP = """
 op mlp(x) = "v" * ?/("w" * x + "b" 6) + "c" 2
 cd sgd(p; lr) {

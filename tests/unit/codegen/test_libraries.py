@@ -14,6 +14,8 @@ from ilang.core.library import LIBRARIES, text_of
 from ilang.core.notation.layout import format_module
 from ilang.core.source import Source
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 DRAW = np.random.default_rng(5)
 Values = dict[str, Any]
 

@@ -15,6 +15,8 @@ from ilang.codegen.runtime.philox import bits, hashed, philox, uniform
 from ilang.codegen.targets import cuda_library, library
 from ilang.codegen.targets.library import linked
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 KNOWN = [
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
     ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),

@@ -12,6 +12,8 @@ import pytest
 
 from ilang import Error, load
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 STEP = """
 op layer(x; hid) = ?/("w" * x + "b" hid)
 op mlp(x) = "v" * layer(x; 6) + "c" 2

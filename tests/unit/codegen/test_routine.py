@@ -13,7 +13,7 @@ from ilang.codegen.runtime import routine
 from ilang.core import pipeline
 
 Array = npt.NDArray[Any]
-pytestmark = pytest.mark.usefixtures("real_compiler")
+pytestmark = pytest.mark.usefixtures("real_compiler", "shared_cache")
 
 
 def grid(*shape: int, dtype: Any = np.float32) -> Array:

@@ -10,6 +10,8 @@ import pytest
 
 from ilang import Error, load
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 MLP = """
 op layer(x; hid) = ?/("w" * x + "b" hid)
 op mlp(x; out = 2) = "v" * layer(layer(x; 6); 5) + "c" out

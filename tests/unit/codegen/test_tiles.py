@@ -24,6 +24,8 @@ from ilang.core.pipeline import (
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from tests.property import native
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 UNITS = {
     "machine": ("-O2", "-march=native"),
     "plain": ("-O2",),
