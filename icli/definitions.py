@@ -32,7 +32,9 @@ def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
     if not isinstance(program, Module) or not (program.functions or program.routines):
         return []
     heads = heads_of(program)
-    if name is None and not program.definitions:
+    from ilang.core.notation.module import exports
+
+    if name is None and not exports(program):
         used = used_in(program)
         return all_functions(program, [each for each in heads if each not in used])
     return all_functions(program, [each for each in heads if each == name])

@@ -521,9 +521,10 @@ def no_component(module: Module, name: str | None = None) -> ModuleError:
         message = f"`{name}` is a {what}, and a component is wanted here"
         return ModuleError("E0441", message, heads[name].span, SESSION_HELP)
     first = min(heads.values(), key=lambda head: head.span.start)
-    if module.definitions:
+    own = [d for d in module.definitions if d.span.source.name == module.source.name]
+    if own:
         message = f"tensor functions use every component of {module.source.name}"
-        help_line = f"name one: `--def {module.definitions[0].name}`"
+        help_line = f"name one: `--def {own[0].name}`"
         return ModuleError("E0441", message, first.span, help_line)
     message = f"{module.source.name} holds tensor functions and routines alone, and no component"
     return ModuleError("E0441", message, first.span, SESSION_HELP)

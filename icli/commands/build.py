@@ -37,12 +37,16 @@ def run(request: Request, screen: Screen) -> int:
     module = read_module(path)
     heads = heads_of(module)
     names = list(dict.fromkeys(request.all("--def")))
-    if not names and not module.definitions:
+    if not names:
+        from ilang.core.notation.module import exports
+
         used = used_in(module)
-        names = [name for name in heads if name not in used]
+        outermost = [name for name in heads if name not in used]
+        names = [each.name for each in exports(module)] + outermost if outermost else []
     chosen = [heads[name] for name in names if name in heads]
     if chosen:
-        return _with_sessions(request, screen, module, chosen, folder)
+        components = [name for name in names if name not in heads]
+        return _with_sessions(request, screen, module, chosen, components)
     target = request.one("--target") or "c"
     if request.has("--config"):
         message = "--config is for tensor functions and routines, and none is built"
@@ -85,9 +89,13 @@ def _tell(
 
 
 def _with_sessions(
-    request: Request, screen: Screen, module: Module, heads: Sequence[Head], folder: str
+    request: Request,
+    screen: Screen,
+    module: Module,
+    heads: Sequence[Head],
+    components: Sequence[str],
 ) -> int:
-    """Write a project of tensor functions or routines, and of the components that are named beside them.
+    """Write a project of tensor functions or routines, and of the components beside them.
 
     Raises: CommandError E0814, E0825, and whatever is wrong with the definitions.
     """
@@ -101,8 +109,6 @@ def _with_sessions(
     from ilang.core.pipeline import lower
 
     target = request.one("--target") or "c"
-    names = [head.name for head in heads]
-    components = [name for name in request.all("--def") if name not in names]
     graphs = [each.graph for each in subjects(module, components)] if components else []
     inputs = {name for head in heads for each in head.tensors for name in _names(head, each.name)}
     options = request.all("--shape")
@@ -125,6 +131,7 @@ def _with_sessions(
         functions.append(Function(shaped, lower(shaped, machine)))
     sessions = [TestedSession(each.session, each.functions) for each in built if each.session]
     stem, text = Path(module.source.name).stem, module.source.text
+    folder = request.one("-o") or "out"
     written = write_functions(functions, Path(folder), text, stem, target, sessions)
     _tell(screen, graphs, shapes, written)
     return 0
