@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ilang.core.dtype import accumulator
@@ -100,8 +101,8 @@ class Building:
     ) -> int:
         """A sum: ``node`` says over which axes, of which scalar, and where it is stored.
 
-        Where every element is met once it is the assignment itself; else it accumulates into zeros, in the type that
-        sums accumulate in, and is rounded at the end.
+        Where every element is met once it is the assignment itself. Where none is met twice it is stored among zeros;
+        else it accumulates into zeros, in the type that sums accumulate in, and is rounded at the end.
         """
         held = accumulator("+", dtype)
         node = self._turned(gathered(node, dims, factor))
@@ -116,6 +117,9 @@ class Building:
                 reduced = True
             acc, kept = ("+", held) if reduced else (None, dtype)
             return self.add(replace(node, acc=acc, acc_dtype=kept, base=None), name, dtype, dims)
+        if self._is_apart(node):
+            zeros = self.filled(0.0, dtype, dims, f"{name}_zeros", node.span)
+            return self.add(replace(node, acc=None, acc_dtype=dtype, base=zeros), name, dtype, dims)
         zeros = self.filled(0.0, held, dims, f"{name}_zeros", node.span)
         scalar = node.scalar if held == dtype else Convert(node.scalar, held)
         onto = replace(node, scalar=scalar, acc="+", acc_dtype=held, base=zeros)
@@ -170,6 +174,17 @@ class Building:
             or (axis is not None and node.sizes[axis] == size)
             for index, axis, size in zip(node.target, axes, dims, strict=True)
         )
+
+    def _is_apart(self, node: Assignment) -> bool:
+        """Whether no two iterations meet in an element: each axis goes on beyond what those of smaller steps reach."""
+        for index in node.target:
+            reach = 0.0
+            for step, axis in sorted((abs(c), axis) for c, axis in index.terms):
+                extent = self.fixed(node.sizes[axis])
+                if step <= reach or index.looked:
+                    return False
+                reach = math.inf if extent is None else reach + step * (extent - 1)
+        return not node.reduced_axes()
 
 
 def _backwards(part: Affine, size: int) -> Affine:

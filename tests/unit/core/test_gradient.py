@@ -37,6 +37,8 @@ def grads(text: str, *arrays: Any, target: str = "numpy") -> Any:
         ("ii~i", [[[1.0, 2.0], [3.0, 4.0]]], [[1.0, 0.0], [0.0, 1.0]]),
         ("+ij[j<=i]~i", [[[1.0, 1.0], [1.0, 1.0]]], [[1.0, 0.0], [1.0, 1.0]]),
         ("+(i+k:2)~i", [[1.0, 1.0, 1.0, 1.0]], [1.0, 2.0, 2.0, 1.0]),
+        (">(2i+k:2)~i", [[1.0, 3.0, 2.0, 2.0, 5.0]], [0.0, 1.0, 0.5, 0.5, 0.0]),
+        ("+(2i+k:3)~i", [[1.0, 1.0, 1.0, 1.0, 1.0]], [1.0, 1.0, 2.0, 1.0, 1.0]),
     ],
 )
 def test_conventions(text: str, arrays: list[Any], wanted: Any) -> None:
@@ -84,6 +86,17 @@ def test_a_gradient_of_a_window_gathers() -> None:
     shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component("(i+k)*k~ik >> +ik~i"), "p"))
     nodes = gradient(shaped, [0, 1]).nodes
     assert all(getattr(node, "base", None) is None for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("text", "acc"),
+    [(">(2i+k:2)~i", None), (">(3i+k:2)~i", None), (">(2i+k:3)~i", "+"), ("ii~i", None)],
+)
+def test_what_is_met_once_is_no_sum(text: str, acc: str | None) -> None:
+    """Windows that do not overlap, and diagonals: stored among zeros, in the type that they have."""
+    shaped = gradient(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "p")), [0])
+    stored = [n for n in shaped.nodes if isinstance(n, Assignment) and n.base is not None]
+    assert [(node.acc, node.acc_dtype) for node in stored] == [(acc, "f64" if acc else "f32")]
 
 
 def test_gradients_of_gradients() -> None:
