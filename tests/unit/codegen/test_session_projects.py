@@ -609,12 +609,12 @@ def trained(folder: Path, steps: str) -> str:
 
 
 def test_what_nothing_uses_is_built(tmp_path: Path) -> None:
-    (tmp_path / "m.i").write_text(
-        "use nn\nhalf(x[i]) = -i~i\nop cell(x, s) = lstm_cell(x, s; 4)\nop net(x, s) = cell(2 *. x, s)\n"
+    (tmp_path / "both.i").write_text(
+        "use nn\nminus(x[i]) = -i~i\nop cell(x, s) = lstm_cell(x, s; 4)\nop net(x, s) = cell(2 *. x, s)\n"
     )
     shapes = ["--shape", "net.x=2|3", "--shape", "s=2|2,4"]
-    assert main(["build", str(tmp_path / "m.i"), *shapes, "-o", str(tmp_path / "out")]) == 0
-    header = (tmp_path / "out" / "m.h").read_text()
-    assert "int half(" in header
+    assert main(["build", str(tmp_path / "both.i"), *shapes, "-o", str(tmp_path / "out")]) == 0
+    header = (tmp_path / "out" / "both.h").read_text()
+    assert "int minus(" in header
     assert "int net_run(" in header
     assert not re.search(r"\b(cell_run|pair_of)\b", header), "what others use, and a library"
