@@ -99,7 +99,7 @@ def _implementation(programs: Sequence[Program], more: Sequence[str] = ()) -> It
 
 def _program(host: Host) -> Iterator[str]:
     """The kernels of a program, and what is around them."""
-    for launch in host.launches:
+    for launch in host.kernels():
         yield from _Kernel(host, launch).lines()
     yield from Entry(host).lines()
 
@@ -123,7 +123,7 @@ class _Kernel:
 
     def _private(self, host: Host) -> tuple[int, ...]:
         """The buffers in scratch storage, in order."""
-        kernels = [launch.kernel for launch in host.launches if launch.scratch]
+        kernels = [launch.kernel for launch in host.kernels() if launch.scratch]
         placed = dict(zip(kernels, host.layout.scratch, strict=True))
         return placed.get(self.launch.kernel, ())
 

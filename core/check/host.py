@@ -7,6 +7,7 @@ from typing import assert_never
 
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.host import Count, Derive, Follow, Hold, Host, Launch, Require, Step, Take
+from ilang.core.ir.kernel import Call
 
 
 def verify(host: Host) -> None:
@@ -95,6 +96,8 @@ def _launches(host: Host) -> None:
         known = written | {n for n in checked if buffers[n].role == "input"}
         _demand(host, checked <= known, "what is looked up is written before its check")
         _demand(host, launch.writes <= set(launch.buffers), "a launch takes what it writes")
+        once = len(set(launch.buffers)) == len(launch.buffers)
+        _demand(host, once, "a launch takes each array once")
         gives = {host.program.owner(n) for n in launch.writes}
         _demand(host, not gives & read_only, "inputs are not written")
         _demand(host, len(gives) == len(launch.writes), "a launch writes memory as one array")
@@ -106,16 +109,17 @@ def _launches(host: Host) -> None:
     outputs = (a.buffer for a in host.arguments if a.role == "output")
     full = {n for n in outputs if 0 not in {host.program.sizes[d].fixed for d in buffers[n].dims}}
     _demand(host, full <= written, "an output is written")
-    for launch in host.launches:
-        _is_outlined(host, launch)
+    for launch, call in zip(host.launches, host.program.launched(), strict=True):
+        _is_outlined(host, launch, call)
 
 
-def _is_outlined(host: Host, launch: Launch) -> None:
+def _is_outlined(host: Host, launch: Launch, call: Call) -> None:
     """A launch gives the function of a kernel what that takes, where that is known."""
     outline = host.program.kernels[launch.kernel].outline
     if outline is None:
         return
     given = (launch.sizes, launch.buffers, launch.writes, launch.scratch, launch.divided)
     captured, flags = outline.captured, (outline.scratch, outline.divided)
-    taken = (captured.sizes, captured.buffers, outline.written, *flags)
+    arrays = tuple(map(call.array, captured.buffers))
+    taken = (captured.sizes, arrays, frozenset(map(call.array, outline.written)), *flags)
     _demand(host, given == taken, "a launch gives what the function of a kernel takes")

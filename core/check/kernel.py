@@ -37,6 +37,7 @@ from ilang.core.ir.scalar import (
     Select,
     walk,
 )
+from ilang.core.record import replace
 
 
 def verify(program: Program, before: Program | None = None) -> None:
@@ -46,12 +47,32 @@ def verify(program: Program, before: Program | None = None) -> None:
         program: what is checked.
         before: what it was made of, which has been checked: its kernels that stay what they are need no second look.
     """
+    if before is None:
+        _calls(program)
     for kernel in program.kernels if before is None else changed(program, before):
         inside = list(statements_within(kernel.body))
         verifier = _Verifier(program, kernel, inside)
         verifier.block(kernel.body)
         cpu.tiles(program, kernel, inside, verifier.demand)
         outline.outlines(program, kernel, inside, verifier.demand)
+
+
+def _calls(program: Program) -> None:
+    """Check what kernels are called on: buffers that differ from their own in their names alone."""
+
+    def demand(holds: bool, invariant: str) -> None:
+        if not holds:
+            raise InternalError("E9905", f"calls of {program.name}: {invariant}")
+
+    calls = program.launched()
+    every = {call.kernel for call in calls} == {*range(len(program.kernels))}
+    demand(every, "every kernel is called")
+    sizes = [n if size.fixed is None else f"= {size.fixed}" for n, size in enumerate(program.sizes)]
+    for pair in (pair for call in calls for pair in call.arrays):
+        ours, other = (program.buffers[number] for number in pair)
+        extents = [[sizes[n] for n in buffer.dims] for buffer in (ours, other)]
+        same = replace(ours, name=other.name, dims=other.dims, owner=other.owner) == other
+        demand(same and extents[0] == extents[1], "one buffer is like another in its place")
 
 
 def changed(program: Program, before: Program) -> Sequence[Kernel]:

@@ -224,14 +224,14 @@ class _Explaining:
         """A nest with the roles that its kernels follow: without those of its loops' positions where none does."""
         if nest.asked != "position":
             return nest
-        names = [
-            f"k{number}"
+        groups = {
+            number
             for number, group in enumerate(self.scheduled.groups)
             if any(instance.value == value for instance in group.plan.instances)
-        ]
-        for kernel in self.program.kernels:
-            (spread,) = kernel.body
-            is_own = kernel.name.partition("_")[0] in names
+        }
+        for call in self.program.launched():
+            (spread,) = self.program.kernels[call.kernel].body
+            is_own = call.group in groups
             if is_own and isinstance(spread, Spread) and spread.over != "grid":
                 return nest
         written = written_nest(node)

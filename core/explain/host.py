@@ -41,7 +41,7 @@ def host_text(host: Host) -> str:
     if not layout.is_empty():
         lines.append(f"workspace of {layout.alignment}-byte lines")
         lines += _indented([_array(program, n) for n in layout.temporaries])
-    kernels = [launch.kernel for launch in host.launches if launch.scratch]
+    kernels = [launch.kernel for launch in host.kernels() if launch.scratch]
     for kernel, private in zip(kernels, layout.scratch, strict=True):
         names = ", ".join(" ".join(_array(program, n)) for n in private)
         lines.append(f"{INDENT}scratch of {program.kernels[kernel].name}: {names}")

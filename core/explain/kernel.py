@@ -10,7 +10,7 @@ Example, a sum over rows:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
@@ -19,6 +19,7 @@ from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, T
 from ilang.core.ir.gpu import Barrier, Combine, Spread
 from ilang.core.ir.kernel import (
     Buffer,
+    Call,
     Change,
     Define,
     For,
@@ -30,6 +31,7 @@ from ilang.core.ir.kernel import (
     Statement,
     Store,
     Tile,
+    statements_within,
 )
 from ilang.core.ir.rewriting import accesses
 from ilang.core.ir.scalar import (
@@ -48,19 +50,47 @@ ONCE = ", rounded once"
 
 def loops_text(program: Program) -> str:
     """The loop nests of a program, kernel after kernel."""
-    return "\n\n".join(
-        "\n".join(_Loops(program, kernel).lines(kernel.body, "")) for kernel in program.kernels
-    )
+    return _called(program, lambda kernel: list(_Loops(program, kernel).lines(kernel.body, "")))
 
 
 def kernels_text(program: Program) -> str:
     """The loop nests of a program, after the memory that each kernel has beside inputs and outputs."""
-    return "\n\n".join(
-        "\n".join(
-            (*_declarations(program, kernel), *_Loops(program, kernel).lines(kernel.body, ""))
-        )
-        for kernel in program.kernels
+    return _called(
+        program,
+        lambda kernel: [
+            *_declarations(program, kernel),
+            *_Loops(program, kernel).lines(kernel.body, ""),
+        ],
     )
+
+
+def _called(program: Program, lines: Callable[[Kernel], list[str]]) -> str:
+    """Each kernel where it is called first; later calls are a line each, and those of one kernel stand together."""
+    nests: list[list[str]] = []
+    known: set[int] = set()
+    again = False
+    for call in program.launched():
+        kernel = program.kernels[call.kernel]
+        if call.kernel not in known:
+            nests.append(lines(kernel))
+        elif again:
+            nests[-1].append(_again(program, kernel, call))
+        else:
+            nests.append([_again(program, kernel, call)])
+        again = call.kernel in known
+        known.add(call.kernel)
+    return "\n\n".join("\n".join(nest) for nest in nests)
+
+
+def _again(program: Program, kernel: Kernel, call: Call) -> str:
+    """A call of a kernel on other arrays: ``out2 as out, in1 for in0``."""
+    written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
+    names = [
+        (program.buffers[ours].name, program.buffers[other].name, ours in written)
+        for ours, other in call.arrays
+    ]
+    gives = [f"{other} as {ours}" for ours, other, writes in names if writes]
+    return ", ".join(gives + [f"{other} for {ours}" for ours, other, writes in names if not writes])
 
 
 def _memory_kind(buffer: Buffer) -> str | None:

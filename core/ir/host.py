@@ -168,6 +168,13 @@ class Host:
     launches: tuple[Launch, ...]
     ranges: tuple[Ranges, ...] = ()
 
+    def kernels(self) -> tuple[Launch, ...]:
+        """The first launch of each kernel, in the order of the kernels."""
+        first: dict[int, Launch] = {}
+        for launch in self.launches:
+            first.setdefault(launch.kernel, launch)
+        return tuple(first.values())
+
     def in_table(self) -> tuple[Argument, ...]:
         """The arguments in the order in which they are checked: those first that are read alone."""
         written = tuple(a for a in self.arguments if a.role != "input")

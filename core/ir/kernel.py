@@ -9,6 +9,8 @@ Invariants:
       statement runs.
     - A view has no memory of its own: that is of its owner, which is no view. A kernel that reads one writes neither;
       it is written only where the owner is an output, and then all of it.
+    - Every kernel is called. What a call puts in the place of a buffer differs from it in its name alone, and no two
+      buffers of a kernel become one.
     - A temporary is written before it is read; a ``private`` one belongs to one iteration of the innermost loop
       that has all its uses inside.
     - A variable with lanes changes only in a loop in lanes, and is read elsewhere only when all of them are reduced.
@@ -293,11 +295,11 @@ class Kernel:
     """One loop nest (or several in sequence) that computes one tensor of full size.
 
     ``names`` names the loop variables, ``locals`` has the scalar variables; ``comments`` say what it computes, in the
-    user's words, one line per assignment with its schedule. ``outline`` says what its function takes, ``wishes`` which
-    blocks and threads a person asked for: what cannot be is refused. In a ``narrow`` one 32 bits are enough for
-    variables of loops whose iterations are known; for all indices where each product of the sizes of one of ``spans``
-    is below what the device says, which only fixed ones are where there are none. ``spans`` is None where that is not
-    known.
+    user's words, one line per assignment with its schedule, where it is called first. ``outline`` says what its
+    function takes, ``wishes`` which blocks and threads a person asked for: what cannot be is refused. In a ``narrow``
+    one 32 bits are enough for variables of loops whose iterations are known; for all indices where each product of the
+    sizes of one of ``spans`` is below what the device says, which only fixed ones are where there are none. ``spans``
+    is None where that is not known.
     """
 
     name: str
@@ -312,8 +314,25 @@ class Kernel:
 
 
 @record
+class Call:
+    """A kernel that computes fusion group number ``group``: ``arrays`` has buffers of it, and those in their place."""
+
+    kernel: int
+    group: int
+    arrays: tuple[tuple[int, int], ...] = ()
+
+    def array(self, buffer: int) -> int:
+        """What stands in the place of a buffer of the kernel."""
+        return next((other for ours, other in self.arrays if ours == buffer), buffer)
+
+
+@record
 class Program:
-    """Everything a target needs: buffers (inputs and outputs by position), sizes, kernels in order; its machine."""
+    """Everything a target needs: buffers (inputs and outputs by position), sizes, kernels; its machine.
+
+    ``calls`` has the kernels in the order in which they run, some of them several times on other arrays; without any
+    each runs once, in order.
+    """
 
     name: str
     sizes: tuple[Size, ...]
@@ -326,6 +345,11 @@ class Program:
     parts: tuple[Part | Window | Blocks, ...] = ()
     machine: Machine = CPU
     reaches: tuple[Reach, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+    def launched(self) -> tuple[Call, ...]:
+        """The kernels in the order in which they run."""
+        return self.calls or tuple(Call(number, number) for number in range(len(self.kernels)))
 
     def owner(self, buffer: int) -> int:
         """The buffer whose memory a buffer is: that which a view is of, else itself."""

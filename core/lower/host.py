@@ -33,7 +33,7 @@ from ilang.core.ir.host import (
     Step,
     Take,
 )
-from ilang.core.ir.kernel import For, Kernel, Program, Statement, blocks_of
+from ilang.core.ir.kernel import Call, For, Kernel, Program, Statement, blocks_of
 from ilang.core.ir.shaped import Composition, Rule
 from ilang.core.lower.uses import Use, touched, use_of
 
@@ -41,7 +41,8 @@ from ilang.core.lower.uses import Use, touched, use_of
 def kernel_to_host(program: Program) -> Host:
     """The host program of some kernels."""
     uses = [use_of(program, kernel.body) for kernel in program.kernels]
-    shared = {program.owner(n) for use in uses for n in use.shared}
+    launches = tuple(_launch(program, call, uses[call.kernel]) for call in program.launched())
+    shared = {program.owner(n) for launch in launches for n in launch.buffers}
     layout = Layout(
         program.machine.memory.line_bytes,
         tuple(sorted(n for n in shared if program.buffers[n].role == "temporary")),
@@ -59,7 +60,7 @@ def kernel_to_host(program: Program) -> Host:
         tuple(_checks(program, {n for m in measured for n in program.buffers[m].dims})),
         layout,
         tuple(_sizes(program, indices | {n for use in uses for n in use.sizes})),
-        tuple(_launch(program, number, use) for number, use in enumerate(uses)),
+        launches,
         ranges,
     )
 
@@ -69,8 +70,9 @@ def _ranges(program: Program, uses: Sequence[Use]) -> Iterator[Ranges]:
     known: set[tuple[int, int]] = set()
     given: list[Ranges] = []
     computed: list[Ranges] = []
-    for launch, use in enumerate(uses):
-        for buffer, size in use.looked:
+    for launch, call in enumerate(program.launched()):
+        for looked, size in uses[call.kernel].looked:
+            buffer = call.array(looked)
             if (buffer, size) not in known:
                 known.add((buffer, size))
                 is_given = program.memory(buffer).role == "input"
@@ -152,14 +154,14 @@ def _least(program: Program, rule: Rule) -> tuple[int, tuple[int, ...]]:
     return rule.least, tuple(size for size in members if program.sizes[size].fixed is None)
 
 
-def _launch(program: Program, number: int, use: Use) -> Launch:
-    kernel = program.kernels[number]
+def _launch(program: Program, call: Call, use: Use) -> Launch:
+    kernel = program.kernels[call.kernel]
     grid = _grid(program, kernel)
     return Launch(
-        number,
+        call.kernel,
         tuple(n for n in use.sizes if program.sizes[n].fixed is None),
-        use.shared,
-        use.written & set(use.shared),
+        tuple(map(call.array, use.shared)),
+        frozenset(map(call.array, use.written & set(use.shared))),
         bool(use.private),
         _is_divided(program, kernel) if grid is None else bool(use.private),
         grid,

@@ -38,6 +38,7 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Read
+from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
 from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
@@ -54,6 +55,7 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         _Lowering(scheduled, storage, number).run(group)
         for number, group in enumerate(scheduled.groups)
     ]
+    kept, calls = without_duplicates(kernels, storage.buffers, storage.sizes)
     inputs = tuple(storage.of_value[value] for value in shaped.inputs)
     outputs = tuple(storage.of_value[value] for value in shaped.outputs)
     return kernel.Program(
@@ -62,12 +64,13 @@ def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
         tuple(storage.buffers),
         inputs,
         outputs,
-        tuple(kernels),
+        kept,
         shaped.derived,
         shaped.bounds,
         tuple(storage.parted),
         scheduled.machine,
         shaped.reaches,
+        calls,
     )
 
 

@@ -55,15 +55,28 @@ def kernel_to_merged(program: Program) -> Program:
     short = short_sizes(program)
     names = frozenset(buffer.name for buffer in program.buffers)
     kernels = [_Merging(program, kernel, short, names).run() for kernel in program.kernels]
-    read = {
-        program.owner(buffer)
-        for kernel in kernels
-        for s in statements_within(kernel.body)
-        for buffer, _ in reads_of(s)
-    }
-    unread = {n for n, b in enumerate(program.buffers) if b.role == "temporary" and n not in read}
     merged = replace(program, kernels=tuple(kernels))
-    return with_bodies(merged, lambda kernel: _without(kernel.body, unread))
+    unread = _unread(merged)
+    return with_bodies(merged, lambda kernel: _without(kernel.body, unread[kernel.name]))
+
+
+def _unread(program: Program) -> dict[str, set[int]]:
+    """The temporaries of each kernel, by its name, that no kernel reads, whatever is in their place."""
+    touched = [{buffer for buffer, _ in accesses(kernel.body)} for kernel in program.kernels]
+    read = [
+        {buffer for s in statements_within(kernel.body) for buffer, _ in reads_of(s)}
+        for kernel in program.kernels
+    ]
+    calls = program.launched()
+    needed = {program.owner(call.array(buffer)) for call in calls for buffer in read[call.kernel]}
+    unread = {
+        kernel.name: {n for n in buffers if program.buffers[n].role == "temporary"}
+        for kernel, buffers in zip(program.kernels, touched, strict=True)
+    }
+    for call in calls:
+        name = program.kernels[call.kernel].name
+        unread[name] = {n for n in unread[name] if call.array(n) not in needed}
+    return unread
 
 
 class _Merging:

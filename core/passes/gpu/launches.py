@@ -11,6 +11,7 @@ that statements from where one is defined to where it is last used stay together
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate, chain
 
 from ilang.core.ir.kernel import (
     Block,
@@ -29,8 +30,16 @@ from ilang.core.record import replace
 
 def kernel_to_launches(program: Program) -> Program:
     """The program with a kernel for each part."""
-    kernels = tuple(part for kernel in program.kernels for part in _parts(kernel))
-    return program if kernels == program.kernels else replace(program, kernels=kernels)
+    parts = [tuple(_parts(kernel)) for kernel in program.kernels]
+    first = [0, *accumulate(map(len, parts))]
+    if first[-1] == len(parts):
+        return program
+    calls = tuple(
+        replace(call, kernel=first[call.kernel] + number)
+        for call in program.launched()
+        for number in range(len(parts[call.kernel]))
+    )
+    return replace(program, kernels=tuple(chain.from_iterable(parts)), calls=calls)
 
 
 def _parts(kernel: Kernel) -> Iterator[Kernel]:

@@ -1,0 +1,195 @@
+"""Kernels that do the same on other arrays become one, which is called again.
+
+Example, of ``-i~i | -i~i``:
+    in:   k0: for i: out[i] = -in0[i];  k1: for i: out2[i] = -in1[i]
+    out:  k0: for i: out[i] = -in0[i];  calls k0, and k0 with in0: in1, out: out2
+
+Layers of a network have the same kernels. All that comes after, the compiler of the target too, has one of each then.
+
+Two kernels do the same where one becomes the other when buffers, and extents that are numbers, are numbered in the
+order in which it names them. How variables are called and what the text calls it make no difference: the kernel that
+stays has the names and the comments of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import assert_never
+
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    Call,
+    Change,
+    Define,
+    For,
+    If,
+    Kernel,
+    Rest,
+    Statement,
+    Store,
+    Tile,
+)
+from ilang.core.ir.scalar import (
+    Apply,
+    Constant,
+    Convert,
+    Extent,
+    Load,
+    Local,
+    Operand,
+    Position,
+    Scalar,
+    Select,
+)
+from ilang.core.ir.shaped import Size
+from ilang.core.record import replace
+
+
+def without_duplicates(
+    kernels: Sequence[Kernel], buffers: Sequence[Buffer], sizes: Sequence[Size]
+) -> tuple[tuple[Kernel, ...], tuple[Call, ...]]:
+    """The kernels that differ, and a call for each kernel: of itself, or of the first one that does the same.
+
+    Args:
+        kernels: as lowering gives them, one for each fusion group.
+        buffers: those of the program.
+        sizes: the same.
+    """
+    kept: list[Kernel] = []
+    calls: list[Call] = []
+    first: dict[Hashable, tuple[int, tuple[int, ...]]] = {}
+    for group, kernel in enumerate(kernels):
+        form = _Form(buffers, sizes)
+        number, ours = first.setdefault(form.of(kernel), (len(kept), tuple(form.buffers)))
+        if number == len(kept):
+            kept.append(kernel)
+        arrays = zip(ours, form.buffers, strict=True)
+        calls.append(
+            Call(
+                number, group, tuple((a, b) for a, b in arrays if a != b and not buffers[a].private)
+            )
+        )
+    return tuple(kept), tuple(calls)
+
+
+class _Form:
+    """What a kernel does, as a value that is the same for all that do so; ``buffers`` are its own, in this order."""
+
+    def __init__(self, described: Sequence[Buffer], sizes: Sequence[Size]) -> None:
+        self.described = described
+        self.fixed = [size.fixed for size in sizes]
+        self.buffers: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}
+        self.memory: list[Hashable] = []
+
+    def of(self, kernel: Kernel) -> Hashable:
+        """The form of a kernel."""
+        body = self._block(kernel.body)
+        locals_ = tuple((local.lanes, local.wrapping) for local in kernel.locals)
+        wishes = tuple((wish.asked, wish.text) for wish in kernel.wishes)
+        extents = tuple(self.fixed[size] for size in self.sizes)
+        return (body, tuple(self.memory), extents, len(kernel.names), locals_, wishes)
+
+    def _buffer(self, number: int) -> int:
+        known = self.buffers.get(number)
+        if known is None:
+            known = self.buffers[number] = len(self.buffers)
+            buffer = self.described[number]
+            dims = tuple(map(self._size, buffer.dims))
+            owner = None if buffer.owner is None else self._buffer(buffer.owner)
+            self.memory.append((known, replace(buffer, name="", dims=dims, owner=owner)))
+        return known
+
+    def _size(self, number: int) -> Hashable:
+        """An extent by the order in which it is named where it is a number; one of run time is no other."""
+        if self.fixed[number] is None:
+            return f"run time {number}"
+        return self.sizes.setdefault(number, len(self.sizes))
+
+    def _block(self, block: Block) -> Hashable:
+        return tuple(map(self._statement, block))
+
+    def _statement(self, s: Statement) -> Hashable:
+        match s:
+            case For():
+                size, rest, chunk = self._size(s.size), self._rest(s.rest), s.chunk
+                count = None if chunk is None else self._size(chunk.count)
+                blocks = chunk and (chunk.block, count, chunk.multiple)
+                return ("for", s.variable, size, s.role, rest, blocks, self._block(s.body))
+            case If():
+                within = self._conditions(s.within)
+                return ("if", within, self._block(s.body), self._block(s.otherwise))
+            case Define():
+                return ("define", s.variable, s.dtype, self._scalar(s.value), s.mutable)
+            case Change():
+                return ("change", s.variable, self._scalar(s.value), s.contracts)
+            case Store():
+                value = self._scalar(s.value)
+                return ("store", self._buffer(s.buffer), self._index(s.index), value, s.contracts)
+            case Tile():
+                return self._tile(s)
+            case _:
+                raise AssertionError("passes of a machine make all other statements")
+
+    def _tile(self, s: Tile) -> Hashable:
+        blocks = tuple(map(self._statement, s.blocks))
+        said = (s.runs, s.vector, s.micro_tiles)
+        bodies = (self._block(s.body), self._block(s.edge))
+        return ("tile", self._buffer(s.buffer), self._scalar(s.start), blocks, said, *bodies)
+
+    def _rest(self, rest: Rest | None) -> Hashable:
+        if rest is None:
+            return None
+        until = None if rest.until is None else self._affine(rest.until)
+        return (self._size(rest.size), self._affine(rest.start), rest.step, until, rest.every)
+
+    def _conditions(self, within: Sequence[Within]) -> Hashable:
+        return tuple(
+            (self._affine(each.index), None if each.size is None else self._size(each.size))
+            for each in within
+        )
+
+    def _index(self, index: Sequence[Affine]) -> Hashable:
+        return tuple(map(self._affine, index))
+
+    def _affine(self, part: Affine) -> Hashable:
+        plain = (part.terms, part.offset, part.window)
+        if not part.sizes and not part.looked:
+            return plain
+        sizes = tuple((c, self._size(n)) for c, n in part.sizes)
+        looked = tuple(
+            (c, self._buffer(each.source), self._index(each.index), self._size(each.size))
+            for c, each in part.looked
+        )
+        return (*plain, sizes, looked)
+
+    def _scalar(self, scalar: Scalar) -> Hashable:
+        match scalar:
+            case Load():
+                return (
+                    "load",
+                    self._buffer(scalar.buffer),
+                    self._index(scalar.index),
+                    scalar.dtype,
+                )
+            case Local():
+                return ("local", scalar.variable, scalar.dtype)
+            case Constant():  # -0.0 is 0 in Python, and no other constant
+                return ("constant", repr(scalar.value), scalar.dtype)
+            case Position():
+                return ("position", self._affine(scalar.index), scalar.dtype)
+            case Convert():
+                return ("convert", self._scalar(scalar.argument), scalar.dtype)
+            case Apply():
+                arguments = tuple(map(self._scalar, scalar.arguments))
+                return (scalar.primitive, arguments, scalar.dtype)
+            case Select():
+                within = self._conditions(scalar.within)
+                sides = self._scalar(scalar.then), self._scalar(scalar.otherwise)
+                return ("select", within, sides, scalar.dtype)
+            case Operand() | Extent():
+                raise AssertionError("lowering has loaded every operand")
+            case _:
+                assert_never(scalar)
