@@ -111,10 +111,13 @@ class Routines(Functions):
                 return self._merged(of, whole=False, span=term.span)
 
     def _merged(self, value: Tensor, whole: bool, span: Span) -> Tensor:
-        """The sum of what a tensor is now over the other ranks, or over all; alone, a rank has none, and its own."""
+        """The sum of what a tensor is now over the other ranks, or over all; alone, a rank has zeros, and its own."""
         number = self.needed(value)
+        if self.ranks == 1 and not whole:
+            none = Apply("where", (Constant(0), Operand(0), Constant(0)))
+            return self.pointwise(none, [value], span)
         if self.ranks == 1:
-            return value if whole else Number(0.0, span)
+            return value
         return self.merges.sum_of(number, _name(value), whole, span)
 
     def gradient(self, value: Tensor, span: Span) -> Stored:

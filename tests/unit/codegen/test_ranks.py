@@ -168,6 +168,20 @@ def test_a_sum_has_the_type_of_what_is_summed(tmp_path: Path) -> None:
         assert (h.tolist(), k.tolist()) == ([2**41, 2], [2**42, 6])
 
 
+def test_of_one_rank_others_have_zeros(tmp_path: Path) -> None:
+    """Of the shape and the type of what they would have summed, whatever it is."""
+    path = tmp_path / "model.i"
+    path.write_text(
+        'cd f(x: i64, y) { "a" =: x.merge; "b" =: y + y.merge; return a, y.merge, b }\n'
+    )
+    x, y = np.arange(3), np.array([[np.nan, 1], [2, np.inf]], np.float32)
+    zeros, floats, same = load(path).session("f", {"x": "3", "y": "2,2"})(x, y)
+    assert zeros.dtype == np.int64
+    assert zeros.tolist() == [0] * 3
+    assert floats.tolist() == [[0] * 2] * 2
+    np.testing.assert_array_equal(same, y)
+
+
 NORMALISED = """
 cd f(x; rows = 12) {
   "mean" =:+ x ~logic:"b,i => i"
