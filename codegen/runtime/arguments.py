@@ -162,6 +162,11 @@ def supported_array(name: str, value: object) -> Array:
     array = read_array(name, value)
     if array.dtype in SUPPORTED:
         return array
+    if array.dtype.kind == "c":
+        message = f"{name} has elements of {array.dtype}, and they are to be real numbers"
+        raise DataError(
+            "E0702", message, help="pass its real part, x.real, or both parts as an axis"
+        )
     try:
         return array.astype(np.float32)
     except Exception as error:

@@ -139,7 +139,12 @@ def write_whole(path: str, write: Callable[[IO[bytes]], object]) -> None:
 
 def _unwritable(path: str, trouble: OSError | ValueError) -> DataError:
     reason = trouble.strerror if isinstance(trouble, OSError) and trouble.strerror else str(trouble)
-    return DataError("E0731", f"{path or '(empty name)'} cannot be written: {reason}")
+    folder = os.path.dirname(path)  # noqa: PTH120
+    missing = bool(folder) and not os.path.exists(folder)  # noqa: PTH110
+    help_line = f"there is no folder {folder}" if missing else None
+    return DataError(
+        "E0731", f"{path or '(empty name)'} cannot be written: {reason}", help=help_line
+    )
 
 
 def _remove(path: str) -> None:

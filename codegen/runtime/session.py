@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -294,7 +295,8 @@ class Session:
             *(r.path for r in self._solved.results if r.role != "return"),
         ]
         if path in have:
-            raise DataError("E0757", f"{path} has no values before the first run")
+            message = f"{path} has no values before the first run"
+            raise DataError("E0757", message, help="run the session once: s(...)")
         guess = nearest(path, have)
         keep = f"session(…, keep=[{path!r}]) keeps a tensor of the text"
         hint = f"did you mean {guess}? " if guess else ""
@@ -463,7 +465,11 @@ def options_of(
             raise DataError("E0756", f"a session has no option {each}", help=listed)
     rows = {each: rows_of(each, text) for each, text in shapes.items()}
     chosen = {**DEFAULTS, **given}
-    chosen["keep"] = tuple(chosen["keep"])
+    keep = chosen["keep"]
+    chosen["keep"] = (keep,) if isinstance(keep, str) else tuple(keep)
+    if not isinstance(chosen["seed"], Integral):
+        message = f"the seed is a whole number, not {chosen['seed']!r}"
+        raise DataError("E0756", message, help="seed=0")
     return Options(name, rows, config, *chosen.values())
 
 
@@ -533,6 +539,9 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
     Raises:
         DataError: E0752.
     """
+    help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
+    if not isinstance(text, str):
+        raise DataError("E0752", f"{text!r} is no shape for {name}", help=help_line)
     batch, bar, rest = text.rpartition("|")
     inner, arrow, output = rest.rpartition("->")
     rows = []
@@ -542,7 +551,6 @@ def rows_of(name: str, text: str, words: bool = False) -> Rows:
             each.isascii() and (each.isdigit() or (words and each.isidentifier())) for each in sizes
         ):
             message = f"{text!r} is no shape for {name}"
-            help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
             raise DataError("E0752", message, help=help_line)
         rows.append(tuple((int(each) if each.isdigit() else each, None) for each in sizes))
     return rows[0], rows[1], rows[2]

@@ -5,7 +5,8 @@ parse -> ``build/functions.py`` and ``build/routines.py`` -> ``build/emission.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 
 from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
@@ -44,6 +45,7 @@ def built(
     if definition is None:
         raise _unknown(run, name)
     head = definition.head
+    _refuse_unknown(head, shapes)
     run.begin(name, head.span)
     inputs = [
         Stored(
@@ -89,6 +91,17 @@ def _function(
     return frame
 
 
+def _refuse_unknown(head: ast.Head, shapes: Mapping[str, Rows]) -> None:
+    """Refuse a shape for what is no input."""
+    names = [each.name for each in head.tensors]
+    for name in shapes:
+        if name not in names:
+            guess = nearest(name, names)
+            listed = f"its inputs are {', '.join(names)}" if names else "it has none"
+            help_line = f"did you mean {guess}?" if guess else listed
+            raise DataError("E0756", f"{head.name} has no input {name}", help=help_line)
+
+
 def _settings(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Setting]:
     """The configuration of the definition that is run: numbers come at run time until something fixes them."""
     wanted = {each.name: each for each in head.configuration or ()}
@@ -117,13 +130,18 @@ def configuration(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Give
     return {name: setting.value for name, setting in _settings(head, config).items()}
 
 
-def _given(name: str, value: Given, written: ast.Configured) -> Setting:
-    if isinstance(value, int | float):
-        return _number(name, int(value) if isinstance(value, bool) else value, written.span)
-    if all(isinstance(each, int | float) for each in value):
-        return Setting(tuple(value), None, (), written.span)
+def _given(name: str, value: object, written: ast.Configured) -> Setting:
+    if isinstance(value, Real):
+        return _number(name, _plain(value), written.span)
+    if isinstance(value, Iterable) and all(isinstance(each, Real) for each in value):
+        return Setting(tuple(map(_plain, value)), None, (), written.span)
     message = f"the configuration value {name} is a number or a list of numbers, not {value!r}"
     raise DataError("E0750", message, written.span)
+
+
+def _plain(number: Real) -> float | int:
+    """A number of Python, whichever class it is of."""
+    return int(number) if isinstance(number, Integral) else float(number)
 
 
 def _default(name: str, written: ast.Configured, before: Mapping[str, Setting]) -> Setting:
@@ -246,8 +264,12 @@ def _kept(
     for name in dict.fromkeys(keep):
         base, _, part = name.rpartition(".")
         value = named.get(base if part == "grad" else name)
-        if name in have or not isinstance(value, Tensor):
+        if name in have:
             continue
+        if not isinstance(value, Tensor):
+            guess = nearest(name, [each for each in named if isinstance(named[each], Tensor)])
+            help_line = f"did you mean {guess}?" if guess else "names of its own text may be kept"
+            raise DataError("E0757", f"{frame.owner.base} has no tensor {name}", help=help_line)
         if part == "grad" and run.back is not None and value in run.reached:
             cell = run.gradient(value, run.back[2])
             results.append(Result("kept", name, run.needed(cell)))

@@ -389,6 +389,35 @@ def test_refusals_name_what_they_are_of(
     assert len(caught.value.labels or [caught.value.span]) == places
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ({"shapes": {"q": "4|3"}}, "E0756", "step has no input q"),
+        ({"shapes": {"x": (4, 3)}}, "E0752", r"\(4, 3\) is no shape for x"),
+        ({"config": {"lr": "fast"}}, "E0750", "not 'fast'"),
+        ({"config": {"lr": object()}}, "E0750", "is a number or a list of numbers"),
+        ({"seed": "a"}, "E0756", "the seed is a whole number"),
+        ({"keep": ["losss"]}, "E0757", "step has no tensor losss"),
+        ({"keep": "lr"}, "E0757", "step has no tensor lr"),
+    ],
+)
+def test_what_sessions_are_not_made_with(
+    module: Any, given: dict[str, Any], code: str, message: str
+) -> None:
+    with pytest.raises(Error, match=message) as caught:
+        module.session("step", **{"shapes": {"x": "4|3", "t": "4|2"}, **given})
+    assert caught.value.code == code
+    assert caught.value.help or caught.value.span
+
+
+def test_numbers_of_numpy_are_configuration(module: Any) -> None:
+    s = session(module, config={"lr": np.float32(0.5)}, keep="loss")
+    x, t = arrays()
+    assert s(x=x, t=t) == s.value("loss")
+    with pytest.raises(Error, match="complex64"):
+        s(x=x.astype(np.complex64), t=t)
+
+
 ROWS = """
 op late(x, y) = x + (y + y) @| 1
 cd whole(x, n: i64[b|]) { y = "w" * x + "b" 3; return y, n }
