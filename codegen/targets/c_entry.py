@@ -90,12 +90,16 @@ class Entry:
             yield f"{INDENT}plan->at_{self._array(number)} = plan->total;"
             yield f"{INDENT}if (!{self._measure(number, '&bytes')} || !{self._added('bytes')}) return 0;"
         yield from self._scratch()
-        if layout.is_empty():
+        if self._is_empty():
             yield f"{INDENT}return 1;"
         else:
             yield f"{INDENT}return {self._added('1')}; /* one line more, to align the first */"
         yield "}"
         yield ""
+
+    def _is_empty(self) -> bool:
+        """Whether nothing stands in the workspace."""
+        return self.host.layout.is_empty()
 
     def _fields(self) -> Iterator[str]:
         """The fields of a layout that every program has."""
@@ -240,13 +244,14 @@ class Entry:
             yield from self._checked_arrays("work, plan.total")
         for step in host.sizes:
             yield from self._step(step)
-        if not host.layout.is_empty():
+        if not self._is_empty():
             yield f"{INDENT}char *const base = start_in(work);"
         for number in host.layout.temporaries:
             c_type, name = self.spelling.element_kind(number), self._array(number)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
         for number, launch in enumerate(host.launches):
-            yield from (self._range(each) for each in host.ranges if each.launch == number)
+            ranges = [each for each in host.ranges if each.launch == number]
+            yield from self._ranges(ranges) if ranges else ()
             yield self._launch(launch)
         yield f"{INDENT}return 0;"
         yield "}"
@@ -262,15 +267,17 @@ class Entry:
         yield f"{INDENT}const int status = {call};"
         yield f"{INDENT}if (status != 0) return status;"
 
-    def _range(self, ranges: Ranges) -> str:
-        """What refuses an array of indices that has one out of range."""
-        buffer = self.program.buffers[ranges.buffer]
-        size = self.spelling.size
+    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
+        """What refuses arrays of indices of which one is out of range."""
+        for each in ranges:
+            dtype, words = self._range(each)
+            yield f"{INDENT}if (!are_below_{dtype}({words})) return 4;"
+
+    def _range(self, ranges: Ranges) -> tuple[str, str]:
+        """The type of an array of indices, and in C the array, their number, and the extent that they are below."""
+        buffer, size = self.program.buffers[ranges.buffer], self.spelling.size
         count = " * ".join(size(n) for n in buffer.dims) or "1"
-        call = (
-            f"are_below_{buffer.dtype}({self._array(ranges.buffer)}, {count}, {size(ranges.size)})"
-        )
-        return f"{INDENT}if (!{call}) return 4;"
+        return buffer.dtype, f"{self._array(ranges.buffer)}, {count}, {size(ranges.size)}"
 
     def _launch(self, launch: Launch) -> str:
         """The call of a kernel."""

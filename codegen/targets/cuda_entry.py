@@ -34,8 +34,11 @@ class Entry(c_entry.Entry):
         yield from status_lines(self.name, STATUS)
 
     def _scratch(self) -> Iterator[str]:
-        """Room for the private buffers of the kernel that needs most, once per thread."""
+        """Room for what tells of an index out of range, and for the private buffers of the kernel that needs most."""
         layout = self.host.layout
+        if self.host.ranges:
+            yield f"{INDENT}plan->outside = plan->total;"
+            yield f"{INDENT}if (!add(&plan->total, sizeof(int), 1)) return 0;"
         if not layout.scratch:
             return
         yield f"{INDENT}plan->scratch = plan->total;"
@@ -53,8 +56,13 @@ class Entry(c_entry.Entry):
 
     def _fields(self) -> Iterator[str]:
         yield from super()._fields()
+        if self.host.ranges:
+            yield f"{INDENT}size_t outside;"
         if self.host.layout.scratch:
             yield f"{INDENT}int64_t workers;"
+
+    def _is_empty(self) -> bool:
+        return super()._is_empty() and not self.host.ranges
 
     def _added(self, bytes_: str) -> str:
         return f"add(&plan->total, {bytes_}, 1)"
@@ -73,13 +81,14 @@ class Entry(c_entry.Entry):
     def _terms(self, words: Sequence[str]) -> str:
         return f"{{{', '.join(words)}}}"
 
-    def _range(self, ranges: Ranges) -> str:
-        """What refuses an array of indices that has one out of range: a kernel looks at all of them."""
-        buffer, size = self.program.buffers[ranges.buffer], self.spelling.size
-        count = " * ".join(size(n) for n in buffer.dims) or "1"
-        words = f"{self._array(ranges.buffer)}, {count}, {size(ranges.size)}, stream"
-        call = f"check_below_{buffer.dtype}({words})"
-        return f"{INDENT}if (const int outside = {call}) return outside;"
+    def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
+        """What refuses arrays of indices of which one is out of range: kernels look at all of them."""
+        outside = "(int *)(base + plan.outside)"
+        yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, sizeof(int), stream));"
+        for each in ranges:
+            dtype, words = self._range(each)
+            yield f"{INDENT}TRY(look_at_{dtype}({words}, {outside}, stream));"
+        yield f"{INDENT}if (const int done = status_of_indices({outside}, stream)) return done;"
 
     def _launch(self, launch: Launch) -> str:
         """The launch of a kernel, unless it has nothing to do."""

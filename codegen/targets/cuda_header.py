@@ -13,7 +13,7 @@ from ilang.core.pipeline import host_of
 STREAM = "struct CUstream_st *stream"
 """A ``cudaStream_t``, as plain C has it."""
 
-LOOKS = "Looks at all indices that it reads from arrays first: takes memory for a flag, and waits for it."
+LOOKS = "Looks at all indices that it reads from arrays before it uses them, and waits for what it sees."
 """What a call does before anything else, where there are such."""
 
 

@@ -145,19 +145,12 @@ static __global__ void outside_i32(const int32_t *indices, int64_t count, int64_
     }
 }
 
-/* status 4 unless all of so many indices are at least 0 and below an extent; waits for the stream */
-static int check_below_i32(const int32_t *indices, int64_t count, int64_t extent, cudaStream_t stream)
+/* look at so many indices: 1 is written where one is less than 0, or not below an extent */
+static cudaError_t look_at_i32(const int32_t *indices, int64_t count, int64_t extent, int *outside, cudaStream_t stream)
 {
-    int outside = 0;
-    Memory flag;
-    if (count == 0) return 0;
-    TRY(cudaMalloc(&flag.start, sizeof outside));
-    TRY(cudaMemsetAsync(flag.start, 0, sizeof outside, stream));
-    outside_i32<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, (int *)flag.start);
-    TRY(cudaGetLastError());
-    TRY(cudaMemcpyAsync(&outside, flag.start, sizeof outside, cudaMemcpyDeviceToHost, stream));
-    TRY(cudaStreamSynchronize(stream));
-    return outside != 0 ? 4 : 0;
+    if (count == 0) return cudaSuccess;
+    outside_i32<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, outside);
+    return cudaGetLastError();
 }
 
 /* write 1 where an index is less than 0, or not below an extent */
@@ -169,19 +162,21 @@ static __global__ void outside_i64(const int64_t *indices, int64_t count, int64_
     }
 }
 
-/* status 4 unless all of so many indices are at least 0 and below an extent; waits for the stream */
-static int check_below_i64(const int64_t *indices, int64_t count, int64_t extent, cudaStream_t stream)
+/* look at so many indices: 1 is written where one is less than 0, or not below an extent */
+static cudaError_t look_at_i64(const int64_t *indices, int64_t count, int64_t extent, int *outside, cudaStream_t stream)
 {
-    int outside = 0;
-    Memory flag;
-    if (count == 0) return 0;
-    TRY(cudaMalloc(&flag.start, sizeof outside));
-    TRY(cudaMemsetAsync(flag.start, 0, sizeof outside, stream));
-    outside_i64<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, (int *)flag.start);
-    TRY(cudaGetLastError());
-    TRY(cudaMemcpyAsync(&outside, flag.start, sizeof outside, cudaMemcpyDeviceToHost, stream));
+    if (count == 0) return cudaSuccess;
+    outside_i64<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, outside);
+    return cudaGetLastError();
+}
+
+/* status 4 if 1 was written where indices were looked at; waits for the stream */
+static int status_of_indices(const int *outside, cudaStream_t stream)
+{
+    int any = 0;
+    TRY(cudaMemcpyAsync(&any, outside, sizeof any, cudaMemcpyDeviceToHost, stream));
     TRY(cudaStreamSynchronize(stream));
-    return outside != 0 ? 4 : 0;
+    return any != 0 ? 4 : 0;
 }
 
 /* the first iteration of a block: all but the last ones have equally many, a multiple of some number */

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ilang import Error, i, tensor
-from ilang.codegen.emulator.program import emulated
+from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
 from ilang.codegen.project.cases import Output
@@ -206,6 +206,24 @@ def test_a_device_that_fails(machine: Emulator) -> None:
         device.read(8, np.empty(4, np.uint8))
     assert failure.value.code == "E0922"
     assert "the source: 0x8 is no device memory [host code]" in failure.value.message
+
+
+def test_a_call_that_looks_elements_up_allocates_nothing(machine: Emulator) -> None:
+    """Arrays of indices are looked at before anything is written, and one wait tells of all."""
+    component = i("(b@vd~bd) | (c@wd~cd)")
+    text = component.source("cuda", dtypes=("i64", "f32", "i64", "f32"))
+    assert text.count("status_of_indices(") == 2
+    native, sizes = load(text, "looked.cu", checked=True), np.full(8, 4, np.int64)
+    work = new_array((native.call("program_work", sizes, gives="size"),), np.uint8)
+    indices, table = np.array([3, 0, 2, 1]), rand(4, 4)
+    outputs = [on_device(np.zeros((4, 4), np.float32)) for _ in range(2)]
+    for last, wanted in ((4, 4), (-1, 4), (1, 0)):
+        indices[-1] = last
+        arrays = (on_device(np.arange(4)), on_device(table), on_device(indices), on_device(table))
+        with machine.settings(failing=1):
+            assert native.call("program", sizes, *arrays, *outputs, work, None) == wanted
+        assert outputs[0].get().any() == (wanted == 0)
+    np.testing.assert_array_equal(outputs[1].get(), table[indices])
 
 
 def test_threads_share_a_device() -> None:
