@@ -13,6 +13,7 @@ the same compiler in the same mode for the same processor, is compiled once.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -76,6 +77,18 @@ STRICT = (
     "-Wno-unused",
     "-Wno-tautological-compare",
 )
+AROUND = re.compile(
+    r"^(?:static int (?:\w+_plan|measure|check|derive|multiply|compose)|size_t \w+_work)\(",
+    re.MULTILINE,
+)
+"""Of an emitted text, the functions that look at extents and pointers before the loops."""
+AS_WRITTEN = """
+#if defined(__GNUC__) && !defined(__clang__)
+#define AS_WRITTEN __attribute__((optimize("O0")))
+#else
+#define AS_WRITTEN
+#endif
+"""
 SECONDS = 300
 UNSTABLE, SPOILED, COMPUTED = 2, 4, 8
 KEPT = "I_TEST_BATCHES"
@@ -118,8 +131,13 @@ def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answ
 
 
 def source(batch: Sequence[Program], mode: str) -> str:
-    """Every program of a batch and a main function, as one C text."""
+    """Every program of a batch and a main function, as one C text.
+
+    What comes before the loops is not optimised: it is as much text again as they are, and made of no vectors.
+    """
     text = c.emit_source(batch, "batch")
+    if mode in OPTIMISED:
+        text = AS_WRITTEN + AROUND.sub(r"AS_WRITTEN \g<0>", text)
     if mode in ("threads", "races"):
         text = text.replace(f"#define ENOUGH {CPU.threads.enough_work}\n", "#define ENOUGH 2\n")
     return text + DRIVER.replace("ENTRIES", "\n".join(_entries(batch)))
