@@ -63,6 +63,9 @@ def _tiled(packed: Packed, read: Read, nest: Nest) -> int | None:
     if not copied or {rows, lanes} <= set(axes) or any(c < 1 for c, _ in terms):
         return None
     if packed.windows:
-        return next(n for n, loop in enumerate(nest.order) if loop.axis not in axes)
+        site = next(n for n, loop in enumerate(nest.order) if loop.axis not in axes)
+        inside = {loop.axis for loop in nest.order[site:]} & set(axes)
+        in_a_row = inside == {lanes} and read.index[-1].axis() == lanes
+        return None if in_a_row else site
     place = nest.order.index(Loop(lanes))
     return min(place + 1, nest.order.index(Loop(rows)))

@@ -76,7 +76,7 @@ class Tiling:
 
     def is_by_rows(self) -> bool:
         """Whether all lanes are inside a block of rows."""
-        return self.outer[-1].axis == self.lanes
+        return not self.windows and self.outer[-1].axis == self.lanes
 
 
 def tiling(
@@ -327,6 +327,13 @@ def _windows(
         height = None
     factors[rows] = (_height(height, tiles.window_rows, tiles.window_lanes // narrow),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
+    several = _short_windows(node, extents, accesses, rows, lanes, machine) if short else ()
+    if several:  # all of them are rows
+        factors[rows] = ()
+        outer = (*(Loop(axis) for axis in others if axis not in several), Loop(lanes))
+        inner = _inner(node, factors, rows, lanes)
+        inner = (*inner[:-2], *map(Loop, several), inner[-1])
+        return Tiling(rows, lanes, tuple(factors), outer, inner, True)
     packed, moved = (
         {a for index in accesses for part in index for _, a in part.terms if _has(index, axis)}
         for axis in (lanes, rows)
@@ -347,6 +354,28 @@ def _windows(
         Loop(rows),
     )
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes), True)
+
+
+def _short_windows(
+    node: Assignment,
+    extents: Extents,
+    accesses: Sequence[Access],
+    rows: int,
+    lanes: int,
+    machine: Machine,
+) -> tuple[int, ...]:
+    """The axes that move windows that ``rows`` moves along another dimension, itself among them, if all may be rows."""
+    apart = [
+        axis
+        for axis in node.output_axes()
+        if extents.is_small(node.sizes[axis])
+        and _slides(accesses, axis)
+        and not any(_has(index, axis) and _has(index, lanes) for index in accesses)
+    ]
+    counts = [extents.fixed(node.sizes[axis]) for axis in apart]
+    most = machine.tiles.rows * machine.tiles.lanes // machine.tiles.window_lanes
+    fits = all(counts) and prod(count or 1 for count in counts) <= most
+    return tuple(apart) if rows in apart and 1 < len(apart) and fits else ()
 
 
 def _is_last(index: Access, axis: int) -> bool:

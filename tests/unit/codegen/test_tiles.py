@@ -184,20 +184,22 @@ def test_a_product_in_one_place_of_a_dimension_has_a_tile(tmp_path: Path) -> Non
         assert np.array_equal(session(a=a, b=b)[:, 0], a @ b)
 
 
-KNOWN = """f(a[300, 13], b[300, 16], c[9, 20, 5, 23], d[9, 20, 5, 17]) = {
+KNOWN = """f(a[300, 13], b[300, 16], c[9, 20, 5, 23], d[9, 20, 5, 17], e[2, 13, 11], g[2, 13, 11, 19]) = {
   x = (ki*kj~ijk >> +ijk~ij)(a, b)
   y = (nxyi*nxyj~nxyij >> +nxyij~ij)(c, d)
-  x, y
+  z = (nyxo*n(y+u:3-1)(x+v:3-1)~nyxuvo >> +nyxuvo~uvo)(g, e)
+  x, y, z
 }"""
-"""Few lanes, whose rows lie side by side, so that a tile has more of them; all extents are known."""
+"""Few lanes, so that a tile has more rows: side by side, or the windows of two dimensions. All extents are known."""
 
 
-@pytest.mark.parametrize("unit", ["machine", "plain", native.AVX2])
+@pytest.mark.parametrize("unit", ["machine", "plain", native.AVX2, "sanitized"])
 def test_tiles_of_many_rows(unit: str, tmp_path: Path) -> None:
     program = lower(infer(program_graph(text_program(KNOWN))))
     explained = stage_text(program_graph(text_program(KNOWN)), "schedule")
     assert "i:14,j:16" in explained
     assert "n:5,i:12,j:32" in explained
+    assert "in a register tile u v o' of 3 x 3 x 32" in explained
     source, library = tmp_path / "f.c", tmp_path / "f.so"
     source.write_text(c.emit(program))
     flags = [*UNITS[unit], "-O1"]
@@ -205,15 +207,24 @@ def test_tiles_of_many_rows(unit: str, tmp_path: Path) -> None:
     subprocess.run([*command, str(source), "-o", str(library), "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
     random = np.random.default_rng(0)
-    shapes = ((300, 13), (300, 16), (9, 20, 5, 23), (9, 20, 5, 17))
+    shapes = (
+        *((300, 13), (300, 16), (9, 20, 5, 23), (9, 20, 5, 17)),
+        *((2, 13, 11), (2, 13, 11, 19)),
+    )
     inputs = [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-    outputs = [np.zeros(shape, np.float32) for shape in ((13, 16), (23, 17))]
+    outputs = [np.zeros(shape, np.float32) for shape in ((13, 16), (23, 17), (3, 3, 19))]
     loaded.f_work.restype = ctypes.c_size_t
     sizes = ctypes.byref(ctypes.c_char())  # every extent is fixed
     work = np.zeros(loaded.f_work(sizes) // 4 + 16, np.float32)
     pointers = (ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs, work))
     assert loaded.f(sizes, *pointers) == 0
-    wanted = inputs[0].T @ inputs[1], np.einsum("nxyi,nxyj->ij", inputs[2], inputs[3])
+    padded = np.pad(inputs[4], [(0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+    wanted = (
+        inputs[0].T @ inputs[1],
+        np.einsum("nxyi,nxyj->ij", inputs[2], inputs[3]),
+        np.einsum("nyxuv,nyxo->uvo", windows, inputs[5]),
+    )
     assert all(map(np.array_equal, outputs, wanted))
 
 
