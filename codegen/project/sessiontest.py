@@ -98,6 +98,8 @@ def _entries(tested: TestedSession, kept: Sequence[Kept]) -> Iterator[str]:
     yield "{"
     yield f"{INDENT}const {session.struct.name} *const given = model;"
     yield f"{INDENT}(void)lasting;"
+    if not kept:
+        yield f"{INDENT}(void)test_kept;"
     for n, each in enumerate(kept):
         yield f"{INDENT}test_kept(&lasting[{n}], given->{each.name}, {each.bytes()});"
     yield f"{INDENT}(void)given;"
@@ -107,9 +109,8 @@ def _entries(tested: TestedSession, kept: Sequence[Kept]) -> Iterator[str]:
 
 def _open_run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
     """The rest of a function that runs a session whose sizes come with a run."""
-    name, function, extents = tested.session.name, tested.functions[0], tested.extents()[0]
-    sizes = [(function.shaped.sizes[n].name, extents[n]) for n in function.free()]
-    fields = ", ".join(f".{identifier(word)} = {extent}" for word, extent in sizes)
+    name, sizes = tested.session.name, tested.sizes()
+    fields = ", ".join(f".{identifier(word)} = {extent}" for word, extent in sizes.items())
     yield f"{INDENT}static const {name}_sizes sizes = {{{fields}}};"
     yield f"{INDENT}void *const work = test_allocate({name}_work(&sizes) + 1);"
     call = ["model", "&sizes", *words, "work"]

@@ -7,7 +7,7 @@ off as in other self-tests, by roundings and by what these move.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -50,8 +50,19 @@ class TestedSession:
     functions: tuple[Function, ...]
 
     def extents(self) -> list[tuple[int, ...]]:
-        """The extents of each program; those that come at run time are small."""
-        return [_extents(function) for function in self.functions]
+        """The extents of each program; those that come at run time are small, and those of one name are equal."""
+        known: dict[str, int] = {}
+        every = []
+        for function in self.functions:
+            extents = _extents(function, known)
+            known |= {function.shaped.sizes[n].name: extents[n] for n in function.free()}
+            every.append(extents)
+        return every
+
+    def sizes(self) -> dict[str, int]:
+        """The extents that come with a run."""
+        every = zip(self.functions, self.extents(), strict=True)
+        return {f.shaped.sizes[n].name: extents[n] for f, extents in every for n in f.free()}
 
     def dims(self) -> dict[str, tuple[int, ...]]:
         """The extents of inputs and outputs of a run."""
@@ -90,10 +101,17 @@ class Steps:
     last: tuple[Output, ...]
 
 
-def _extents(function: Function) -> tuple[int, ...]:
-    runs = extents_of(function)[0] if function.free() else []
-    fixed = tuple(1 if size.fixed is None else size.fixed for size in function.shaped.sizes)
-    return runs[0] if runs else fixed
+def _extents(function: Function, known: Mapping[str, int]) -> tuple[int, ...]:
+    """The extents of a program; of those that come at run time small ones, where none are known by name."""
+    sizes = function.shaped.sizes
+    if not function.free():
+        return tuple(size.fixed or 0 for size in sizes)
+    small = next(iter(extents_of(function)[0]), (1,) * len(sizes))
+    extents = tuple(
+        known.get(size.name, extent) if size.fixed is None else size.fixed
+        for size, extent in zip(sizes, small, strict=True)
+    )
+    return function.settled(extents) or extents
 
 
 def steps_of(tested: TestedSession) -> Steps:

@@ -66,9 +66,10 @@ def declarations(session: Session) -> Iterator[str]:
         yield shared(session)
     yield ""
     if session.is_open():
-        program = identifier(session.stages[0].program.name)
         yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
-        yield f"typedef {program}_sizes {session.name}_sizes;"
+        yield "typedef struct {"
+        yield from (f"{INDENT}int64_t {identifier(name)};" for name in session.sizes())
+        yield f"}} {session.name}_sizes;"
         yield f"size_t {session.name}_work(const {session.name}_sizes *sizes);"
         yield ""
     yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
@@ -204,7 +205,7 @@ def _bytes_function(struct: Struct, total: int) -> Iterator[str]:
     yield f"size_t {struct.name}_bytes(void)"
     yield "{"
     yield f"{INDENT}size_t bytes = 0;"
-    for number, stage in enumerate((each for each in struct.stages if not each.is_open()), 1):
+    for number, stage in enumerate((each for each in struct.stages if not each.sizes()), 1):
         program = identifier(stage.program.name)
         yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
         work = f"{program}_work(&sizes_{number})"
@@ -266,15 +267,11 @@ def _fill(struct: Struct, each: Kept) -> Iterator[str]:
 
 def _run_function(session: Session) -> Iterator[str]:
     if session.is_open():
-        program = identifier(session.stages[0].program.name)
-        yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
-        yield "{"
-        yield f"{INDENT}return {program}_work(sizes);"
-        yield "}"
-        yield ""
+        yield from _work_function(session)
     yield signature(session, "run")
     yield "{"
-    yield f"{INDENT}if (model == NULL) return 1;"
+    missing = "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
+    yield f"{INDENT}if ({missing}) return 1;"
     read = {name for stage in session.stages for name in stage.arguments}
     yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
     several = session.of_ranks() and 1 < len(session.stages)
@@ -284,17 +281,38 @@ def _run_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}int status = 0;"
     for number, stage in enumerate(session.stages, 1):
         program = identifier(stage.program.name)
-        sizes, work = ("sizes", "work") if stage.is_open() else (f"&sizes_{number}", "model->work")
-        words = [sizes, *(argument(session, name) for name in stage.arguments)]
+        words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
         assert len(words) == len(parameters(stage.program))
-        if not stage.is_open():
-            yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
+        work = "work" if stage.sizes() else "model->work"
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{{_sizes(stage)}}};"
         yield wrapped(f"{INDENT}status = {program}(", [*words, work], ");")
         if several:
             yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
         yield f"{INDENT}if (status != 0) return status;"
         yield from _between(session, stage)
     yield from exchanged(session)
+    yield "}"
+    yield ""
+
+
+def _sizes(stage: Stage) -> str:
+    """What is in the sizes of a stage."""
+    names = map(identifier, stage.sizes())
+    return ", ".join(f".{name} = sizes->{name}" for name in names) or "0"
+
+
+def _work_function(session: Session) -> Iterator[str]:
+    """What measures the workspace of a run whose sizes come with it."""
+    yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
+    yield "{"
+    yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
+    yield f"{INDENT}size_t bytes = 0;"
+    for number, stage in enumerate((each for each in session.stages if each.sizes()), 1):
+        program = identifier(stage.program.name)
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{{_sizes(stage)}}};"
+        work = f"{program}_work(&sizes_{number})"
+        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
+    yield f"{INDENT}return bytes;"
     yield "}"
     yield ""
 

@@ -105,9 +105,9 @@ class Stage:
     copies: tuple[tuple[str, str], ...]
     sums: tuple[Sum, ...]
 
-    def is_open(self) -> bool:
-        """Whether sizes come with a run."""
-        return any(size.is_argument() for size in self.program.sizes)
+    def sizes(self) -> list[str]:
+        """The names of the sizes that come with a run."""
+        return [size.name for size in self.program.sizes if size.is_argument()]
 
 
 @record
@@ -175,7 +175,11 @@ class Session:
 
     def is_open(self) -> bool:
         """Whether sizes come with a run, and the caller has its workspace."""
-        return any(stage.is_open() for stage in self.stages)
+        return bool(self.sizes())
+
+    def sizes(self) -> list[str]:
+        """The names of the sizes that come with a run, each once."""
+        return list(dict.fromkeys(name for stage in self.stages for name in stage.sizes()))
 
     def begins(self) -> bool:
         """Whether its struct is begun by it, and not by another session."""

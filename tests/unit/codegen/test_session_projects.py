@@ -441,6 +441,23 @@ def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
     assert sized(part, -1, other, out=got, status=3) is got
 
 
+def test_sizes_come_with_a_run_of_several_parts(tmp_path: Path) -> None:
+    (tmp_path / "model.i").write_text("""
+cd f(x) {
+  "mean" =:+ x ~logic:"b,i => i"
+  mean =+ mean.merge
+  d = x - mean
+  "var" =:+ d * d ~logic:"b,i; b,i => i"
+  var =+ var.merge
+  return d, var
+}
+""")
+    out = tmp_path / "out"
+    assert main(["build", str(tmp_path / "model.i"), "--shape=x=n,3", "-o", str(out)]) == 0
+    said = made(out, "all", "test", "CFLAGS=-O1 -Wall -Wextra -Werror -fsanitize=address,undefined")
+    assert "f 3 runs: ok" in said
+
+
 def sized(one: InC, count: int, *arrays: Any, out: Any, status: int = 0) -> Any:
     """What a run of one size gives, its workspace as large as it says."""
     size, measured = ctypes.c_int64(count), getattr(one.library, f"{one.session.name}_work")
