@@ -72,7 +72,8 @@ def statements(reader: Reader) -> list[Reader]:
     start = reader.pos
     close = past_bracket(reader, start) - 1
     if close < 0:
-        raise NotationError("E0110", "this brace is never closed", reader.span(start, start + 1))
+        place = reader.span(start, start + 1)
+        raise NotationError("E0110", "this brace is never closed", place, "close it with `}`")
     reader.take(start + 1, left=True, right=True)
     parts = divided(reader, close, by_lines=True)
     reader.take(close + 1, left=True)

@@ -130,7 +130,8 @@ def _shape(reader: Reader) -> ShapeNote:
     close = reader.text.find("]", start, reader.end)
     if close < 0:
         message = "this bracket is never closed"
-        raise NotationError("E0110", message, reader.span(start, start + 1))
+        place = reader.span(start, start + 1)
+        raise NotationError("E0110", message, place, "close it with `]`")
     reader.take(start + 1)
     shape = read_shape(reader.source, reader.span(start + 1, close))
     while lexeme(reader).end <= close:

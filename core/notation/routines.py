@@ -245,7 +245,8 @@ def _commented(part: Reader, context: Context) -> Commented:
     close = past_bracket(part, part.pos) - 1
     bracket = take(part, lexeme(part))
     if close < 0:
-        raise NotationError("E0110", "this parenthesis is never closed", bracket)
+        message = "this parenthesis is never closed"
+        raise NotationError("E0110", message, bracket, "close it with `)`")
     context.enter(bracket)
     says: list[Text | Reference | Access] = []
     while sign(part) not in (";", ")"):
