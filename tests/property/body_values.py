@@ -12,6 +12,8 @@ from tests.property.bodies import Twins
 
 Array = NDArray[np.float64]
 EPSILON = float(np.finfo(np.float32).eps)
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""Below it f32 has fewer digits, or none."""
 LARGEST = float(np.finfo(np.float32).max) / 4
 """Above it f32 may overflow where f64 does not: anything goes there."""
 
@@ -26,7 +28,7 @@ class Rounded:
 
 def _done(value: Array, error: Array) -> Rounded:
     """A result rounded once more; where it may overflow nothing is known."""
-    off = error + 2 * EPSILON * np.abs(value)
+    off = error + 2 * EPSILON * np.abs(value) + SMALLEST
     known = np.abs(value) + off < LARGEST
     return Rounded(value, np.where(known, off, np.inf))
 
