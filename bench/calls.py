@@ -1,4 +1,4 @@
-"""What calls of small arrays cost, beside einx, einops, opt_einsum and NumPy: the price of the notation.
+"""What calls of small arrays cost, beside einx, einops, opt_einsum and NumPy: the price of the notation. And errors.
 
 Each text is called again and again with the same arrays, so what is timed is everything around the arithmetic. A first
 call is of a text that nobody has seen, letter by letter another one; ours is timed up to the point where C would be
@@ -110,6 +110,64 @@ FIRST_CALLS: dict[str, dict[str, str]] = {
 """By what is called: who has it, and the call; ours stops before anything is compiled."""
 
 
+ERROR = """
+import numpy as np
+{setup}
+random = np.random.default_rng(0)
+v = random.random({size} * {size}, np.float32)
+x, y = (random.standard_normal(({size}, {size}), np.float32) + 3 for _ in range(2))
+got = {call}
+v, x, y = (each.astype(np.float64) for each in (v, x, y))
+powers = np.exp(x - x.max(1, keepdims=True))
+want = {want}
+print(float(np.abs(got - want).max() / np.abs(want).max() / np.finfo(np.float32).eps))
+"""
+"""How far the worst element of a result is off, over the largest element, in units in the last place of f32."""
+
+ERRORS: dict[str, tuple[str, dict[str, str]]] = {
+    "sum of all": (
+        "v.sum()",
+        {
+            OURS: 'einx.sum("[a]", v)',
+            "einx": 'einx.sum("[a]", v)',
+            "einops": 'einops.reduce(v, "a -> ", "sum")',
+            "NumPy": "v.sum()",
+        },
+    ),
+    "sum of columns": (
+        "x.sum(0)",
+        {
+            OURS: 'einx.sum("[a] b", x)',
+            "einx": 'einx.sum("[a] b", x)',
+            "einops": 'einops.reduce(x, "a b -> b", "sum")',
+            "NumPy": 'einsum("ab->b", x)',
+        },
+    ),
+    "variance of rows": (
+        "x.var(1)",
+        {OURS: 'einx.var("a [b]", x)', "einx": 'einx.var("a [b]", x)', "NumPy": "x.var(1)"},
+    ),
+    "softmax of rows": (
+        "powers / powers.sum(1, keepdims=True)",
+        {OURS: 'einx.softmax("a [b]", x)', "einx": 'einx.softmax("a [b]", x)'},
+    ),
+    "logsumexp of rows": (
+        "np.log(powers.sum(1)) + x.max(1)",
+        {OURS: 'einx.logsumexp("a [b]", x)', "einx": 'einx.logsumexp("a [b]", x)'},
+    ),
+    "matrix product": (
+        "x @ y",
+        {
+            OURS: 'einx.dot("a [b], [b] c -> a c", x, y)',
+            "einx": 'einx.dot("a [b], [b] c -> a c", x, y)',
+            "opt_einsum": 'einsum("ab,bc->ac", x, y)',
+            "NumPy": 'einsum("ab,bc->ac", x, y)',
+        },
+    ),
+}
+"""By what is computed: the result in f64, and who computes it how."""
+
+
 def installed() -> list[str]:
     """The systems whose packages there are."""
     return [
@@ -136,7 +194,20 @@ def run(quick: bool) -> dict[str, Any]:
                 script = FIRST.format(setup=_setup(name), call=call, count=firsts)
                 times = [_figure(script) for _ in range(tries)]
                 first.setdefault(what, {})[name] = statistics.median(times)
-    return {"systems": _versions(systems), "warm": warm, "first": first}
+    return {"systems": _versions(systems), "warm": warm, "first": first, "error": errors(quick)}
+
+
+def errors(quick: bool) -> dict[str, dict[str, float]]:
+    """By what is computed and by system: the error of the worst element, in units in the last place of f32."""
+    found: dict[str, dict[str, float]] = {}
+    systems = installed()
+    for what, (want, having) in ERRORS.items():
+        for name, call in having.items():
+            if name in systems:
+                size = 16 if quick else 1024
+                script = ERROR.format(setup=_setup(name), call=call, want=want, size=size)
+                found.setdefault(what, {})[name] = _figure(script)
+    return found
 
 
 def _setup(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,16 +123,21 @@ def _latency(latency: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 def _calls(calls: Mapping[str, Any] | None) -> list[Table]:
-    """Microseconds of warm calls and of first ones, by system."""
+    """Microseconds of warm calls and of first ones, and errors of results, by system."""
     if not calls:
         return []
     versions = calls["systems"]
     systems = [name for name in SYSTEMS if name == OURS or name in versions]
     named = [f"{name} {versions[name]}" if name in versions else "ours" for name in systems]
     tables = []
-    for kind, heading in (("warm", "warm call, µs"), ("first", "first call, µs")):
+    kinds: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+        ("warm", "warm call, µs", lambda seconds: f"{seconds * 1e6:.1f}"),
+        ("first", "first call, µs", lambda seconds: f"{seconds * 1e6:.1f}"),
+        ("error", "largest error, ulp", lambda ulp: f"{ulp:.2g}"),
+    )
+    for kind, heading, shown in kinds:
         rows = [
-            [what, *(f"{taken[name] * 1e6:.1f}" if name in taken else "" for name in systems)]
+            [what, *(shown(taken[name]) if name in taken else "" for name in systems)]
             for what, taken in calls[kind].items()
         ]
         tables.append(([heading, *named], rows))

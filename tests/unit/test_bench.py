@@ -231,7 +231,10 @@ def test_calls_of_small_arrays() -> None:
     assert [*found["warm"]] == [*calls.CALLS]
     assert [*found["first"]] == [*calls.FIRST_CALLS]
     assert all(0 < taken[measure.OURS] for taken in found["warm"].values())
+    assert [*found["error"]] == [*calls.ERRORS]
+    assert all(taken[measure.OURS] < 2 for taken in found["error"].values())
     shown = report.text({"machine": {}, "threads": {}, "calls": found})
+    assert "largest error, ulp" in shown
     assert "warm call, µs" in shown
     assert "einsum: matrix product" in report.markdown(
         {"machine": {}, "threads": {}, "calls": found}
