@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ilang import Error
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
@@ -19,6 +17,7 @@ from ilang.core.reference import evaluate
 from ilang.core.schedule.extents import extents_of
 from ilang.core.transform.views import moved_views
 from tests.property import emulated, mixed, native
+from tests.property.failing import Failure, noted
 from tests.property.mixed import Array, Drawn
 
 
@@ -31,7 +30,7 @@ class Tally:
     elements: int = 0
     fixed: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    failures: list[tuple[int, str, str]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Count another tally in."""
@@ -61,18 +60,12 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
         drawn = mixed.generate(seed)
         tally.kinds.update(drawn.says)
         tally.fixed += drawn.fixed is not None
-        says = f"{' '.join(drawn.says)}\n{pipeline.graph_text(drawn.graph)}"
-        try:
+        says = [" ".join(drawn.says), pipeline.graph_text(drawn.graph)]
+        with noted(tally.failures, seed, says):
             one = _lowered(drawn, f"p{len(lowered)}", GPU if mode in emulated.MODES else CPU)
             _by_oracle(one.shaped, one)
             _by_oracle(moved_views(one.shaped, extents_of(one.shaped, (), CPU)), one)
             lowered.append(one)
-        except AssertionError as error:
-            tally.failures.append((seed, "oracle", f"{says}\n{error}"))
-        except Error as error:
-            tally.failures.append((seed, "refused", f"{says}\n{error}"))
-        except Exception:
-            tally.failures.append((seed, "crashed", f"{says}\n{traceback.format_exc(limit=-4)}"))
     _by_c(lowered, mode, tally)
     return tally
 

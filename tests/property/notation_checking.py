@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import ilang
-from ilang import Error
 from ilang.codegen.runtime.arguments import SUPPORTED
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
@@ -22,6 +20,7 @@ from ilang.core.reference import evaluate
 from ilang.core.schedule.extents import extents_of
 from ilang.core.transform.views import moved_views
 from tests.property import emulated, native, notations
+from tests.property.failing import Failure, noted
 from tests.property.notations import NOTATIONS, Array, Drawn
 
 __all__ = ["NOTATIONS", "Tally", "check"]
@@ -34,7 +33,7 @@ class Tally:
     programs: Counter[str] = field(default_factory=Counter)
     runs: int = 0
     elements: int = 0
-    failures: list[tuple[int, str, str]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Count another tally in."""
@@ -64,21 +63,15 @@ def check(notation: str, seeds: Sequence[int], mode: str) -> Tally:
     machine = GPU if mode in emulated.MODES else CPU
     for seed in seeds:
         tally.programs[notation] += 1
-        says = notation
-        try:
+        says = [notation]
+        with noted(tally.failures, seed, says):
             drawn = notations.generate(notation, seed)
-            says = f"{notation}: {drawn.component!r}"
+            says.append(repr(drawn.component))
             one = _lowered(seed, drawn, f"p{len(lowered)}", machine)
             _read_again(drawn)
             for shaped in (one.shaped, moved_views(one.shaped, extents_of(one.shaped, (), CPU))):
                 _compare(evaluate(shaped, drawn.arrays, one.extents), drawn)
             lowered.append(one)
-        except AssertionError as error:
-            tally.failures.append((seed, "oracle", f"{says}\n{error}"))
-        except Error as error:
-            tally.failures.append((seed, "refused", f"{says}\n{error}"))
-        except Exception:
-            tally.failures.append((seed, "crashed", f"{says}\n{traceback.format_exc(limit=-4)}"))
     _by_compiler(lowered, mode, tally)
     return tally
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ilang import Error, ShapeError, tensor
+from ilang import ShapeError, tensor
 from ilang.core import pipeline
 from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.ir.shaped import Shaped
@@ -19,6 +18,7 @@ from ilang.core.notation.printer import print_tree
 from ilang.core.record import replace
 from ilang.core.reference import evaluate
 from tests.property import emulated, native, specs
+from tests.property.failing import Failure, noted
 from tests.property.spec_schedules import scheduled
 from tests.property.specs import Array, Program, Spec
 
@@ -37,7 +37,7 @@ class Tally:
     misfits: int = 0
     schedules: int = 0
     refused: int = 0
-    failures: list[tuple[int, str, str]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Count another tally in."""
@@ -63,22 +63,16 @@ def check(seeds: Sequence[int], mode: str) -> Tally:
     for seed in seeds:
         tally.programs += 1
         program = specs.generate(seed)
-        try:
+        says = [program.text]
+        with noted(tally.failures, seed, says):
             if seed % 2:
                 program, given, refused = scheduled(program, random.Random(seed))
+                says[:] = [program.text]
                 tally.schedules, tally.refused = tally.schedules + given, tally.refused + refused
             machine = GPU if mode in emulated.MODES else CPU
             one = _lowered(seed, program, f"p{len(lowered)}", machine)
             _by_oracle(one, tally)
             lowered.append(one)
-        except AssertionError as error:
-            tally.failures.append((seed, "oracle", f"{program.text}\n{error}"))
-        except Error as error:
-            tally.failures.append((seed, "refused", f"{program.text}\n{error}"))
-        except Exception:
-            tally.failures.append(
-                (seed, "crashed", f"{program.text}\n{traceback.format_exc(limit=-4)}")
-            )
     _by_c(lowered, mode, tally)
     return tally
 
