@@ -32,6 +32,8 @@ STATUS = {
 }
 """What a generated function returns."""
 
+LONG = 64
+"""Launches of a program whose functions around its kernels are ``STRAIGHT``: compilers take long for long ones."""
 WIDEST = 100
 """Columns of a list of parameters that stays on one row."""
 
@@ -79,7 +81,10 @@ class Entry:
         yield f"}} {self.name}_layout;"
         yield ""
         yield "/* fill in the layout; 0 if an extent does not fit */"
-        yield f"static int {self.name}_plan(const {self.name}_sizes *sizes, {self.name}_layout *plan)"
+        head = (
+            f"static int {self.name}_plan(const {self.name}_sizes *sizes, {self.name}_layout *plan)"
+        )
+        yield self._manner() + head
         yield "{"
         yield from self._checks()
         for position, argument in enumerate(table):
@@ -100,6 +105,10 @@ class Entry:
     def _is_empty(self) -> bool:
         """Whether nothing stands in the workspace."""
         return self.host.layout.is_empty()
+
+    def _manner(self) -> str:
+        """What stands before the functions that are as long as the program."""
+        return "STRAIGHT " if LONG <= len(self.host.launches) else ""
 
     def _fields(self) -> Iterator[str]:
         """The fields of a layout that every program has."""
@@ -235,7 +244,7 @@ class Entry:
 
     def _function(self) -> Iterator[str]:
         host, table = self.host, self.host.in_table()
-        yield self.signature
+        yield self._manner() + self.signature
         yield "{"
         yield f"{INDENT}{self.name}_layout plan = {{0}};"
         yield f"{INDENT}if (sizes == NULL) return 1;"

@@ -54,6 +54,9 @@ class Entry(c_entry.Entry):
         count = "(size_t)plan->workers"
         yield f"{INDENT}if (!add(&plan->total, plan->scratch_bytes, {count})) return 0;"
 
+    def _manner(self) -> str:
+        return ""
+
     def _fields(self) -> Iterator[str]:
         yield from super()._fields()
         if self.host.ranges:

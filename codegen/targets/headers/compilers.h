@@ -21,6 +21,18 @@
 #define SCALAR ((void)0)
 #endif
 
+/*
+ * Stands before a function without loops that calls one kernel after the other. Compilers put kernels that are called
+ * once into it, and take as long as its length squared; there is nothing in it that could become faster.
+ */
+#if defined(__clang__)
+#define STRAIGHT __attribute__((noinline, optnone))
+#elif defined(__GNUC__)
+#define STRAIGHT __attribute__((noinline, optimize("O0")))
+#else
+#define STRAIGHT
+#endif
+
 #if defined(__SSE2__) && defined(__GNUC__)
 typedef float quad __attribute__((vector_size(16), may_alias));
 typedef float quad_anywhere __attribute__((vector_size(16), aligned(4), may_alias));

@@ -10,7 +10,8 @@ import pytest
 from ilang import Error, load
 from ilang.codegen.runtime.session import Model, options_of
 from ilang.codegen.runtime.solved import Solved
-from ilang.codegen.targets import cuda
+from ilang.codegen.targets import c, cuda
+from ilang.codegen.targets.c_entry import LONG
 from ilang.core import pipeline
 from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
@@ -80,6 +81,25 @@ def test_each_call_has_its_own_arrays(tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         f(*arrays)
     assert caught.value.code == "E0746"
+
+
+def test_the_function_around_many_launches_is_straight(tmp_path: Path) -> None:
+    def text(count: int) -> str:
+        heads = ", ".join(f"x{n}[3]" for n in range(count))
+        return f"f({heads}) = {' | '.join(['^i~i'] * count)}\n"
+
+    emitted = [
+        c.emit(pipeline.lower(pipeline.infer(pipeline.module_graph(module, "f"))))
+        for module in (parse_module(Source("f.i", text(count))) for count in (LONG - 1, LONG))
+    ]
+    assert "STRAIGHT" not in emitted[0]
+    assert "\nSTRAIGHT static int f_plan(" in emitted[1]
+    assert "\nSTRAIGHT int f(" in emitted[1]
+    file = tmp_path / "f.i"
+    file.write_text(text(LONG), encoding="utf-8")
+    arrays = [RNG.standard_normal(3).astype(np.float32) for _ in range(LONG)]
+    for ours, array in zip(load(file)["f"](*arrays), arrays, strict=True):
+        np.testing.assert_allclose(ours, np.exp(array), rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (3000, 500)])
