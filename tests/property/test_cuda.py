@@ -22,8 +22,10 @@ from ilang.codegen.project.emulation import first_wrong
 from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import write_project
 from ilang.codegen.runtime.files import read_module
+from ilang.codegen.runtime.native import Native
 from ilang.codegen.runtime.toolchain import find_compiler
 from ilang.codegen.targets import cuda
+from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import GPU
@@ -272,15 +274,29 @@ def test_sums_of_f32_stay_within_their_bound(text: str) -> None:
     np.testing.assert_allclose(output, wanted, rtol=1e-5)
 
 
+WIDE = ("product", "softmax", "turned", "total", "three")
+
+
+def shaped_as(name: str) -> Shaped:
+    """One of the programs above."""
+    return infer(graph_of(text_component(SCHEDULED[name][0]), name))
+
+
+@functools.cache
+def large_from(most: int) -> Native:
+    """Programs for which arrays of so many elements are large."""
+    programs = [lower(shaped_as(name), GPU) for name in WIDE]
+    text = cuda.emit_together(programs)
+    source, tests = re.subn(r"are_below\(\d+,", f"are_below({most},", text)
+    assert tests >= len(WIDE)
+    return load(source, "f.cu", checked=True)
+
+
 @pytest.mark.parametrize("most", [1, 20])
-@pytest.mark.parametrize("name", ["product", "softmax", "turned", "total", "three"])
+@pytest.mark.parametrize("name", WIDE)
 def test_indices_of_either_width(name: str, most: int) -> None:
     """As if arrays of so many elements were large: all of them, or some."""
-    text, shapes = SCHEDULED[name]
-    shaped = infer(graph_of(text_component(text), "f"))
-    source, tests = re.subn(r"are_below\(\d+,", f"are_below({most},", cuda.emit(lower(shaped, GPU)))
-    assert tests
-    loaded = load(source, "f.cu", checked=True)
+    shaped, shapes, loaded = shaped_as(name), SCHEDULED[name][1], large_from(most)
     numbers = np.random.default_rng(5)
     for given in shapes:
         arrays = [numbers.normal(size=shape).astype(np.float32) for shape in given]
@@ -288,7 +304,10 @@ def test_indices_of_either_width(name: str, most: int) -> None:
         (wanted,) = evaluate(shaped, arrays, extents, exact=True)
         output = np.zeros(wanted.shape, np.float32)
         free = [n for size, n in zip(shaped.sizes, extents, strict=True) if size.is_argument()]
-        assert loaded.call("f_host", np.array([*free, 0], np.int64), *arrays, output) == 0
+        assert (
+            loaded.call(f"{identifier(name)}_host", np.array([*free, 0], np.int64), *arrays, output)
+            == 0
+        )
         assert not emulator().take_findings()
         np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-5)
 
