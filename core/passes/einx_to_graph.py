@@ -94,10 +94,10 @@ def expanded(form: Form, ranks: Sequence[int | None], names: Sequence[str]) -> S
         assert isinstance(parameter.value, int)
         sizes[name] = parameter.value
     op = EINX_OPS[form.op]
-    _count_coordinates(op, repeated, sizes)
     count = len(repeated.inputs)
     every = (*repeated.inputs, *repeated.outputs)
     fused = fuse(every, {*sizes, *(_marked_names(every) if op.apart else ())})
+    _count_coordinates(op, fused[:count], fused[count:], sizes)
     return Solved(fused[:count], fused[count:], sizes, repeated)
 
 
@@ -110,20 +110,25 @@ def _marked_names(expressions: Sequence[Expression]) -> set[str]:
     return {leaf.name for leaf in leaves if isinstance(leaf, Axis)}
 
 
-def _count_coordinates(op: EinxOp, repeated: Repeated, sizes: dict[str, int]) -> None:
+def _count_coordinates(
+    op: EinxOp,
+    inputs: Sequence[Expression],
+    outputs: Sequence[Expression],
+    sizes: dict[str, int],
+) -> None:
     """Coordinates are as many as the axes they are of; their number becomes a size. Raises MeaningError E0228."""
-    axes = _marked(repeated.inputs[0])
+    axes = _marked(inputs[0])
     if op.kind in ("argument", "set") and not axes:
-        target = repeated.inputs[0].span
+        target = inputs[0].span
         message = f"{op.name} goes along axes in brackets, and `{target.text()}` has none"
         help_line = "an ellipsis in brackets stands for no axis here: put brackets around one"
         raise MeaningError("E0228", message, target, help_line)
     if op.kind == "argument":
-        along = _marked(repeated.outputs[0])
-        _check_coordinates(op, repeated.inputs[0], axes, [along], sizes)
+        along = _marked(outputs[0])
+        _check_coordinates(op, inputs[0], axes, [along], sizes)
     elif op.kind in ("get", "set"):
-        given = repeated.inputs[1:] if op.kind == "get" else repeated.inputs[1:-1]
-        _check_coordinates(op, repeated.inputs[0], axes, list(map(_marked, given)), sizes)
+        given = inputs[1:] if op.kind == "get" else inputs[1:-1]
+        _check_coordinates(op, inputs[0], axes, list(map(_marked, given)), sizes)
 
 
 def _check_coordinates(

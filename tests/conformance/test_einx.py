@@ -86,6 +86,8 @@ RESULTS = [
     ("argmax", "a [b]", [X], {}, X.argmax(1)[:, None]),
     ("argmin", "[a] b -> b", [X], {}, X.argmin(0)),
     ("argmax", "[a b]", [X], {}, np.array(np.unravel_index(X.argmax(), X.shape))),
+    ("argmax", "[(a 1)] -> [n]", [X[0]], {}, X[:1].argmax(1)),
+    ("get_at", "[(1 h) w], p [2] -> p", [X, P], {}, X[P[:, 0], P[:, 1]]),
     ("get_at", "[h w], p [2] -> p", [X, P], {}, X[P[:, 0], P[:, 1]]),
     ("get_at", "a [h], p -> p a", [X, P[:, 1]], {}, X[:, P[:, 1]].T),
     ("set_at", "[h w], p [2], p", [X, P, X[0, :3]], {}, None),

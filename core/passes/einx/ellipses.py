@@ -384,6 +384,8 @@ class _Repeating:
             message = f"nothing says how often `{item_text(item)}` is repeated"
             name = held.name if held else next((a.name for a in _axes(item.items)), "s")
             help_line = f"give the size of each repetition: `{name}=(2, 3)`"
+            if name == HIDDEN:
+                help_line = "give it a name, `s...`, and the size of each repetition: `s=(2, 3)`"
             raise ShapeError("E0540", message, item.span, help_line)
         text = item_text(item).translate(UNMARKED)
         word = "_".join(axis.name for axis in _axes(item.items) if axis.name != HIDDEN) or "dims"
