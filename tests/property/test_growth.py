@@ -7,8 +7,13 @@ from functools import partial
 
 import pytest
 
+from ilang.codegen.runtime.session import Model, options_of
+from ilang.codegen.runtime.solved import Solved
+from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
+from ilang.core.notation.module import parse_module
+from ilang.core.source import Source
 from tests.property.large import FAMILIES, everything, graph_of, steps
 
 LARGE, SHARE = 10_000, 0.1
@@ -33,6 +38,30 @@ def test_work_grows_with_the_size(family: Callable[[int], str]) -> None:
     further = max(0, three - two - NOISE)
     more = (further / (sizes[2] - sizes[1]) - each) / (sizes[2] - sizes[0])
     assert more * LARGE < SHARE * each, f"{one}, {two}, {three} lines for {sizes} steps"
+
+
+TRAINED = """use nn
+cd step(x, y) {
+  h = repeat(h = x; n in COUNT) { ?/linear(h; 4) }
+  loss = squared_error(h, y)
+  backprop(loss)
+  for p in params(loss) { p =- 0.1 *. p.grad }
+  return loss
+}
+"""
+
+
+def trained(count: int) -> None:
+    """All that becomes of the training step of so many layers, as far as its C."""
+    model = Model(parse_module(Source("step.i", TRAINED.replace("COUNT", str(count)))))
+    solved = Solved(model, options_of("step", {"x": "3|4", "y": "3|4"}, {}, {}))
+    c.emit(pipeline.lower(solved.shaped()))
+
+
+def test_work_of_a_training_step_grows_with_its_layers() -> None:
+    trained(2)
+    one, two, three = (steps(partial(trained, layers)) for layers in (4, 6, 8))
+    assert three - two < 1.1 * (two - one), f"{one}, {two}, {three} lines for 4, 6 and 8 layers"
 
 
 def test_definitions_are_counted_before_any_is_written_out() -> None:
