@@ -79,7 +79,7 @@ class _Form:
 
     def __init__(self, described: Sequence[Buffer], sizes: Sequence[Size]) -> None:
         self.described = described
-        self.fixed = [size.fixed for size in sizes]
+        self.extents = sizes
         self.buffers: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self.memory: list[Hashable] = []
@@ -89,7 +89,7 @@ class _Form:
         body = self._block(kernel.body)
         locals_ = tuple((local.lanes, local.wrapping) for local in kernel.locals)
         wishes = tuple((wish.asked, wish.text) for wish in kernel.wishes)
-        extents = tuple(self.fixed[size] for size in self.sizes)
+        extents = tuple(self.extents[size].fixed for size in self.sizes)
         return (body, tuple(self.memory), extents, len(kernel.names), locals_, wishes)
 
     def _buffer(self, number: int) -> int:
@@ -104,7 +104,7 @@ class _Form:
 
     def _size(self, number: int) -> Hashable:
         """An extent by the order in which it is named where it is a number; one of run time is no other."""
-        if self.fixed[number] is None:
+        if self.extents[number].fixed is None:
             return f"run time {number}"
         return self.sizes.setdefault(number, len(self.sizes))
 
