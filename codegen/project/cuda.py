@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ilang.codegen.project.extents import Function
+from ilang.codegen.project.makefile import package
 from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import TestedSession
@@ -57,7 +58,7 @@ def render_cuda(
             _session_example(written[0], stem) if written else _example(functions, stem)
         )
         + "\n",
-        f"{stem}.pc": PKG_CONFIG.replace("STEM", stem),
+        f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
         "README.md": _readme(functions, written, stem),
     }
 
@@ -349,19 +350,6 @@ STEM_example: STEM_example.o libSTEM.a
 EXAMPLE_IN_CUDA = """\
 STEM_example: STEM_example.cu STEM.h libSTEM.a
 	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.cu libSTEM.a -o $@"""
-
-PKG_CONFIG = """\
-prefix=/usr/local
-includedir=${prefix}/include
-libdir=${prefix}/lib
-
-Name: STEM
-Description: Functions on arrays, written by `i build`
-Version: 1
-Cflags: -I${includedir}
-Libs: -L${libdir} -lSTEM
-Libs.private: -lcudart -lstdc++
-"""
 
 BENCH_HEAD = """\
 /* STEM_bench.cu: how long every function of STEM.h takes, at extents that fill a device.

@@ -47,9 +47,9 @@ def makefile(stem: str, switch: Switch) -> str:
     return text.replace("STEM", stem)
 
 
-def package(stem: str) -> str:
-    """The pkg-config file of a project."""
-    return PKG_CONFIG.replace("STEM", stem)
+def package(stem: str, libraries: str = "-lm") -> str:
+    """The pkg-config file of a project; ``libraries`` are what its own needs."""
+    return PKG_CONFIG.replace("STEM", stem).replace("LIBRARIES", libraries)
 
 
 MAKEFILE = """\
@@ -120,5 +120,5 @@ Description: Functions on arrays, written by `i build`
 Version: 1
 Cflags: -I${includedir}
 Libs: -L${libdir} -lSTEM
-Libs.private: -lm
+Libs.private: LIBRARIES
 """
