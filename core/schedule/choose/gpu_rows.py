@@ -19,7 +19,7 @@ from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
-from ilang.core.schedule.choose.gpu_tiles import Tile
+from ilang.core.schedule.choose.gpu_tiles import SEQUENTIAL, Tile
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import mapping
@@ -138,10 +138,12 @@ class _Finder:
         if tile is not None:
             return tile
         assert node is not None
-        order = tuple(map(Loop, node.output_axes()))
-        threads: list[Role] = ["t" for _ in order[rows:]]
-        roles: list[Role] = ["" for _ in order[:rows]]
-        return Tile(((),) * len(node.axes), order, (*roles, *threads), len(order))
+        outputs, terms = node.output_axes(), node.reduced_axes()
+        blocks: list[Role] = ["" for _ in outputs[:rows]]
+        threads: list[Role] = ["t" for _ in outputs[rows:]]
+        alone: list[Role] = [SEQUENTIAL for _ in terms]
+        order = tuple(map(Loop, (*outputs, *terms)))
+        return Tile(((),) * len(node.axes), order, (*blocks, *threads, *alone), len(order))
 
     def _plain(self, value: int) -> Assignment | None:
         """An assignment that stores each element once, at axes of its own, and looks up none; None if it is another."""

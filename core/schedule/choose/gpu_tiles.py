@@ -24,7 +24,7 @@ from ilang.core.schedule.extents import Extents
 
 SIDE: tuple[Role, ...] = ("u", "t", "u")
 """What the parts of a side of a contraction's tile are for: groups of elements, threads, elements of a group."""
-_SEQUENTIAL: Role = ""
+SEQUENTIAL: Role = ""
 Side = tuple[int, ...]
 
 
@@ -72,7 +72,7 @@ def _contraction(
     parts = [Loop(last, part) for part in range(len(factors[last]) + 1)]
     batch = [a for a in node.output_axes() if a not in (found.rows, found.lanes)]
     outer = (*map(Loop, (*batch, found.rows, found.lanes, *others)), *parts[:-1])
-    loops, inner = [*outer, parts[-1]], [_SEQUENTIAL]
+    loops, inner = [*outer, parts[-1]], [SEQUENTIAL]
     for level, role in enumerate(SIDE, 1):
         for axis, side in zip((found.rows, found.lanes), sides, strict=True):
             part = level - (len(SIDE) - len(side))

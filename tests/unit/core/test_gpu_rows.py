@@ -6,7 +6,7 @@ import pytest
 
 from ilang.core import pipeline
 from ilang.core.ir.schedule import Scheduled
-from ilang.core.ir.shaped import Shaped
+from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import GPU
 from ilang.core.notation.module import parse_module
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
@@ -88,3 +88,13 @@ def test_what_would_be_computed_too_often_is_stored() -> None:
 )
 def test_what_is_compared_with_its_reduction_is_computed_once(text: str, kernels: int) -> None:
     assert len(scheduled(text).groups) == kernels
+
+
+def test_a_result_that_has_terms_of_its_own_loops_over_them() -> None:
+    text = "(einsum('20|1 ; dd| ; r21| => r') >> einsum('j,;z,k|->;=>j,z')) >> einsum('..vv.._=>1..vv..')"
+    graph = pipeline.graph_of(pipeline.text_component(text), "f")
+    shaped = pipeline.infer(graph, ["i64"] * 5, [3, 2, 3, 2, 0])
+    chosen = shaped_to_schedule(shaped, GPU)
+    for node, nest in zip(shaped.nodes, chosen.nests, strict=True):
+        if isinstance(node, Assignment) and nest is not None:
+            assert {loop.axis for loop in nest.order} == set(range(len(node.axes)))
