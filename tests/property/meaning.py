@@ -129,7 +129,8 @@ def _expression(
     if node.op in ARGUMENTS:
         return _argument(node, operands[0], letters)
     if node.reduces():
-        return _reduction(node, operands[0], met, letters)
+        result = _reduction(node, operands[0], met, letters)
+        return _unrounded(program, node, values, operands[0], result)
     if node.op in LOGIC or node.op == "!!":
         return _logic(node.op, [truth(_typed(o, t)) for o, t in zip(operands, types, strict=True)])
     if len(operands) == 1 and node.op in COPIES:
@@ -176,6 +177,27 @@ def _met(node: Lookup, values: Sequence[Known], dtype: str | None) -> Known:
         value = np.where(same, value, value.dtype.type(start))
         error = None if error is None else np.where(same, error, 0.0)
     return replace(known, value=value, error=error)
+
+
+def _unrounded(
+    program: Program, node: Expression, values: Sequence[Known], known: Known, result: Known
+) -> Known:
+    """A sum of products, open where it is NaN for products alone that overflow.
+
+    One that overflows when it is rounded is finite where a sum takes it before that.
+    """
+    terms, letters = program.nodes[node.reads[0]], node.letters()
+    if not isinstance(terms, Expression) or terms.op != "*" or terms.reduces() or terms.guards:
+        return result
+    if terms.left or terms.at or node.left or (node.op or "+") != "+":
+        return result
+    factors = [values[read] for read in terms.reads]
+    finite = [np.isfinite(each.value) for each in _placed(terms, factors, factors, 0)]
+    both = Known(np.logical_and.reduce(np.broadcast_arrays(*finite)))
+    overflows = laid_out(both, node.patterns[0], letters).value & np.isinf(known.value)
+    reduced = tuple(at for at, letter in enumerate(letters) if letter not in node.output)
+    met = np.isnan(result.value) & ~np.isnan(np.where(overflows, 0, known.value).sum(axis=reduced))
+    return replace(result, error=np.where(met, INFINITY, _error(result))) if met.any() else result
 
 
 def _argument(node: Expression, known: Known, letters: str) -> Known:

@@ -7,6 +7,7 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ilang.codegen.runtime import toolchain
@@ -15,7 +16,7 @@ from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.choose import known
 from ilang.core.schedule.choose.accesses import Accesses, loop_order
-from tests.property import checking, fuzz, programs, spec_checking, specs, trial, writer
+from tests.property import checking, fuzz, meaning, programs, spec_checking, specs, trial, writer
 from tests.property.checking import Failure, Tally, check
 from tests.property.shrinking import shrink
 
@@ -119,6 +120,16 @@ def test_programs_are_those_of_their_seed() -> None:
 
 
 RELATION = re.compile("[<>=]+")
+
+
+def test_a_product_that_overflows_may_be_added_unrounded() -> None:
+    drawn = trial.draw(57000136, True)
+    known = meaning.evaluate(drawn.program, drawn.runs[0])[0]
+    assert known.error is not None
+    assert np.isnan(known.value[19, 10])
+    assert known.error[19, 10] == np.inf
+    assert known.error[0, 0] == 0, "what is given is infinite, of both signs"
+    assert np.isnan(known.value[0, 0])
 
 
 def test_programs_use_the_whole_language() -> None:
