@@ -163,7 +163,7 @@ def lines(session: Session, machine: Machine) -> Iterator[str]:
         yield from tables(session.struct)
         line = machine.memory.line_bytes
         places, total = layout(session.struct, line)
-        yield from _bytes_function(session.struct, total + line)
+        yield from bytes_function(session.struct, total + line)
         yield from _init_function(session, places, total)
     yield from _run_function(session)
     yield from _save_function(session)
@@ -201,25 +201,28 @@ def table_name(struct: Struct, each: Kept) -> str:
     return f"{struct.name}_values_of_{each.name}"
 
 
-def _bytes_function(struct: Struct, total: int) -> Iterator[str]:
+def bytes_function(struct: Struct, total: int) -> Iterator[str]:
+    """What measures the memory of a session, and the workspace of runs whose sizes are known."""
     yield f"size_t {struct.name}_bytes(void)"
     yield "{"
-    yield f"{INDENT}size_t bytes = 0;"
-    for number, stage in enumerate((each for each in struct.stages if not each.sizes()), 1):
-        program = identifier(stage.program.name)
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{0}};"
-        work = f"{program}_work(&sizes_{number})"
-        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
+    yield from most_work([each for each in struct.stages if not each.sizes()])
     yield f"{INDENT}return SIZE_MAX - {total} <= bytes ? SIZE_MAX : {total} + bytes;"
     yield "}"
     yield ""
 
 
-def _init_function(
-    session: Session, places: Mapping[str, tuple[int, str]], total: int
-) -> Iterator[str]:
-    yield signature(session, "init")
-    yield "{"
+def most_work(stages: Sequence[Stage]) -> Iterator[str]:
+    """Declare ``bytes``: the workspace of the stage that wants most."""
+    yield f"{INDENT}size_t bytes = 0;"
+    for number, stage in enumerate(stages, 1):
+        program = identifier(stage.program.name)
+        yield f"{INDENT}const {program}_sizes sizes_{number} = {{{_sizes(stage)}}};"
+        work = f"{program}_work(&sizes_{number})"
+        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
+
+
+def laid_out(session: Session, places: Mapping[str, tuple[int, str]], total: int) -> Iterator[str]:
+    """Check the arguments of what begins a session, and place its arrays in the memory."""
     yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
     yield f"{INDENT}char *const base = start_in(memory);"
     for name, (offset, dtype) in places.items():
@@ -227,6 +230,14 @@ def _init_function(
     yield f"{INDENT}model->work = base + {total};"
     yield f"{INDENT}model->seed = seed;"
     yield from (f"{INDENT}model->{each} = 0;" for each in session.struct.counters)
+
+
+def _init_function(
+    session: Session, places: Mapping[str, tuple[int, str]], total: int
+) -> Iterator[str]:
+    yield signature(session, "init")
+    yield "{"
+    yield from laid_out(session, places, total)
     for each in session.struct.kept:
         if each.role == "ranks":
             yield f"{INDENT}int this_rank;"
@@ -306,12 +317,7 @@ def _work_function(session: Session) -> Iterator[str]:
     yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
     yield "{"
     yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"
-    yield f"{INDENT}size_t bytes = 0;"
-    for number, stage in enumerate((each for each in session.stages if each.sizes()), 1):
-        program = identifier(stage.program.name)
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{{_sizes(stage)}}};"
-        work = f"{program}_work(&sizes_{number})"
-        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
+    yield from most_work([each for each in session.stages if each.sizes()])
     yield f"{INDENT}return bytes;"
     yield "}"
     yield ""

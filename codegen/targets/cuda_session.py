@@ -21,9 +21,11 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_session import (
     STATUS,
     argument,
+    bytes_function,
     copies,
     entries,
     exchanged,
+    laid_out,
     layout,
     loading,
     saving,
@@ -108,7 +110,7 @@ def lines(session: Session) -> Iterator[str]:
     if session.begins():
         places, total = layout(session.struct, line)
         yield from tables(session.struct)
-        yield from _bytes_function(session.struct, total + line)
+        yield from bytes_function(session.struct, total + line)
         yield from _init_function(session, places, total)
     yield from _settings_kernel(session)
     yield from _run_function(session)
@@ -136,32 +138,12 @@ def _settings_kernel(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _bytes_function(struct: Struct, total: int) -> Iterator[str]:
-    yield f"size_t {struct.name}_bytes(void)"
-    yield "{"
-    yield f"{INDENT}size_t bytes = 0;"
-    for number, stage in enumerate(struct.stages, 1):
-        program = identifier(stage.program.name)
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{}};"
-        work = f"{program}_work(&sizes_{number})"
-        yield f"{INDENT}if (bytes < {work}) bytes = {work};"
-    yield f"{INDENT}return SIZE_MAX - {total} <= bytes ? SIZE_MAX : {total} + bytes;"
-    yield "}"
-    yield ""
-
-
 def _init_function(
     session: Session, places: Mapping[str, tuple[int, str]], total: int
 ) -> Iterator[str]:
     yield _signature(session, "init")
     yield "{"
-    yield f"{INDENT}if (model == NULL || memory == NULL) return 1;"
-    yield f"{INDENT}char *const base = start_in(memory);"
-    for name, (offset, dtype) in places.items():
-        yield f"{INDENT}model->{name} = ({C_TYPES[dtype]} *)(base + {offset});"
-    yield f"{INDENT}model->work = base + {total};"
-    yield f"{INDENT}model->seed = seed;"
-    yield from (f"{INDENT}model->{each} = 0;" for each in session.struct.counters)
+    yield from laid_out(session, places, total)
     for each in session.struct.kept:
         if each.count() and each.role != "between":
             yield f"{INDENT}{_fill(session.struct, each)}"
