@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from ilang.codegen.runtime.session import Model, options_of
+from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.ir.graph import Graph
@@ -169,3 +171,20 @@ def steps(work: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+TRAINED = """use nn
+cd step(x, y) {
+  h = repeat(h = x; n in COUNT) { ?/linear(h; 4) }
+  loss = squared_error(h, y)
+  backprop(loss)
+  for p in params(loss) { p =- 0.1 *. p.grad }
+  return loss
+}
+"""
+
+
+def training_step(count: int) -> Shaped:
+    """The step of training of so many layers."""
+    model = Model(parse_module(Source("step.i", TRAINED.replace("COUNT", str(count)))))
+    return Solved(model, options_of("step", {"x": "3|4", "y": "3|4"}, {}, {})).shaped()

@@ -7,14 +7,10 @@ from functools import partial
 
 import pytest
 
-from ilang.codegen.runtime.session import Model, options_of
-from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.targets import c
 from ilang.core import pipeline
 from ilang.core.diagnostic import Error
-from ilang.core.notation.module import parse_module
-from ilang.core.source import Source
-from tests.property.large import FAMILIES, everything, graph_of, steps
+from tests.property.large import FAMILIES, everything, graph_of, steps, training_step
 
 LARGE, SHARE = 10_000, 0.1
 """In a program of so many steps each may cost, as measured on small ones, at most this part more than in a small one.
@@ -40,22 +36,9 @@ def test_work_grows_with_the_size(family: Callable[[int], str]) -> None:
     assert more * LARGE < SHARE * each, f"{one}, {two}, {three} lines for {sizes} steps"
 
 
-TRAINED = """use nn
-cd step(x, y) {
-  h = repeat(h = x; n in COUNT) { ?/linear(h; 4) }
-  loss = squared_error(h, y)
-  backprop(loss)
-  for p in params(loss) { p =- 0.1 *. p.grad }
-  return loss
-}
-"""
-
-
 def trained(count: int) -> None:
     """All that becomes of the training step of so many layers, as far as its C."""
-    model = Model(parse_module(Source("step.i", TRAINED.replace("COUNT", str(count)))))
-    solved = Solved(model, options_of("step", {"x": "3|4", "y": "3|4"}, {}, {}))
-    c.emit(pipeline.lower(solved.shaped()))
+    c.emit(pipeline.lower(training_step(count)))
 
 
 def test_work_of_a_training_step_grows_with_its_layers() -> None:

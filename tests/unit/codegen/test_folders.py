@@ -123,7 +123,7 @@ def test_an_entry_that_is_not_ours_is_built_again(spoil: str, tmp_path: Path) ->
     elif os.geteuid() == 0:
         os.chown(path, ANOTHER, -1)
     else:
-        pytest.skip("needs another owner")
+        pytest.skip("only root can give a file to another owner")
     assert not cache.is_whole(str(path))
     assert entry() == path
     assert cache.is_whole(str(path))

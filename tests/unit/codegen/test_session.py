@@ -475,14 +475,14 @@ def test_what_two_calls_would_keep_is_refused(tmp_path: Path) -> None:
         ('"m" =: m + x', "E0132"),
         ("m =: x; x", "E0132"),
         ('"m" 2.0 =: x; "m" =: x + 1; x + m', "E0423"),
-        ('"m" (2, 3) =: x; x + m', "E0"),
+        ('"m" (2, 3) =: x; x + m', "E0510"),
     ],
 )
 def test_malformed_sayings_of_the_next_run(body: str, code: str, tmp_path: Path) -> None:
     (tmp_path / "m.i").write_text(f"op f(x) {{ {body} }}\n", encoding="utf-8")
     with pytest.raises(Error) as caught:
         load(tmp_path / "m.i").session("f", {"x": "2|4"})
-    assert caught.value.code.startswith(code)
+    assert caught.value.code == code
 
 
 def test_what_a_library_refuses_tells_the_call_too(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from ilang import Error, load
-from ilang.codegen.runtime.session import Model, options_of
-from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.targets import c, cuda
 from ilang.codegen.targets.c_entry import LONG
 from ilang.core import pipeline
@@ -22,6 +20,7 @@ from ilang.core.notation.module import parse_module
 from ilang.core.passes.gpu.launches import kernel_to_launches
 from ilang.core.record import replace
 from ilang.core.source import Source
+from tests.property.large import training_step
 
 RNG = np.random.default_rng(7)
 TWO = "(+ij~i >> ^i~i) | (+ij~i >> ^i~i)"
@@ -119,26 +118,8 @@ def test_parts_of_a_kernel_are_called_together() -> None:
     assert parts.calls[3].arrays == program.calls[1].arrays
 
 
-BLOCKS = """use nn
-cd step(x, y) {
-  h = repeat(h = x; n in COUNT) { ?/linear(h; 4) }
-  loss = squared_error(h, y)
-  backprop(loss)
-  for p in params(loss) { p =- 0.1 *. p.grad }
-  return loss
-}
-"""
-
-
-def blocks(count: int) -> Program:
-    """The training step of so many layers."""
-    model = Model(parse_module(Source("blocks.i", BLOCKS.replace("COUNT", str(count)))))
-    options = options_of("step", {"x": "3|4", "y": "3|4"}, {}, {})
-    return pipeline.lower(Solved(model, options).shaped())
-
-
 def test_layers_have_the_same_kernels() -> None:
-    few, many = blocks(3), blocks(4)
+    few, many = (pipeline.lower(training_step(layers)) for layers in (3, 4))
     assert len(many.kernels) == len(few.kernels)
     assert len(few.calls) < len(many.calls)
 
