@@ -495,10 +495,11 @@ class Model:
     def built(self, options: Options, of_any_ranks: bool = False) -> Built:
         """The graph of a definition; ``of_any_ranks`` where their number is not known yet."""
         from ilang.core.build.program import built
+        from ilang.core.passes.einx_operands import einx_on_operands
 
         ranks = 1 if options.ranks is None else options.ranks.size
         known = None if of_any_ranks else ranks
-        around = Around(self.module, self._component, self._file, known)
+        around = Around(self.module, self._component, self._file, einx_on_operands, known)
         return built(around, options.name, options.shapes, options.config, options.keep)
 
     def configuration(self, options: Options) -> dict[str, Given]:

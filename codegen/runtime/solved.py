@@ -12,10 +12,10 @@ from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import stored_values
 from ilang.codegen.runtime.stored import Tensor
 from ilang.core import pipeline
-from ilang.core.build.measure import extent_of_axis
 from ilang.core.build.tensor import Shape
 from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import ElementTypeError, MeaningError
+from ilang.core.infer.measured import extent_of_axis
 from ilang.core.infer.projections import sizes_of
 from ilang.core.ir.rows import MEMORY_ORDER, extent_of, known_axes
 from ilang.core.record import replace
@@ -69,6 +69,12 @@ class Solved:
             return self._typed[1][cell]
         return cell.dtype or (self.dtype if cell.kind != "input" else "f32")
 
+    def _measured(self, cell: Stored) -> int:
+        """The extent that a constant has, which the text asks of an axis."""
+        asked = cell.initial
+        assert isinstance(asked, Measured)
+        return extent_of_axis(self.inferred, self.built.measured[cell], asked.axis, asked.span)
+
     @cached_property
     def _typed(self) -> tuple[Shaped, Mapping[Stored, str]]:
         """The typed graph, and the types of state and of sums over ranks.
@@ -77,7 +83,7 @@ class Solved:
             ElementTypeError: E06; E0604 (a parameter or state gets another type than it has). MeaningError: E0287.
         """
         for cell in self.built.measured:
-            extent_of_axis(self.built, self.inferred, cell)
+            self._measured(cell)
         kept = {self.built.paths[cell]: cell for cell in self.number if cell in self.built.paths}
         state = {cell: self.dtype for cell in kept.values() if cell.kind == "declared"}
         sums = [each.cell for each in self.built.merged]
@@ -151,7 +157,7 @@ class Solved:
                 continue
             dims = self.dims(cell)
             if isinstance(cell.initial, Measured):
-                extent = extent_of_axis(self.built, self.inferred, cell)
+                extent = self._measured(cell)
                 found[cell] = np.full(dims, extent, self.float)
             else:
                 found[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from ilang.core.build.settings import Einx
 from ilang.core.build.tensor import placed
 from ilang.core.build.values import (
     Computed,
@@ -26,7 +27,6 @@ from ilang.core.ir import operation as o
 from ilang.core.ir.rows import Known, Origin
 from ilang.core.ir.scalar import Operand
 from ilang.core.names import Names
-from ilang.core.passes.einx_to_graph import einx_to_graph
 from ilang.core.record import replace
 from ilang.core.source import Span
 
@@ -34,8 +34,9 @@ from ilang.core.source import Span
 class Emission:
     """Nodes under construction; they have their final numbers when inputs have been moved to the front."""
 
-    def __init__(self) -> None:
-        """No nodes yet."""
+    def __init__(self, einx: Einx) -> None:
+        """No nodes yet; ``einx`` makes assignments of the operations in einx notation of a component."""
+        self._einx = einx
         self.nodes: list[g.Node] = []
         self.first: dict[Stored, int] = {}
         self.latest: dict[Tensor, int] = {}
@@ -159,25 +160,11 @@ class Emission:
             numbers = self.results[component] = self._included(component.graph, given)
         return numbers[value.number]
 
-    def _ranks(self, given: Sequence[int]) -> list[int]:
-        """The ranks of values, from all that has been said of them so far; rows that are open still are closed."""
-        from ilang.core.infer.arrays import Arrays
-        from ilang.core.infer.inferred import Inferred
-        from ilang.core.infer.operations import Collecting
-        from ilang.core.infer.rows_so_far import rows_so_far
-
-        graph, number = self.graph("ranks", given)
-        shapes = rows_so_far(Collecting(graph, Arrays(graph, None)))
-        known = [shapes[number[value]] for value in given]
-        if all(row.variable is None for shape in known for row in shape):
-            return [sum(len(row.leading) + len(row.trailing) for row in each) for each in known]
-        inferred = Inferred(graph)
-        return [len(inferred.axes(number[value])) for value in given]
-
     def _included(self, graph: g.Graph, given: Sequence[int]) -> list[int]:
         """The outputs of a component, whose inputs are values that there are; its nodes are added."""
         if any(isinstance(node, g.Einx) for node in graph.nodes):
-            graph = einx_to_graph(graph, self._ranks(given))
+            around, number = self.graph("around", given)
+            graph = self._einx(graph, around, [number[value] for value in given])
         numbers = dict(zip(graph.inputs, given, strict=True))
         for value, node in enumerate(graph.nodes):
             if value in numbers:

@@ -64,6 +64,7 @@ class Functions(Configuration):
         super().__init__(around)
         self.component = around.component
         self.load = around.load
+        self.einx = around.einx
         self.shared: dict[str, tuple[Owner, dict[object, Owner]]] = {}
         self.constraints: list[Tensor] = []
         self.notes: list[tuple[Tensor, str, ast.ShapeNote, int]] = []
@@ -306,15 +307,16 @@ class Functions(Configuration):
         """The parameter that a string declares: the same one wherever the string stands in a body."""
         key = "_".join([term.name, *(str(turn + 1) for turn in frame.turns)])
         known = frame.owner.held.get(key)
+        kept = any(each.kept for each in frame.declared[term.name])
         if known is None:
             rows, initial = self._first_shape(frame, term.name)
-            if initial is None and any(each.kept for each in frame.declared[term.name]):
+            if initial is None and kept:
                 initial = 0.0
             known = Stored("parameter", key, rows, initial, None, frame.owner, term.span)
             frame.owner.held[key] = known
             self.order[known] = len(self.order)
         value: Tensor = known
-        if any(each.kept for each in frame.declared[term.name]):
+        if kept:
             # What runs give other values is not trained: nothing flows back to it.
             rule = Ruled(known, None, (), False, term.name, False, term.span)
             value = self.untrained.setdefault(known, rule)

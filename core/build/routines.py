@@ -16,6 +16,7 @@ from ilang.core.build.customs import single_scalar
 from ilang.core.build.emission import Emission
 from ilang.core.build.flow import feeding, is_source, read_back
 from ilang.core.build.functions import Functions
+from ilang.core.build.logics import drops, has_places, logic_of
 from ilang.core.build.merging import RANKS, Merged, Merges, is_sum_over_ranks
 from ilang.core.build.primitives import FOLDS, joined
 from ilang.core.build.settings import Frame, Meaning, Setting, called
@@ -31,10 +32,8 @@ from ilang.core.build.values import (
 from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph, operands
-from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
+from ilang.core.ir.operation import Einsum, Logic, Pointwise
 from ilang.core.ir.scalar import Apply, Constant, Operand
-from ilang.core.ir.spec import Fixed, Joined, Window
-from ilang.core.ir.spec import Label as AxisLabel
 from ilang.core.record import record
 from ilang.core.source import Span
 
@@ -79,7 +78,7 @@ class Routines(Functions):
     def begin(self, name: str, span: Span) -> None:
         """Nothing has run yet."""
         self.root = Owner(None, name, name, {}, [], span)
-        self.emission = Emission()
+        self.emission = Emission(self.einx)
         self.merges = Merges(self.emission, self.ranks, span)
         self.returned: list[int] | None = None
         self.gradients: dict[Tensor, Stored] = {}
@@ -408,7 +407,7 @@ class Routines(Functions):
     def _right(self, frame: Frame, each: ast.Assigned) -> tuple[Tensor, Logic]:
         """What comes from the right side of an assignment, and how its axes meet."""
         right = each.right
-        logic = _logic(each.logic)
+        logic = logic_of(each.logic)
         if not isinstance(right, ast.Single):
             value = self.tensor(frame, right)
             if each.logic is not None:
@@ -434,18 +433,18 @@ class Routines(Functions):
     ) -> Tensor:
         """What an assignment makes of its operands, folded along the axes that its logic drops."""
         fold = "+" if each.accumulator is None else FOLDS[each.accumulator][1]
-        if each.accumulator is None and _drops(logic):
+        if each.accumulator is None and drops(logic):
             message = "`=:` folds nothing, and this logic drops axes"
             place = each.logic.span if each.logic else each.span
             raise MeaningError("E0447", message, place, "`=:+` sums over them")
-        if fold is None and _drops(logic):
+        if fold is None and drops(logic):
             message = f"`={each.accumulator}` has no order in which to fold the axes that this logic drops"
             raise MeaningError("E0447", message, each.span)
         return self.operation(scalar, fold or "+", logic, given, each.span, each.schedule)  # type: ignore[arg-type]
 
     def _assigned(self, cell: Tensor, each: ast.Assigned, comes: Tensor, logic: Logic) -> int:
         """The node of the values that a tensor has after an assignment."""
-        partial = each.accumulator in (None, "?/") and _has_places(logic)
+        partial = each.accumulator in (None, "?/") and has_places(logic)
         if each.accumulator is None or each.fresh:
             value = self._from_neutral(each, comes)
             if not (partial and not each.fresh and cell in self.emission.latest):
@@ -533,54 +532,6 @@ def _name(value: Tensor) -> str:
             return value.text
         case _:
             return value.span.text()
-
-
-def _logic(logic: ast.Logic | None) -> Logic:
-    """How the axes of an assignment meet; element by element where nothing is written."""
-    if logic is None or logic.kind == ".":
-        return Pointwise()
-    if logic.kind == "@":
-        return Compose()
-    if logic.kind == "T":
-        return Transpose()
-    assert logic.spec is not None
-    return Einsum(logic.spec)
-
-
-def _drops(logic: Logic) -> bool:
-    """Whether a logic has axes that its result lacks."""
-    match logic:
-        case Compose():
-            return True
-        case Einsum():
-            kept = {n for axis in logic.spec.result.axes() for n in _names(axis)}
-            kept |= {row.variable for row in logic.spec.result.rows if row.variable}
-            used = {n for s in logic.spec.operands for axis in s.axes() for n in _names(axis)}
-            used |= {r.variable for s in logic.spec.operands for r in s.rows if r.variable}
-            return bool(used - kept)
-        case _:
-            return False
-
-
-def _names(axis: object) -> tuple[str, ...]:
-    match axis:
-        case AxisLabel():
-            return (axis.name,)
-        case Window():
-            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
-        case Joined():
-            return axis.parts
-        case _:
-            return ()
-
-
-def _has_places(logic: Logic) -> bool:
-    """Whether a logic may leave elements of its result unwritten: a fixed position, a diagonal, a window."""
-    if not isinstance(logic, Einsum):
-        return False
-    axes = logic.spec.result.axes()
-    names = [n for axis in axes for n in _names(axis)]
-    return len(set(names)) < len(names) or any(isinstance(a, Fixed | Window) for a in axes)
 
 
 def targets(statements: Sequence[ast.Statement]) -> dict[str, ast.Declared]:

@@ -48,17 +48,23 @@ class Instance:
 Meaning = Tensor | Setting | Instance
 
 
+Einx = Callable[[Graph, Graph, Sequence[int]], Graph]
+"""Of a component, the graph around it, and the values there that are its inputs: the component in assignments."""
+
+
 @entity
 class Around:
     """What tensor functions may use: the definitions of their file, components, other files.
 
-    ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file. ``ranks`` is
-    how many processes run the program, each on a share of the data; None where that is known when it runs.
+    ``component`` gives the graph of a component, by its name or its tree; ``load`` the array in a file; ``einx`` a
+    component without operations in einx notation. ``ranks`` is how many processes run the program, each on a share of
+    the data; None where that is known when it runs.
     """
 
     module: Module
     component: Callable[[object], Graph]
     load: Callable[[str, Span], object]
+    einx: Einx
     ranks: int | None = 1
 
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ilang.core.build.routines import Built
-from ilang.core.build.values import Measured, Stored
 from ilang.core.diagnostic import DataError, MeaningError, nearest
+from ilang.core.infer.inferred import Inferred
 from ilang.core.ir.operation import Noted
 from ilang.core.ir.rows import Known, known_axes
-
-if TYPE_CHECKING:
-    from ilang.core.infer.inferred import Inferred
+from ilang.core.source import Span
 
 
-def extent_of_axis(built: Built, inferred: Inferred, cell: Stored) -> int:
-    """The extent that a tensor is asked for.
+def extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> int:
+    """The extent of an axis of a value.
+
+    Args:
+        inferred: the solved rows of the graph.
+        value: which of its values.
+        axis: the letter, the name or the label of the axis.
+        span: where the text asks for it.
 
     Raises:
         MeaningError: E0289 (it has no such axis). DataError: E0766 (the extent comes at run time).
     """
-    asked = cell.initial
-    assert isinstance(asked, Measured)
-    value = built.measured[cell]
     names: dict[str, Known] = {}
     rows = inferred.shapes[value]
-    for label, axis in zip(
+    for label, known in zip(
         inferred.units(value), (a for k in (0, 2, 1) for a in known_axes(rows[k])), strict=True
     ):
         if label is not None:
-            names.setdefault(label, axis)
-    for constraint in built.graph.constraints:
+            names.setdefault(label, known)
+    for constraint in inferred.graph.constraints:
         if isinstance(constraint, Noted) and constraint.value == value:
             for note, row in zip(constraint.note.rows, rows, strict=True):
                 axes = known_axes(row)
@@ -38,14 +36,14 @@ def extent_of_axis(built: Built, inferred: Inferred, cell: Stored) -> int:
                     names.setdefault(str(each.size), axes[n])
                 for n, each in enumerate(reversed(note.trailing), 1):
                     names.setdefault(str(each.size), axes[-n])
-    if asked.axis in names:
-        size = names[asked.axis].size
+    if axis in names:
+        size = names[axis].size
         if not isinstance(size, int):
-            message = f"the size of {asked.axis} comes at run time, and this reads it"
-            raise DataError("E0766", message, asked.span, "give a number in --shape")
+            message = f"the size of {axis} comes at run time, and this reads it"
+            raise DataError("E0766", message, span, "give a number in --shape")
         return size
-    guess = nearest(asked.axis, list(names))
+    guess = nearest(axis, list(names))
     listed = f"it has {', '.join(names)}" if names else "write its shape in the head: `x[b|n]`"
-    message = f"nothing calls an axis of this tensor {asked.axis}"
+    message = f"nothing calls an axis of this tensor {axis}"
     help_line = f"did you mean {guess}?" if guess else listed
-    raise MeaningError("E0289", message, asked.span, help_line)
+    raise MeaningError("E0289", message, span, help_line)
