@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ilang.core.ir import functions as ast
 from ilang.core.ir.operation import Compose, Einsum, Logic, Pointwise, Transpose
-from ilang.core.ir.spec import Fixed, Joined, Window
-from ilang.core.ir.spec import Label as AxisLabel
+from ilang.core.ir.spec import Fixed, Window, names_of
 
 
 def logic_of(logic: ast.Logic | None) -> Logic:
@@ -29,25 +28,10 @@ def drops(logic: Logic) -> bool:
         case Compose():
             return True
         case Einsum():
-            kept = {n for axis in logic.spec.result.axes() for n in _names(axis)}
-            kept |= {row.variable for row in logic.spec.result.rows if row.variable}
-            used = {n for s in logic.spec.operands for axis in s.axes() for n in _names(axis)}
-            used |= {r.variable for s in logic.spec.operands for r in s.rows if r.variable}
-            return bool(used - kept)
+            used = set[str]().union(*(shape.names() for shape in logic.spec.operands))
+            return bool(used - logic.spec.result.names())
         case _:
             return False
-
-
-def _names(axis: object) -> tuple[str, ...]:
-    match axis:
-        case AxisLabel():
-            return (axis.name,)
-        case Window():
-            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
-        case Joined():
-            return axis.parts
-        case _:
-            return ()
 
 
 def has_places(logic: Logic) -> bool:
@@ -55,5 +39,5 @@ def has_places(logic: Logic) -> bool:
     if not isinstance(logic, Einsum):
         return False
     axes = logic.spec.result.axes()
-    names = [n for axis in axes for n in _names(axis)]
+    names = [n for axis in axes for n in names_of(axis)]
     return len(set(names)) < len(names) or any(isinstance(a, Fixed | Window) for a in axes)

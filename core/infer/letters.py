@@ -9,7 +9,7 @@ from ilang.core.ir.affine import Affine
 from ilang.core.ir.graph import Assignment, Graph, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.ir.rows import MEMORY_ORDER
-from ilang.core.ir.spec import Axis, Joined, Label, ShapeSpec, Window
+from ilang.core.ir.spec import Axis, ShapeSpec, names_of
 from ilang.core.source import Span
 
 Key = str | RowAxis
@@ -66,17 +66,7 @@ def stored(rows: Sequence[Sequence[Axis | RowAxis]]) -> list[Axis | RowAxis]:
 
 def axis_keys(axis: Axis | RowAxis) -> tuple[Key, ...]:
     """The axes that one entry of a shape names."""
-    match axis:
-        case RowAxis():
-            return (axis,)
-        case Label():
-            return (axis.name,)
-        case Window():
-            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
-        case Joined():
-            return axis.parts
-        case _:
-            return ()
+    return (axis,) if isinstance(axis, RowAxis) else names_of(axis)
 
 
 def named_axes(rows: Sequence[Flat]) -> Iterator[Key]:

@@ -60,6 +60,19 @@ class Joined:
 Axis = Label | Blank | Fixed | Window | Joined
 
 
+def names_of(axis: Axis) -> tuple[str, ...]:
+    """The labels that an axis mentions."""
+    match axis:
+        case Label():
+            return (axis.name,)
+        case Window():
+            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
+        case Joined():
+            return axis.parts
+        case _:
+            return ()
+
+
 @record
 class SpecRow:
     """The axes of one row; ``variable`` names the row variable between them, or None."""
@@ -84,6 +97,11 @@ class ShapeSpec:
         """Every explicit axis."""
         return tuple(axis for row in self.rows for axis in row.axes())
 
+    def names(self) -> set[str]:
+        """Every label and row variable."""
+        variables = {row.variable for row in self.rows if row.variable is not None}
+        return variables.union(*(names_of(axis) for axis in self.axes()))
+
 
 @record
 class Spec:
@@ -105,17 +123,4 @@ class Spec:
 
     def names(self) -> set[str]:
         """Every label and row variable."""
-        found: set[str] = set()
-        for shape in self.shapes():
-            found |= {row.variable for row in shape.rows if row.variable is not None}
-            for axis in shape.axes():
-                match axis:
-                    case Label():
-                        found.add(axis.name)
-                    case Joined():
-                        found |= set(axis.parts)
-                    case Window():
-                        found |= {axis.over, axis.kernel or axis.over}
-                    case _:
-                        pass
-        return found
+        return set[str]().union(*(shape.names() for shape in self.shapes()))

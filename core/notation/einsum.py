@@ -15,7 +15,18 @@ from __future__ import annotations
 import re
 
 from ilang.core.diagnostic import NotationError
-from ilang.core.ir.spec import Axis, Blank, Fixed, Joined, Label, ShapeSpec, Spec, SpecRow, Window
+from ilang.core.ir.spec import (
+    Axis,
+    Blank,
+    Fixed,
+    Joined,
+    Label,
+    ShapeSpec,
+    Spec,
+    SpecRow,
+    Window,
+    names_of,
+)
 from ilang.core.notation.subscripts import is_subscripts, parse_subscripts
 from ilang.core.source import Source, Span
 
@@ -290,19 +301,6 @@ class _Reader:
         if bare and window.kernel is None and not window.offset and not window.padded:
             return Label(window.over, window.span)
         return window
-
-
-def names_of(axis: Axis) -> tuple[str, ...]:
-    """The labels that an axis mentions."""
-    match axis:
-        case Label():
-            return (axis.name,)
-        case Window():
-            return (axis.over,) if axis.kernel is None else (axis.over, axis.kernel)
-        case Joined():
-            return axis.parts
-        case _:
-            return ()
 
 
 def _check_names(spec: Spec) -> None:

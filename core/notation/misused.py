@@ -33,8 +33,8 @@ from ilang.core.ir.functions import (
     walk,
 )
 from ilang.core.ir.primitives import PRIMITIVES
+from ilang.core.ir.spec import names_of
 from ilang.core.notation.calling import misconfigured, misgiven
-from ilang.core.notation.einsum import names_of
 from ilang.core.notation.environment import KINDS, Entry, Environment, File
 from ilang.core.notation.reader import DISCARD
 from ilang.core.notation.resolving import TENSOR_NAME, Terms
