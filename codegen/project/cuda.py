@@ -55,7 +55,7 @@ def render_cuda(
         f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
         example: "\n".join(
-            _session_example(written[0], stem) if written else _example(functions, stem)
+            _session_example(sessions[0], stem) if sessions else _example(functions, stem)
         )
         + "\n",
         f"{stem}.pc": package(stem, "-lcudart -lstdc++"),
@@ -216,9 +216,11 @@ def _example(functions: Sequence[Function], stem: str) -> Iterator[str]:
     yield "}"
 
 
-def _session_example(session: Session, stem: str) -> Iterator[str]:
+def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     """A program that runs a session a few times, its arrays in memory of the device."""
-    name = session.name
+    session, dims = tested.session, tested.dims()
+    name, counts = session.name, {each: math.prod(extents) for each, extents in dims.items()}
+    words = ["&model", *session.inputs, *session.outputs]
     yield from SESSION_EXAMPLE_HEAD.replace("STEM", stem).split("\n")
     yield "int main(void)"
     yield "{"
@@ -228,28 +230,32 @@ def _session_example(session: Session, stem: str) -> Iterator[str]:
     yield f"{INDENT}TRY(cudaStreamCreate(&stream));"
     yield f"{INDENT}TRY(cudaMalloc(&memory, {name}_bytes()));"
     yield f"{INDENT}TRY({name}_init(&model, memory, 0, stream));"
+    if session.is_open():
+        words = [words[0], "&sizes", *words[1:], "work"]
+        fields = ", ".join(str(tested.sizes()[each]) for each in session.sizes())
+        yield f"{INDENT}const {name}_sizes sizes = {{{fields}}};"
+        yield f"{INDENT}void *work;"
+        yield f"{INDENT}TRY(cudaMalloc(&work, {name}_work(&sizes)));"
     for each in (*session.inputs, *session.outputs):
         dtype = session.tensors[each][0]
-        c_type, count = C_TYPES[dtype], session.count(each)
-        yield f"{INDENT}{c_type} *{each};"
-        yield f"{INDENT}TRY(cudaMalloc(&{each}, {BYTES[dtype] * count}));"
+        yield f"{INDENT}{C_TYPES[dtype]} *{each};"
+        yield f"{INDENT}TRY(cudaMalloc(&{each}, {BYTES[dtype] * counts[each]}));"
         if each in session.inputs:
-            yield f"{INDENT}TRY(cudaMemset({each}, 0, {BYTES[dtype] * count}));"
-    words = ["&model", *session.inputs, *session.outputs, "stream"]
-    yield f"{INDENT}while (model.runs < 3) TRY({name}_run({', '.join(words)}));"
+            yield f"{INDENT}TRY(cudaMemset({each}, 0, {BYTES[dtype] * counts[each]}));"
+    yield f"{INDENT}while (model.runs < 3) TRY({name}_run({', '.join([*words, 'stream'])}));"
     yield f"{INDENT}TRY(cudaStreamSynchronize(stream));"
     yield f'{INDENT}printf("{name}: %d runs\\n", (int)model.runs);'
     for each in session.outputs:
         dtype = session.tensors[each][0]
-        if session.count(each):
-            words = ["&first", each, str(BYTES[dtype]), "cudaMemcpyDeviceToHost"]
+        if counts[each]:
+            given = ["&first", each, str(BYTES[dtype]), "cudaMemcpyDeviceToHost"]
             yield f"{INDENT}{{"
             yield f"{INDENT}{INDENT}{C_TYPES[dtype]} first;"
-            yield f"{INDENT}{INDENT}TRY(cudaMemcpy({', '.join(words)}));"
+            yield f"{INDENT}{INDENT}TRY(cudaMemcpy({', '.join(given)}));"
             yield f'{INDENT}{INDENT}printf("{each}[0]: %g\\n", (double)first);'
             yield f"{INDENT}}}"
-    yield from (f"{INDENT}cudaFree({each});" for each in (*session.inputs, *session.outputs))
-    yield f"{INDENT}cudaFree(memory);"
+    freed = (*session.inputs, *session.outputs, *(["work"] if session.is_open() else []), "memory")
+    yield from (f"{INDENT}cudaFree({each});" for each in freed)
     yield f"{INDENT}return 0;"
     yield "}"
 

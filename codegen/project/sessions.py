@@ -40,7 +40,7 @@ ROLES = {
     "constant": "constant",
 }
 """What is kept, by the kinds of what a run reads."""
-FIELDS = ("model", "seed", "runs", "work", "status", "this_rank", "all_ranks")
+FIELDS = ("model", "seed", "runs", "work", "work_bytes", "status", "this_rank", "all_ranks")
 """Names of a session and of its functions."""
 
 
@@ -97,9 +97,6 @@ def solved(
         if cell.kind != "input" and None in one.open_dims(cell):
             message = f"{cell.name} would have a size that comes at run time"
             raise DataError("E0766", message, cell.span, "give a number for it in --shape")
-    if machine.device is not None and any(None in one.open_dims(cell) for cell in one.number):
-        message = f"sizes of {name} are to come at run time, and on a GPU they are fixed"
-        raise DataError("E0766", message, model.head(name).span, "give numbers in --shape")
     if not one.results:
         message = f"a run of {name} gives nothing, and there is nothing to compute"
         help_line = "`return` a tensor, or assign one that lasts"
@@ -185,7 +182,8 @@ class _Export:
         self.shaped = self.solved.shaped()
         self.name = type_identifier(self.solved.name)
         parts = [f"{self.name}_{part}" for part in DEVICE_PARTS]
-        sizes = [f"sizes_{n + 1}" for n in range(len(self.solved.merged()) + 1)]
+        stages = range(1, len(self.solved.merged()) + 2)
+        sizes = [f"{each}_{n}" for each in ("sizes", "plan") for n in stages]
         names = Names((*FIELDS, *sizes, self.name, *parts))
         self.inputs = [cell for cell, _ in self.solved.built.inputs if cell.kind == "input"]
         self.given = {cell.name: names.of(cell.name) for cell in self.inputs}

@@ -86,12 +86,11 @@ def _entries(tested: TestedSession, kept: Sequence[Kept]) -> Iterator[str]:
         yield "{"
         if part == "run" and not count:
             yield f"{INDENT}(void)arrays;"
-        called = "run_host" if part == "run" and session.on_device() else part
-        if part == "run" and session.is_open():
-            yield from _open_run(tested, words)
+        if part == "run":
+            yield from _run(tested, words)
             continue
         of = session.struct.name if part == "init" else name
-        yield from listed(f"{INDENT}return {of}_{called}(", ["model", *words], ");")
+        yield from listed(f"{INDENT}return {of}_{part}(", ["model", *words], ");")
         yield "}"
         yield ""
     yield f"static void {name}_test_kept(const void *model, void **lasting)"
@@ -107,16 +106,22 @@ def _entries(tested: TestedSession, kept: Sequence[Kept]) -> Iterator[str]:
     yield ""
 
 
-def _open_run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
-    """The rest of a function that runs a session whose sizes come with a run."""
-    name, sizes = tested.session.name, tested.sizes()
-    fields = ", ".join(f".{identifier(word)} = {extent}" for word, extent in sizes.items())
-    yield f"{INDENT}static const {name}_sizes sizes = {{{fields}}};"
-    yield f"{INDENT}void *const work = test_allocate({name}_work(&sizes) + 1);"
-    call = ["model", "&sizes", *words, "work"]
-    yield from listed(f"{INDENT}const int status = {name}_run(", call, ");")
-    yield f"{INDENT}free(work);"
-    yield f"{INDENT}return status;"
+def _run(tested: TestedSession, words: Sequence[str]) -> Iterator[str]:
+    """The rest of a function that runs a session, on arrays of the host; the sizes of a run may come with it."""
+    session, sizes = tested.session, tested.sizes()
+    on_device, name = session.on_device(), session.name
+    called = f"{name}_run_host(" if on_device else f"{name}_run("
+    if session.is_open():
+        fields = ", ".join(f".{identifier(word)} = {extent}" for word, extent in sizes.items())
+        yield f"{INDENT}static const {name}_sizes sizes = {{{fields}}};"
+    given = ["model", "&sizes", *words] if session.is_open() else ["model", *words]
+    if session.is_open() and not on_device:
+        yield f"{INDENT}void *const work = test_allocate({name}_work(&sizes) + 1);"
+        yield from listed(f"{INDENT}const int status = {called}", [*given, "work"], ");")
+        yield f"{INDENT}free(work);"
+        yield f"{INDENT}return status;"
+    else:
+        yield from listed(f"{INDENT}return {called}", given, ");")
     yield "}"
     yield ""
 

@@ -65,13 +65,7 @@ def declarations(session: Session) -> Iterator[str]:
     else:
         yield shared(session)
     yield ""
-    if session.is_open():
-        yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
-        yield "typedef struct {"
-        yield from (f"{INDENT}int64_t {identifier(name)};" for name in session.sizes())
-        yield f"}} {session.name}_sizes;"
-        yield f"size_t {session.name}_work(const {session.name}_sizes *sizes);"
-        yield ""
+    yield from sizes_lines(session)
     yield "/* One run. If its status is not 0, nothing that lasts has changed. */"
     yield f"{signature(session, 'run')};"
     yield ""
@@ -85,6 +79,17 @@ def declarations(session: Session) -> Iterator[str]:
     codes = {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
     yield from (f" * returns {code}: {text}" for code, text in codes.items())
     yield " */"
+
+
+def sizes_lines(session: Session) -> Iterator[str]:
+    """The sizes that come with a run, where there are any, and what measures its workspace, for a header."""
+    if session.is_open():
+        yield "/* The sizes of a run, and bytes of its workspace; SIZE_MAX if they do not fit. */"
+        yield "typedef struct {"
+        yield from (f"{INDENT}int64_t {identifier(name)};" for name in session.sizes())
+        yield f"}} {session.name}_sizes;"
+        yield f"size_t {session.name}_work(const {session.name}_sizes *sizes);"
+        yield ""
 
 
 def shared(session: Session) -> str:
@@ -121,14 +126,18 @@ def struct_lines(struct: Struct, memory: str) -> Iterator[str]:
 
 def example_session(session: Session) -> Iterator[str]:
     """How to use a session, in C."""
-    name = session.name
-    words = ["&model", *session.inputs, *session.outputs]
-    words = [words[0], "&sizes", *words[1:], "work"] if session.is_open() else words
-    shown = words if len(words) <= 12 else [*words[:11], "..."]
+    name, shown = session.name, shown_words(session)
     yield f"{name} model;"
     yield f"int status = {name}_init(&model, malloc({name}_bytes()), 0);"
     yield f"status = {name}_run({', '.join(shown)});"
     yield f'status = {name}_save(&model, "{name}.safetensors");'
+
+
+def shown_words(session: Session) -> list[str]:
+    """What a run is called with in an example, a dozen words at most."""
+    words = ["&model", *session.inputs, *session.outputs]
+    words = [words[0], "&sizes", *words[1:], "work"] if session.is_open() else words
+    return words if len(words) <= 12 else [*words[:11], "..."]
 
 
 def _field(each: Kept) -> str:
@@ -150,7 +159,7 @@ def signature(session: Session, part: str, further: Sequence[str] = ()) -> str:
         words += [f"const {session.name}_sizes *sizes"] if session.is_open() else []
         words += [f"const {C_TYPES[session.tensors[each][0]]} *{each}" for each in session.inputs]
         words += [f"{C_TYPES[session.tensors[each][0]]} *{each}" for each in session.outputs]
-        words += ["void *work"] if session.is_open() else []
+        words += ["void *work"] if session.is_open() and part == "run" else []
     return wrapped(f"int {session.name}_{part}(", [*words, *further], ")")
 
 
@@ -216,7 +225,7 @@ def most_work(stages: Sequence[Stage]) -> Iterator[str]:
     yield f"{INDENT}size_t bytes = 0;"
     for number, stage in enumerate(stages, 1):
         program = identifier(stage.program.name)
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{{_sizes(stage)}}};"
+        yield sizes_of(stage, number)
         work = f"{program}_work(&sizes_{number})"
         yield f"{INDENT}if (bytes < {work}) bytes = {work};"
 
@@ -277,12 +286,10 @@ def _fill(struct: Struct, each: Kept) -> Iterator[str]:
 
 
 def _run_function(session: Session) -> Iterator[str]:
-    if session.is_open():
-        yield from _work_function(session)
+    yield from work_function(session)
     yield signature(session, "run")
     yield "{"
-    missing = "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
-    yield f"{INDENT}if ({missing}) return 1;"
+    yield f"{INDENT}if ({missing(session)}) return 1;"
     read = {name for stage in session.stages for name in stage.arguments}
     yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
     several = session.of_ranks() and 1 < len(session.stages)
@@ -294,9 +301,8 @@ def _run_function(session: Session) -> Iterator[str]:
         program = identifier(stage.program.name)
         words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
         assert len(words) == len(parameters(stage.program))
-        work = "work" if stage.sizes() else "model->work"
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{{_sizes(stage)}}};"
-        yield wrapped(f"{INDENT}status = {program}(", [*words, work], ");")
+        yield sizes_of(stage, number)
+        yield wrapped(f"{INDENT}status = {program}(", [*words, work_of(stage)], ");")
         if several:
             yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
         yield f"{INDENT}if (status != 0) return status;"
@@ -306,14 +312,27 @@ def _run_function(session: Session) -> Iterator[str]:
     yield ""
 
 
-def _sizes(stage: Stage) -> str:
-    """What is in the sizes of a stage."""
+def missing(session: Session) -> str:
+    """What a run cannot do without, in C."""
+    return "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
+
+
+def sizes_of(stage: Stage, number: int) -> str:
+    """The sizes of a stage, by its number."""
     names = map(identifier, stage.sizes())
-    return ", ".join(f".{name} = sizes->{name}" for name in names) or "0"
+    given = ", ".join(f".{name} = sizes->{name}" for name in names) or "0"
+    return f"{INDENT}const {identifier(stage.program.name)}_sizes sizes_{number} = {{{given}}};"
 
 
-def _work_function(session: Session) -> Iterator[str]:
-    """What measures the workspace of a run whose sizes come with it."""
+def work_of(stage: Stage) -> str:
+    """The workspace of a stage."""
+    return "work" if stage.sizes() else "model->work"
+
+
+def work_function(session: Session) -> Iterator[str]:
+    """What measures the workspace of a run whose sizes come with it, where any do."""
+    if not session.is_open():
+        return
     yield f"size_t {session.name}_work(const {session.name}_sizes *sizes)"
     yield "{"
     yield f"{INDENT}if (sizes == NULL) return SIZE_MAX;"

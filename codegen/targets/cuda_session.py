@@ -28,12 +28,18 @@ from ilang.codegen.targets.c_session import (
     laid_out,
     layout,
     loading,
+    missing,
     saving,
     shared,
+    shown_words,
     signature,
+    sizes_lines,
+    sizes_of,
     struct_lines,
     table_name,
     tables,
+    work_function,
+    work_of,
 )
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.cuda_entry import status_lines
@@ -60,6 +66,7 @@ def declarations(session: Session) -> Iterator[str]:
     else:
         yield shared(session)
     yield ""
+    yield from sizes_lines(session)
     yield "/*"
     yield " * Enqueues one run on a stream and returns; inputs and outputs are memory of the device."
     yield " * If its status is not 0, nothing that lasts has changed."
@@ -87,13 +94,11 @@ def declarations(session: Session) -> Iterator[str]:
 def example_session(session: Session) -> Iterator[str]:
     """How to use a session, in C."""
     name = session.name
-    words = ["&model", *session.inputs, *session.outputs]
-    shown = words if len(words) <= 12 else [*words[:11], "..."]
     yield f"{name} model;"
     yield "void *memory;"
     yield f"cudaMalloc(&memory, {name}_bytes());"
     yield f"int status = {name}_init(&model, memory, 0, stream);"
-    yield f"status = {name}_run({', '.join([*shown, 'stream'])});"
+    yield f"status = {name}_run({', '.join([*shown_words(session), 'stream'])});"
     yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
 
 
@@ -178,9 +183,10 @@ def _fill(struct: Struct, each: Kept) -> str:
 def _run_function(session: Session) -> Iterator[str]:
     settings = _settings(session)
     read = {name for stage in session.stages for name in stage.arguments}
+    yield from work_function(session)
     yield _signature(session, "run")
     yield "{"
-    yield f"{INDENT}if (model == NULL) return 1;"
+    yield f"{INDENT}if ({missing(session)}) return 1;"
     yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
     if settings:
         given = [f"model->{each.place}" for each in settings]
@@ -191,8 +197,8 @@ def _run_function(session: Session) -> Iterator[str]:
     for number, stage in enumerate(session.stages, 1):
         program = identifier(stage.program.name)
         words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
-        yield f"{INDENT}const {program}_sizes sizes_{number} = {{}};"
-        yield wrapped(f"{INDENT}status = {program}(", [*words, "model->work", "stream"], ");")
+        yield sizes_of(stage, number)
+        yield wrapped(f"{INDENT}status = {program}(", [*words, work_of(stage), "stream"], ");")
         yield f"{INDENT}if (status != 0) return status;"
         for target, source, size in copies(session, stage):
             moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
@@ -206,13 +212,23 @@ def _host_function(session: Session) -> Iterator[str]:
     """A run for arrays of the host."""
     names = (*session.inputs, *session.outputs)
     tensors = [session.tensors[each] for each in names]
-    sizes = [
-        BYTES[dtype] * session.count(name) for name, (dtype, _) in zip(names, tensors, strict=True)
-    ]
+    sizes = [_bytes_of(session, name) for name in names]
     yield _signature(session, "run_host")
     yield "{"
-    needed = [f"{name} == NULL" for name, size in zip(names, sizes, strict=True) if size]
-    yield f"{INDENT}if ({' || '.join(['model == NULL', *needed])}) return 1;"
+    yield f"{INDENT}if ({missing(session)}) return 1;"
+    for number, stage in enumerate(session.stages, 1):
+        if any(f"plan_{number}." in size for size in sizes):
+            program = identifier(stage.program.name)
+            yield sizes_of(stage, number)
+            yield f"{INDENT}{program}_layout plan_{number} = {{}};"
+            yield f"{INDENT}if (!{program}_plan(&sizes_{number}, &plan_{number})) return 3;"
+    needed = [
+        f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
+        for name, size in zip(names, sizes, strict=True)
+        if size != "0"
+    ]
+    if needed:
+        yield f"{INDENT}if ({' || '.join(needed)}) return 1;"
     if names:
         yield f"{INDENT}Memory memory[{len(names)}];"
     for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
@@ -220,10 +236,16 @@ def _host_function(session: Session) -> Iterator[str]:
         yield f"{INDENT}TRY(cudaMalloc(&{start}, {size}));"
         if n < len(session.inputs):
             yield f"{INDENT}TRY(cudaMemcpy({start}, {name}, {size}, cudaMemcpyHostToDevice));"
-    words = ["model"]
+    words = ["model", "sizes"] if session.is_open() else ["model"]
     for n, (dtype, _) in enumerate(tensors):
         const = "const " if n < len(session.inputs) else ""
         words.append(f"({const}{C_TYPES[dtype]} *)memory[{n}].start")
+    if session.is_open():
+        words.append("work.start")
+        yield f"{INDENT}const size_t work_bytes = {session.name}_work(sizes);"
+        yield f"{INDENT}if (work_bytes == SIZE_MAX) return 3;"
+        yield f"{INDENT}Memory work;"
+        yield f"{INDENT}TRY(cudaMalloc(&work.start, work_bytes));"
     yield wrapped(f"{INDENT}const int done = {session.name}_run(", [*words, "NULL"], ");")
     yield f"{INDENT}if (done != 0) return done;"
     yield f"{INDENT}TRY(cudaDeviceSynchronize());"
@@ -234,6 +256,19 @@ def _host_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}return 0;"
     yield "}"
     yield ""
+
+
+def _bytes_of(session: Session, name: str) -> str:
+    """The bytes of an array of a run; where its sizes come with the run, a layout has them of a stage that takes it."""
+    dtype, dims = session.tensors[name]
+    if None not in dims:
+        return str(BYTES[dtype] * session.count(name))
+    for number, stage in enumerate(session.stages, 1):
+        if name in stage.arguments:
+            host = host_of(stage.program)
+            argument = host.arguments[stage.arguments.index(name)]
+            return f"plan_{number}.bytes[{host.in_table().index(argument)}]"
+    return "0"  # no run reads it
 
 
 def _files(session: Session) -> Iterator[str]:

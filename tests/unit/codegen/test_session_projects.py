@@ -496,13 +496,6 @@ def test_sizes_of_what_lasts_are_fixed(
     assert says in said
 
 
-def test_sizes_are_fixed_on_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "model.i").write_text('op f(x) = "w" * x + "b" 2')
-    command = ["build", str(tmp_path / "model.i"), "--shape=x=n|3", "-o", str(tmp_path / "out")]
-    assert main([*command, "--target", "cuda"]) == 1
-    assert "E0766" in capsys.readouterr().err
-
-
 def changed(data: bytes, change: Any, more: str = "") -> bytes:
     """A file with another object, and more after it."""
     (length,) = struct.unpack("<Q", data[:8])

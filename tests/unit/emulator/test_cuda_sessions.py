@@ -73,7 +73,7 @@ class OnDevice:
     """A session of a project, on the emulated device; every access of it is checked."""
 
     def __init__(self, out: Path, module: Any, name: str, shapes: dict[str, str]) -> None:
-        rows = {each: rows_of(each, text) for each, text in shapes.items()}
+        rows = {each: rows_of(each, text, words=True) for each, text in shapes.items()}
         session = exported([solved(module.model, name, rows, {}, GPU)], GPU)[0].session
         assert session is not None
         include, header = '#include "model.h"', (out / "model.h").read_text()
@@ -137,3 +137,39 @@ def test_first_values_runs_and_files_are_those_of_python(tmp_path: Path) -> None
     assert ours.file("load", same) == 0
     assert ours.file("save", file) == 0
     assert file.read_bytes() == same.read_bytes()
+
+
+@pytest.mark.usefixtures("machine")
+def test_sizes_may_come_with_a_run(tmp_path: Path) -> None:
+    shapes = {"x": "n|3", "t": "n|2"}
+    out = built(TOGETHER, "step", shapes, tmp_path)
+    done = make(out, "test", checked=True)
+    assert "step 3 runs: ok" in done.stdout, done.stdout + done.stderr
+    done = make(out, "example", checked=True)
+    assert "step: 3 runs" in done.stdout, done.stdout + done.stderr
+    module = module_of(tmp_path / "model.i")
+    ours = OnDevice(out, module, "step", shapes)
+    assert ours.call("init", Address(ours.memory.address + 8), np.uint64(3), None) == 0
+    draw, file = np.random.default_rng(1), tmp_path / "last.safetensors"
+    size: Any = None
+    theirs: Any = None
+    given: Any = None
+    loss = new_array((), np.float32)
+    for count in (4, 1, 7):
+        given = [draw.standard_normal((count, n), np.float32) for n in (3, 2)]
+        size = np.array([count], np.int64)
+        work = new_array((ours.native.call("step_work", size, gives="size"),), np.uint8)
+        last, theirs = (
+            theirs,
+            module.session("step", {"x": f"{count}|3", "t": f"{count}|2"}, seed=3),
+        )
+        if last is not None:
+            last.save(file)
+            theirs.load(file)
+        assert ours.call("run", size, *map(on_device, given), loss, work, None) == 0
+        np.testing.assert_allclose(loss.get(), theirs(*given), 1e-5)
+    host: Any = np.zeros((), np.float32)
+    assert ours.call("run_host", size, *given, host) == 0
+    np.testing.assert_allclose(host, theirs(*given), 1e-5)
+    for wrong in (-1, 2**62):
+        assert ours.call("run_host", np.array([wrong], np.int64), *given, host) == 3
