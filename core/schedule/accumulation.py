@@ -24,7 +24,6 @@ from ilang.core.ir.schedule import (
     THREAD_ROLES,
     Accumulation,
     Chunks,
-    Fusion,
     Instance,
     Loop,
     Nest,
@@ -35,21 +34,11 @@ from ilang.core.ir.schedule import (
     Runs,
     ThreadTile,
 )
-from ilang.core.ir.shaped import Assignment, Shaped
-from ilang.core.machine import Machine
+from ilang.core.ir.shaped import Assignment
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.tile import MOST_TERMS, RUN
+from ilang.core.schedule.fuse import Nested
 from ilang.core.schedule.registers import micro_tiles, vector_lanes
-
-
-@record
-class Program:
-    """What accumulations are chosen from: the program, its nests, the loops that producers share, the machine."""
-
-    shaped: Shaped
-    nests: Sequence[Nest | None]
-    fusions: Sequence[Sequence[Fusion | None]]
-    machine: Machine
 
 
 @record
@@ -59,7 +48,7 @@ class _Reduction:
     ``leading`` are its own loops around those.
     """
 
-    program: Program
+    program: Nested
     instance: Instance
     node: Assignment
     nest: Nest
@@ -78,7 +67,7 @@ class _Reduction:
         return any(loop.axis in self.instance.intervals for loop in loops)
 
 
-def accumulated(program: Program, plan: Plan) -> Plan:
+def accumulated(program: Nested, plan: Plan) -> Plan:
     """The plan of a kernel with the accumulation of each of its reductions."""
     instances = tuple(
         replace(instance, accumulation=_accumulation(program, plan, number))
@@ -87,7 +76,7 @@ def accumulated(program: Program, plan: Plan) -> Plan:
     return replace(plan, instances=instances)
 
 
-def _accumulation(program: Program, plan: Plan, number: int) -> Accumulation | None:
+def _accumulation(program: Nested, plan: Plan, number: int) -> Accumulation | None:
     """How one instance accumulates."""
     reduction = _reduction(program, plan.instances[number])
     if reduction is None:
@@ -101,11 +90,9 @@ def _accumulation(program: Program, plan: Plan, number: int) -> Accumulation | N
     return _tile(reduction) or _partial_sums(reduction)
 
 
-def _reduction(program: Program, instance: Instance) -> _Reduction | None:
+def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
     """What an instance reduces over loops of its own; None where it shares one of them, or reduces nothing."""
-    node, nest = program.shaped.nodes[instance.value], program.nests[instance.value]
-    assert isinstance(node, Assignment)
-    assert nest is not None
+    node, nest = program.node(instance.value), program.nest(instance.value)
     reduced = frozenset(node.reduced_axes()) if node.base is None else frozenset()
     if not reduced or any(loop.axis in reduced for loop in instance.home):
         return None
@@ -120,7 +107,7 @@ def _reduction(program: Program, instance: Instance) -> _Reduction | None:
     return _Reduction(program, instance, node, nest, dtype, leading, loops, counts, reduced)
 
 
-def copies(program: Program, plan: Plan) -> list[int]:
+def copies(program: Nested, plan: Plan) -> list[int]:
     """How often each instance of a kernel stands in its text: tiles and partial sums compute their edges apart."""
     times: list[int] = []
     for instance in plan.instances:
@@ -132,7 +119,7 @@ def copies(program: Program, plan: Plan) -> list[int]:
     return times
 
 
-def _is_apart(program: Program, plan: Plan, around: Opened) -> bool:
+def _is_apart(program: Nested, plan: Plan, around: Opened) -> bool:
     """Whether what is inside a loop stands twice, for where all of a tile or of a partial sum is inside and for not."""
     instance = plan.instances[around.instance]
     nest, held, sizes = program.nests[instance.value], instance.accumulation, program.shaped.sizes

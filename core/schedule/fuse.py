@@ -7,11 +7,14 @@ also through a chain of plain accesses. Letters, positions and equal extents dec
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ilang.core.diagnostic import Label, ScheduleError
 from ilang.core.ir.schedule import Fusion, Loop, Nest, loop_text, unscheduled
 from ilang.core.ir.shaped import Assignment, Read, Shaped
+from ilang.core.machine import Machine
+from ilang.core.record import record
+from ilang.core.schedule.readers import live_values
 
 Sources = frozenset[tuple[int, int]]
 """Dimensions of values, each a value and the number of one of its dimensions."""
@@ -165,49 +168,64 @@ def _ambiguous(
     )
 
 
-class Fusions:
-    """The loops that staged producers share with their readers, for nests that are chosen."""
+@record
+class Nested:
+    """A program whose nests are chosen, and the loops that staged producers share with their readers.
 
-    def __init__(
-        self, shaped: Shaped, nests: Sequence[Nest | None], provenance: Provenance
-    ) -> None:
-        """For one program; a fusion is found when it is asked for."""
-        self.shaped = shaped
-        self.nests = nests
-        self.provenance = provenance
-        self.known: dict[tuple[int, int], Fusion] = {}
+    ``fusions`` has an entry per node and read: None where nothing is computed for the read, no entries for a node that
+    no output needs.
+    """
 
-    def of(self, value: int, number: int) -> Fusion | None:
-        """What read ``number`` of an assignment shares with its producer; None where nothing is computed for it.
+    shaped: Shaped
+    nests: tuple[Nest | None, ...]
+    fusions: tuple[tuple[Fusion | None, ...], ...]
+    machine: Machine
 
-        Raises:
-            ScheduleError: E0320 to E0322: loops that cannot fuse.
-        """
-        node, nest = self.shaped.nodes[value], self.nests[value]
-        if not isinstance(node, Assignment) or nest is None:
-            return None
-        read, site = node.reads[number], nest.sites[number]
-        made = self.nests[read.value]
-        copied = nest.staged(node.reads.index(read)) is None  # an equal read follows the first one
-        if site is None or made is None or copied:
-            return None
-        key = (value, number)
-        if key not in self.known:
-            self.known[key] = fuse(self.provenance, value, nest, read, site, made)
-        return self.known[key]
+    def node(self, value: int) -> Assignment:
+        """The assignment of a value."""
+        return _assignment(self.shaped, value)
 
-    def table(self, live: Container[int]) -> tuple[tuple[Fusion | None, ...], ...]:
-        """Per node and read, the fusion; none of what no output needs.
+    def nest(self, value: int) -> Nest:
+        """The loops of an assignment."""
+        nest = self.nests[value]
+        assert nest is not None
+        return nest
 
-        Raises:
-            ScheduleError: E0320 to E0322: loops that cannot fuse.
-        """
-        return tuple(
-            tuple(self.of(value, number) for number in range(len(node.reads)))
-            if isinstance(node, Assignment) and value in live
-            else ()
-            for value, node in enumerate(self.shaped.nodes)
-        )
+
+def _assignment(shaped: Shaped, value: int) -> Assignment:
+    node = shaped.nodes[value]
+    assert isinstance(node, Assignment)
+    return node
+
+
+def nested(
+    shaped: Shaped, nests: tuple[Nest | None, ...], provenance: Provenance, machine: Machine
+) -> Nested:
+    """The program with the fusions of nests that are all chosen.
+
+    Raises:
+        ScheduleError: E0320 to E0322: loops that cannot fuse, the last reader first, since producers follow readers.
+    """
+    live = live_values(shaped)
+    fusions: list[tuple[Fusion | None, ...]] = [()] * len(shaped.nodes)
+    for value in sorted(live, reverse=True):
+        reads = range(len(_assignment(shaped, value).reads))
+        fusions[value] = tuple(_fusion(provenance, nests, value, number) for number in reads)
+    return Nested(shaped, nests, tuple(fusions), machine)
+
+
+def _fusion(
+    provenance: Provenance, nests: Sequence[Nest | None], value: int, number: int
+) -> Fusion | None:
+    """What read ``number`` of an assignment shares with its producer; None where nothing is computed for it."""
+    node, nest = _assignment(provenance.shaped, value), nests[value]
+    assert nest is not None
+    read, site = node.reads[number], nest.sites[number]
+    producer = nests[read.value]
+    copied = nest.staged(node.reads.index(read)) is None  # an equal read follows the first one
+    if site is None or producer is None or copied:
+        return None
+    return fuse(provenance, value, nest, read, site, producer)
 
 
 def fuse(

@@ -18,7 +18,7 @@ from ilang.core.ir.schedule import Nest, Root
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.schedule.fuse import Provenance, Sources
 from ilang.core.schedule.plans import Plans
-from ilang.core.schedule.readers import readers_of, whole_values
+from ilang.core.schedule.readers import live_values, readers_of, whole_values
 
 
 class Kernels:
@@ -72,6 +72,11 @@ class Kernels:
         self.groups[group].append(root)
         self.computed[value] = group
         return root
+
+    def close(self, groups: Iterable[int]) -> None:
+        """Let no other value share some kernels."""
+        for group in groups:
+            self.owners[group].clear()
 
     def _beginning(self, walked: Iterable[tuple[int, int]], after: int) -> list[int]:
         """The kernels numbered above ``after`` whose first loop walks one of some dimensions, in order."""
@@ -128,22 +133,30 @@ class Kernels:
         return node
 
 
-def grouped(
-    shaped: Shaped, nests: Sequence[Nest | None], provenance: Provenance, plans: Plans
+def completed(
+    kernels: Kernels, placed: int, nests: Sequence[Nest | None], plans: Plans
 ) -> tuple[tuple[Root, ...], ...]:
     """The roots of every kernel, the kernel that runs first first, for nests that are all known.
 
+    Args:
+        kernels: those of the values that were placed while nests were chosen.
+        placed: the first of these values.
+        nests: of the program.
+        plans: of its kernels.
+
     Raises:
-        ScheduleError: E0320 to E0323, E0328, E0329: a partial value that cannot be made right.
+        ScheduleError: E0323, E0328, E0329: a partial value that cannot be made right.
     """
-    kernels, readers, whole = (
-        Kernels(shaped, provenance),
-        readers_of(shaped),
-        whole_values(shaped, nests),
-    )
-    for value in range(len(shaped.nodes) - 1, -1, -1):
+    online = [[plans.online(root.value) is not None for root in roots] for roots in kernels.groups]
+    if any(any(each) and len(each) > 1 for each in online):  # known now only: it cannot share one
+        kernels, placed = Kernels(kernels.shaped, kernels.provenance), len(nests)
+    else:
+        kernels.close(group for group, each in enumerate(online) if any(each))
+    shaped = kernels.shaped
+    live, readers, whole = live_values(shaped), readers_of(shaped), whole_values(shaped, nests)
+    for value in range(placed - 1, -1, -1):
         nest = nests[value]
-        if nest is not None and (readers[value] or value in whole):
+        if nest is not None and value in live:
             alone = value in whole and plans.online(value) is not None
             kernels.add(value, nest, readers[value], value in whole, alone=alone)
     return tuple(tuple(roots) for roots in reversed(kernels.groups))

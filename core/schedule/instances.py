@@ -27,7 +27,7 @@ from ilang.core.ir.schedule import (
     unscheduled,
 )
 from ilang.core.ir.shaped import Assignment, Read, Shaped
-from ilang.core.schedule.fuse import Fusions
+from ilang.core.schedule.fuse import Nested
 from ilang.core.schedule.staged import Reader, interval_of, kept_dims, packed_dims
 
 MOST_AGAIN = 1_000
@@ -73,7 +73,7 @@ class Instances:
 
     def __init__(
         self,
-        fusions: Fusions,
+        nested: Nested,
         roots: Sequence[Root],
         computations: Computations,
         *,
@@ -82,18 +82,16 @@ class Instances:
         """Find them all.
 
         Args:
-            fusions: of the program.
+            nested: the program, with its nests.
             roots: the values that the kernel stores whole, in the order in which its loops were shared out.
             computations: where the instances are counted.
             intervals: whether affine indices walk intervals of staged values; else those are computed whole there.
 
         Raises:
-            ScheduleError: E0320 to E0322: loops that cannot fuse.
             MeaningError: E0251.
         """
-        self.fusions = fusions
-        self.shaped = fusions.shaped
-        self.nests = fusions.nests
+        self.nested = nested
+        self.shaped = nested.shaped
         self.computations = computations
         self.with_intervals = intervals
         self.found: list[Instance] = []
@@ -107,15 +105,11 @@ class Instances:
 
     def node(self, number: int) -> Assignment:
         """The assignment that an instance computes."""
-        node = self.shaped.nodes[self.found[number].value]
-        assert isinstance(node, Assignment)
-        return node
+        return self.nested.node(self.found[number].value)
 
     def nest(self, number: int) -> Nest:
         """The nest of an instance."""
-        nest = self.nests[self.found[number].value]
-        assert nest is not None
-        return nest
+        return self.nested.nest(self.found[number].value)
 
     def opened(self, number: int, loop: Loop) -> Opened:
         """A loop of an instance, as a loop of the kernel."""
@@ -140,9 +134,7 @@ class Instances:
 
     def _root(self, root: Root, owner: int) -> None:
         """Add what is stored whole; its leading loops may be those of a root before."""
-        node, nest = self.shaped.nodes[root.value], self.nests[root.value]
-        assert isinstance(node, Assignment)
-        assert nest is not None
+        node, nest = self.nested.node(root.value), self.nested.nest(root.value)
         home: dict[Loop, Opened] = {}
         if root.shared:
             theirs = self.nest(owner).order[: root.shared]
@@ -186,7 +178,7 @@ class Instances:
     def _stage(self, number: int, n: int, reader: Reader, new: list[int]) -> bool:
         """Find what delivers a read, an instance or a copy; whether anything does there."""
         instance, read = self.found[number], self.node(number).reads[n]
-        fusion = self.fusions.of(instance.value, n)
+        fusion = self.nested.fusions[instance.value][n]
         if fusion is None:  # the read copies what is there already
             tensor = self.shaped.tensors[read.value]
             copy = packed_dims(self.shaped.sizes, tensor, reader, read)
@@ -195,9 +187,7 @@ class Instances:
             return copy is not None
         shared = {own: reader.loops[outer] for own, outer in fusion.loops.items()}
         home = {own: opened for own, opened in shared.items() if opened in reader.around}
-        made, nest = self.shaped.nodes[read.value], self.nests[read.value]
-        assert isinstance(made, Assignment)
-        assert nest is not None
+        made, nest = self.nested.node(read.value), self.nested.nest(read.value)
         intervals, walks, extents = self._intervals(reader, read, made, {x.axis for x in home})
         starts = tuple((a, x.start, x.offset, extents[a]) for a, x in intervals.items())
         key = (read.value, reader.chain[-1:], frozenset(home.items()), starts)

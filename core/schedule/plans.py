@@ -9,35 +9,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ilang.core.ir.schedule import Plan, Root
-from ilang.core.schedule.fuse import Fusions
+from ilang.core.schedule.fuse import Nested
 from ilang.core.schedule.instances import Computations, Instances
 
 
 class Plans:
     """The plans of the kernels of a program; of those with an online reduction each is found when first asked for."""
 
-    def __init__(self, fusions: Fusions) -> None:
+    def __init__(self, nested: Nested) -> None:
         """For one program."""
-        self.fusions = fusions
-        self.written = any(nest is not None and nest.written for nest in fusions.nests)
-        self.known: dict[int, Plan | None] = {}
-        self.computations = Computations(fusions.shaped)
+        self.nested = nested
+        self.partial = _over_partial(nested)
+        self.known: dict[int, Plan] = {}
+        self.computations = Computations(nested.shaped)
 
     def online(self, root: int) -> Plan | None:
         """The plan of a kernel that computes ``root`` alone, if something in it is read while it is partial.
 
         Raises:
-            ScheduleError: E0320 to E0322 (fusion), E0323, E0328, E0329 (a partial value that cannot be made right).
+            ScheduleError: E0323, E0328, E0329 (a partial value that cannot be made right).
             MeaningError: E0251.
         """
-        if not self.written:
+        if root not in self.partial:
             return None
         if root not in self.known:
-            alone = (Root(root, root, 0),)
-            computations = Computations(self.fusions.shaped)
-            instances = Instances(self.fusions, alone, computations, intervals=False)
-            partial = any(instances.partial(number) for number in range(len(instances.found)))
-            self.known[root] = _online(instances) if partial else None
+            alone, computations = (Root(root, root, 0),), Computations(self.nested.shaped)
+            self.known[root] = _online(Instances(self.nested, alone, computations, intervals=False))
         return self.known[root]
 
     def of(self, roots: Sequence[Root]) -> Plan:
@@ -49,11 +46,25 @@ class Plans:
         """
         online = self.online(roots[0].value)
         if online is None:
-            found = Instances(self.fusions, roots, self.computations).found
-            return Plan(tuple(found), {}, {})
+            return Plan(tuple(Instances(self.nested, roots, self.computations).found), {}, {})
         for instance in online.instances:
             self.computations.add(instance.value)
         return online
+
+
+def _over_partial(nested: Nested) -> frozenset[int]:
+    """The values that stage, also through what they stage, a reduction inside a loop over one of its reduced axes."""
+    over: set[int] = set()
+    for value, fusions in enumerate(nested.fusions):
+        for number, fusion in enumerate(fusions):
+            if fusion is None:
+                continue
+            read = nested.node(value).reads[number]
+            producer = nested.node(read.value)
+            reduced = set() if producer.base is not None else set(producer.reduced_axes())
+            if read.value in over or any(loop.axis in reduced for loop in fusion.loops):
+                over.add(value)
+    return frozenset(over)
 
 
 def _online(instances: Instances) -> Plan:

@@ -15,15 +15,14 @@ from collections.abc import Collection
 from ilang.core.ir.schedule import Group, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
-from ilang.core.schedule.accumulation import Program, accumulated, copies
+from ilang.core.schedule.accumulation import accumulated, copies
 from ilang.core.schedule.check.device import check_device
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
 from ilang.core.schedule.extents import extents_of
-from ilang.core.schedule.fuse import Fusions, Provenance
-from ilang.core.schedule.groups import grouped
+from ilang.core.schedule.fuse import Provenance, nested
+from ilang.core.schedule.groups import completed
 from ilang.core.schedule.plans import Plans
-from ilang.core.schedule.readers import live_values
 from ilang.core.schedule.written import without_blocks, written_nest
 
 
@@ -50,18 +49,14 @@ def shaped_to_schedule(
     provenance = Provenance(shaped)
     choice = choose(shaped, written, provenance, extents_of(shaped, small, machine), machine)
     check_nests(shaped, choice.nests)
-    fusions = Fusions(shaped, choice.nests, provenance)
-    plans = Plans(fusions)
-    groups = choice.groups
-    if groups is None:
-        groups = grouped(shaped, choice.nests, provenance, plans)
-    table = fusions.table(live_values(shaped))
-    program = Program(shaped, choice.nests, table, machine)
+    program = nested(shaped, choice.nests, provenance, machine)
+    plans = Plans(program)
+    groups = completed(choice.kernels, choice.placed, choice.nests, plans)
     scheduled = Scheduled(
         shaped,
         choice.nests,
-        table,
-        tuple(Group(tuple(roots), accumulated(program, plans.of(roots))) for roots in groups),
+        program.fusions,
+        tuple(Group(roots, accumulated(program, plans.of(roots))) for roots in groups),
         machine,
     )
     check_storage(scheduled)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from ilang.core.ir.schedule import Loop, Nest, Role, Root, Space
+from ilang.core.ir.schedule import Loop, Nest, Role, Space
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
@@ -28,6 +28,7 @@ from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors
 from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
+from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.readers import live_values, whole_values
 
 
@@ -38,7 +39,7 @@ def choose_for_gpu(
     extents: Extents,
     machine: Machine,
 ) -> Choice:
-    """A nest per assignment and a kernel per value that is stored; no kernels where a person wrote a nest.
+    """A nest per assignment and a kernel per value that is stored; none yet where a person wrote another nest.
 
     Args:
         shaped: the program.
@@ -60,9 +61,9 @@ def choose_for_gpu(
     ]
     rows = gpu_rows(shaped, readers, tiles, extents, machine)
     choice = _Nests(shaped, written, provenance, readers, rows)
-    nests = choice.run()
+    nests, kernels = choice.run(), Kernels(shaped, provenance)
     if choice.imposed:
-        return Choice(nests, None)
+        return Choice(nests, kernels, len(nests))
     whole = whole_values(shaped, nests) & choice.live
     nests = tuple(
         _with_blocks(node, nest)
@@ -70,7 +71,11 @@ def choose_for_gpu(
         else nest
         for value, (node, nest) in enumerate(zip(shaped.nodes, nests, strict=True))
     )
-    return Choice(nests, tuple((Root(value, value, 0),) for value in sorted(whole)))
+    for value in sorted(whole, reverse=True):
+        nest = nests[value]
+        assert nest is not None
+        kernels.add(value, nest, (), whole=True, alone=True)
+    return Choice(nests, kernels, 0)
 
 
 def _with_blocks(node: Assignment, nest: Nest) -> Nest:

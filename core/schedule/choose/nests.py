@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.ir.schedule import Nest, Root, Space
+from ilang.core.ir.schedule import Nest, Space
 from ilang.core.ir.shaped import Assignment, Read
 from ilang.core.record import record, replace
 from ilang.core.schedule.choose.known import Analysis, Known
@@ -23,14 +23,15 @@ from ilang.core.schedule.readers import live_values, readers_of
 
 @record
 class Choice:
-    """A nest per assignment, and the roots of each kernel, the one that runs first first.
+    """A nest per assignment, and the kernels of the values from ``placed`` on.
 
-    ``groups`` is None where a person wrote another nest than would be chosen: which kernels there are is seen when all
-    nests are known.
+    Where a person wrote another nest than would be chosen, which kernels the values before have is seen when all nests
+    are known.
     """
 
     nests: tuple[Nest | None, ...]
-    groups: tuple[tuple[Root, ...], ...] | None
+    kernels: Kernels
+    placed: int
 
 
 def choose_nests(analysis: Analysis) -> Choice:
@@ -69,6 +70,7 @@ class _Nests:
         self.analysis = analysis
         self.known = Known(len(analysis.shaped.nodes))
         self.kernels = Kernels(analysis.shaped, analysis.provenance)
+        self.placed = len(analysis.shaped.nodes)
         self.readers = readers_of(analysis.shaped)
         self.live = live_values(analysis.shaped)
 
@@ -80,8 +82,7 @@ class _Nests:
             if isinstance(node, Assignment):
                 self._share(value, node)
                 self._choose(value, node)
-        groups = tuple(tuple(roots) for roots in reversed(self.kernels.groups))
-        return Choice(tuple(self.known.nests), None if self.known.imposed else groups)
+        return Choice(tuple(self.known.nests), self.kernels, self.placed)
 
     def _share(self, value: int, node: Assignment) -> None:
         """Stage a value with several readers in all of them, where there is one place for it.
@@ -225,8 +226,11 @@ class _Nests:
         whole, places = value not in self.known.staged, self.known.places
         if whole:
             places[value] = {loop: (value, loop) for loop in nest.order}
-        if self.known.imposed or value not in self.live:
+        if self.known.imposed:
             return  # which kernels there are is seen when all schedules are read
+        self.placed = value
+        if value not in self.live:
+            return
         root = self.kernels.add(value, nest, self.readers[value], whole)
         known = self.kernels.nests[root.owner].order[: root.shared]
         for own, loop in zip(nest.order, known, strict=False):

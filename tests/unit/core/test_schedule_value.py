@@ -27,16 +27,18 @@ from ilang.core.ir.schedule import (
     Runs,
     Scheduled,
 )
+from ilang.core.machine import CPU, GPU, Machine
 from ilang.core.record import replace
 from ilang.core.schedule import shaped_to_schedule as step
-from ilang.core.schedule.accumulation import Program, copies
+from ilang.core.schedule.accumulation import copies
 from ilang.core.schedule.choose import choice
 from ilang.core.schedule.choose.choice import analysed, choose
 from ilang.core.schedule.choose.nests import choose_nests
-from ilang.core.schedule.fuse import Provenance
+from ilang.core.schedule.fuse import Nested, Provenance
 from ilang.core.schedule.groups import Kernels
 from ilang.core.schedule.instances import Instances
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
+from ilang.core.transform.reverse import gradient
 
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 ONLINE = "^ij~ij || i j >> (I & +ij~i || i j 0) >> ij/i~ij || i j 0 1 >> +ij~i || i j 0"
@@ -99,18 +101,42 @@ def test_texts_of_stages_choose_once(counted: Counter[str]) -> None:
     assert counted == ONCE
 
 
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
 @pytest.mark.parametrize(
     "text",
     [
         "ik*kj~ijk | i:6,j:64,k:512 | j 1 i k k' i' j' >> +ijk~ij | i:6,j:64,k:512 | j i k k' i' j' 0",
         "ik*kj~ijk | i:8 | i j k i' >> +ijk~ij",
         "ik*kj~ijk >> +ijk~ij | i:8 | i j k i' 0",
+        "-ij~ij || i j >> +ij~i || i j 0",
+        ONLINE,
+        f"({ONLINE}) >> -i~i",
     ],
 )
-def test_a_written_schedule_is_completed_once(counted: Counter[str], text: str) -> None:
-    """As it is chosen, another one of what is read, another one of what reads."""
-    pipeline.lower(pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f")))
-    assert [counted[name] for name in ("choose", "analysis", "nests", "provenance")] == [1] * 4
+def test_a_written_schedule_is_completed_once(
+    counted: Counter[str], text: str, machine: Machine
+) -> None:
+    """As it is chosen, another one of what is read, another one of what reads, an online reduction."""
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f"))
+    kernels = len(pipeline.lower(shaped, machine).kernels)
+    on_cpu = {"analysis": 1, "nests": 1} if machine.kind == "cpu" else {}
+    assert counted == {"choose": 1, "group": 1, "provenance": 1, "instances": kernels, **on_cpu}
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU], ids=lambda machine: machine.kind)
+@pytest.mark.parametrize("text", ["ik*kj~ijk >> +ijk~ij", ONLINE])
+def test_a_gradient_is_chosen_once(counted: Counter[str], text: str, machine: Machine) -> None:
+    shaped = pipeline.infer(pipeline.graph_of(pipeline.text_component(text), "f"))
+    kernels = len(pipeline.lower(gradient(shaped, (0,)), machine).kernels)
+    assert (counted["choose"], counted["group"], counted["provenance"]) == (1, 1, 1)
+    assert counted["instances"] == kernels
+
+
+def test_an_online_reduction_leaves_a_kernel_that_it_shared() -> None:
+    """The last reader is what would be chosen until what it stages is seen to be another."""
+    (online, other) = scheduled(f"({ONLINE}) & >ij~i").groups
+    assert [len(group.roots) for group in (online, other)] == [1, 1]
+    assert [bool(group.plan.online) for group in (online, other)] == [True, False]
 
 
 def test_a_reader_that_nobody_scheduled_computes_what_is_written_otherwise_before() -> None:
@@ -197,7 +223,7 @@ def test_what_is_staged_as_a_tile_is_kept_there() -> None:
 )
 def test_edges_are_counted_as_they_are_written(text: str) -> None:
     value = scheduled(text)
-    program = Program(value.shaped, value.nests, value.fusions, value.machine)
+    program = Nested(value.shaped, value.nests, value.fusions, value.machine)
     kernels = pipeline.lower(value.shaped).kernels
     for group, kernel in zip(value.groups, kernels, strict=True):
         assert sum(copies(program, group.plan)) == len(kernel.comments)
