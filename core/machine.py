@@ -13,7 +13,7 @@ from ilang.core.dtype import BYTES
 from ilang.core.record import record
 
 Kind = Literal["cpu", "gpu"]
-"""Which passes a machine has (``pipeline.PASSES``)."""
+"""Which passes a machine has (``steps.PASSES``)."""
 
 
 @record

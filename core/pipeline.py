@@ -1,19 +1,31 @@
 """The pipeline: every step from text to kernels, as data.
 
 ``STEPS`` drives lowering, the stages of ``i explain --emit``, the sections of golden files, and the page that documents
-it (docs/architecture.md). The functions above it walk parts of it for those who start or stop between. A step is
-imported when it is first taken, so that the table of stages costs nothing to read.
+it (docs/architecture.md). The functions above it walk parts of it for those who start or stop between. What a step
+is, and those of each kind of machine, is in ``steps.py``.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ilang.core.diagnostic import ScheduleError
-from ilang.core.machine import CPU, GPU, Kind, Machine
-from ilang.core.record import record, replace
+from ilang.core.machine import CPU, GPU, Machine
+from ilang.core.record import replace
+from ilang.core.steps import (
+    CPU_PASSES,
+    GPU_PASSES,
+    PASSES,
+    Step,
+    check,
+    extents_text,
+    graph_text,
+    later,
+    loops_text,
+    shapes_text,
+    taking,
+)
 
 if TYPE_CHECKING:  # what most programs do not need is imported where it is used
     from ilang.core.explain.explanation import Explanation
@@ -55,72 +67,6 @@ __all__ = [
     "text_component",
     "text_program",
 ]
-
-
-@record
-class Step:
-    """One step of the pipeline.
-
-    ``module`` takes it, from one IR to the next; ``run`` does, for a machine, which the steps before schedules do not
-    ask about; ``verify`` checks the result, given what it was made of, and ``show`` gives it as text, under the name
-    ``stage``, which no other step of a machine has.
-    """
-
-    module: str
-    takes: str
-    gives: str
-    says: str
-    run: Callable[[Any, Machine], Any]
-    verify: Callable[[Any, Any], None] | None
-    stage: str
-    show: Callable[[Any], str]
-
-
-def _later(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of ``core``, which is imported when it is first called."""
-
-    def call(*values: Any) -> Any:
-        return getattr(importlib.import_module(f"ilang.core.{module}"), name)(*values)
-
-    return call
-
-
-def _check(module: str) -> Callable[[Any, Any], None]:
-    """What verifies a value of a module of ``core/check``, whatever it was made of."""
-    call = _later(f"check.{module}", "verify")
-    return lambda value, _: call(value)
-
-
-def _pass(module: str, name: str) -> Callable[[Any, Machine], Any]:
-    """A function that takes one value, in which the machine is said where it matters."""
-    call = _later(module, name)
-    return lambda value, _: call(value)
-
-
-graph_text: Callable[[Graph], str] = _later("explain.graph", "graph_text")
-extents_text: Callable[[Solved], str] = _later("explain.extents", "extents_text")
-shapes_text: Callable[[Shaped], str] = _later("explain.shapes", "shapes_text")
-loops_text: Callable[[Program], str] = _later("explain.kernel", "kernels_text")
-
-
-def _kernel_pass(module: str, name: str, stage: str, says: str) -> Step:
-    """The step from kernels to kernels of a module of ``core/passes``."""
-    return Step(
-        f"core/passes/{module.replace('.', '/')}.py",
-        "kernel",
-        "core/ir/kernel.py",
-        says,
-        _pass(f"passes.{module}", name),
-        _later("check.kernel", "verify"),
-        stage,
-        loops_text,
-    )
-
-
-def _gpu_pass(name: str, function: str, says: str, verify: str = "verify") -> Step:
-    """The step of a module of ``core/passes/gpu``, whose stage has its name."""
-    step = _kernel_pass(f"gpu.{name}", function, name, says)
-    return replace(step, gives="core/ir/gpu.py", verify=_later("check.gpu", verify))
 
 
 def text_component(text: str, name: str = "<text>") -> Tree:
@@ -439,7 +385,7 @@ FRONT = (
         lambda text, _: text_program(text),
         None,
         "syntax",
-        _later("notation.printer", "print_program"),
+        later("notation.printer", "print_program"),
     ),
     Step(
         "core/passes/syntax_to_graph.py",
@@ -456,8 +402,8 @@ FRONT = (
         "graph",
         "core/ir/graph.py",
         "operations in einx notation as assignments and views",
-        _pass("passes.einx_to_graph", "einx_to_graph"),
-        _check("graph"),
+        taking("passes.einx_to_graph", "einx_to_graph"),
+        check("graph"),
         "expanded",
         graph_text,
     ),
@@ -466,8 +412,8 @@ FRONT = (
         "graph",
         "core/infer/solved.py",
         "ranks, extents, loops of operations",
-        _pass("infer.solved", "graph_to_solved"),
-        _check("solved"),
+        taking("infer.solved", "graph_to_solved"),
+        check("solved"),
         "extents",
         extents_text,
     ),
@@ -476,8 +422,8 @@ FRONT = (
         "solved",
         "core/ir/shaped.py",
         "element types; operations as assignments",
-        _pass("passes.solved_to_shaped", "solved_to_shaped"),
-        _check("shaped"),
+        taking("passes.solved_to_shaped", "solved_to_shaped"),
+        check("shaped"),
         "shapes",
         shapes_text,
     ),
@@ -490,7 +436,7 @@ VIEWS = Step(
     "core/ir/shaped.py",
     "views out of the way of fusion",
     _moved,
-    _check("shaped"),
+    check("shaped"),
     "views",
     shapes_text,
 )
@@ -502,9 +448,9 @@ SCHEDULE = Step(
     "core/ir/schedule.py",
     "everything chosen: nests, fusion groups, what is staged and kept, accumulations",
     _scheduled,
-    _check("schedule"),
+    check("schedule"),
     "schedule",
-    _later("explain.schedule", "scheduled_text"),
+    later("explain.schedule", "scheduled_text"),
 )
 """What is chosen for a machine, and for a size class."""
 
@@ -516,74 +462,25 @@ LOWERING = (
         "schedule",
         "core/ir/kernel.py",
         "staged, folded, loops",
-        _pass("passes.nest_to_kernel", "nest_to_kernel"),
-        _check("kernel"),
+        taking("passes.nest_to_kernel", "nest_to_kernel"),
+        check("kernel"),
         "lowered",
         loops_text,
     ),
 )
 """From what is shaped to loops, by schedules that are chosen for a machine."""
 
-CPU_PASSES = (
-    _kernel_pass(
-        "cpu.trims", "kernel_to_trimmed", "trimmed", "loops that begin and end where conditions do"
-    ),
-    _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),
-    _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements merged"),
-    _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "lanes of reductions"),
-    _kernel_pass("cpu.threads", "kernel_to_threads", "threads", "loops that threads share"),
-    _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "copies of unrolled loops"),
-    _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "how registers hold tiles"),
-    _kernel_pass("cpu.fill", "kernel_to_fills", "fills", "tiles that fill copies"),
-    _kernel_pass("cpu.pad", "kernel_to_padded", "padded", "zeros past the ends of rows"),
-    _kernel_pass("cpu.direct", "kernel_to_direct", "direct", "tiles stored where they belong"),
-    _kernel_pass(
-        "cpu.fetch", "kernel_to_fetches", "fetches", "rows that loops fetch before they store them"
-    ),
-    _kernel_pass(
-        "cpu.quotients", "kernel_to_quotients", "quotients", "loops that divide by one number"
-    ),
-    _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
-    _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops cut where conditions hold"),
-)
-"""What a processor makes of loops: vectors, threads, copies."""
-
-GPU_PASSES = (
-    _kernel_pass(
-        "gpu.launches",
-        "kernel_to_launches",
-        "launches",
-        "kernels in parts that are launched in order",
-    ),
-    _gpu_pass("bind", "kernel_to_bound", "loops that blocks and threads share"),
-    _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
-    _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
-    _gpu_pass("interiors", "kernel_to_interiors", "whole blocks without conditions"),
-    _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
-    _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
-    _gpu_pass(
-        "barriers",
-        "kernel_to_barriers",
-        "where threads of a block wait for each other",
-        "verify_ordered",
-    ),
-)
-"""What a GPU makes of loops: launches, grids and threads."""
-
 HOST = Step(
     "core/lower/host.py",
     "kernel",
     "core/ir/host.py",
     "checks, workspace, launches",
-    _pass("lower.host", "kernel_to_host"),
-    _check("host"),
+    taking("lower.host", "kernel_to_host"),
+    check("host"),
     "host",
-    _later("explain.host", "host_text"),
+    later("explain.host", "host_text"),
 )
 """From kernels to the program around them, which targets print with them."""
-
-PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES, "gpu": GPU_PASSES}
-"""What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
 
 STEPS = (*FRONT, *LOWERING, *CPU_PASSES, *GPU_PASSES, HOST)
 FINAL = "loops"

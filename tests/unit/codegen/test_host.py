@@ -23,6 +23,8 @@ from ilang.core.lower.host import kernel_to_host
 from ilang.core.machine import CPU
 from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
+from ilang.core.steps import PASSES
+from ilang.core.steps import Step as PipelineStep
 
 pytestmark = pytest.mark.usefixtures("real_compiler")
 
@@ -138,7 +140,7 @@ def test_c_takes_the_workspace_that_the_layout_says(text: str) -> None:
 
 def in_place(text: str) -> Program:
     """A program of one input and one output of the same shape, computed where the input stands."""
-    lowering, passes = pipeline.LOWERING, pipeline.PASSES[CPU.kind]
+    lowering, passes = pipeline.LOWERING, PASSES[CPU.kind]
     program = taken(infer(graph_of(text_component(text), "program")), lowering)
     (source,), (target,) = program.inputs, program.outputs
 
@@ -154,7 +156,7 @@ def in_place(text: str) -> Program:
     return taken(moved_there, passes)
 
 
-def taken(value: Any, steps: tuple[pipeline.Step, ...]) -> Program:
+def taken(value: Any, steps: tuple[PipelineStep, ...]) -> Program:
     """What some steps of the pipeline give."""
     for step in steps:
         value = step.run(value, CPU)

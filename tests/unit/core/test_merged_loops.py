@@ -6,7 +6,6 @@ from ilang.core.explain.kernel import loops_text
 from ilang.core.machine import CPU, GPU
 from ilang.core.pipeline import (
     FINAL,
-    PASSES,
     graph_of,
     infer,
     lower,
@@ -15,6 +14,7 @@ from ilang.core.pipeline import (
     stages_of,
     text_component,
 )
+from ilang.core.steps import PASSES
 
 
 def loops(text: str, shapes: list[tuple[int, ...]] | None = None) -> str:

@@ -17,7 +17,6 @@ from ilang.core.passes.cpu.direct import kernel_to_direct
 from ilang.core.passes.cpu.pad import kernel_to_padded
 from ilang.core.pipeline import (
     LOWERING,
-    PASSES,
     graph_of,
     infer,
     loops_text,
@@ -25,6 +24,7 @@ from ilang.core.pipeline import (
     text_component,
 )
 from ilang.core.record import replace
+from ilang.core.steps import PASSES
 
 MATMUL = "ik*kj~ijk >> +ijk~ij"
 

@@ -10,8 +10,9 @@ from ilang.core.check import kernel as check
 from ilang.core.diagnostic import InternalError
 from ilang.core.ir.kernel import Kernel, Program, Store, map_statements
 from ilang.core.passes.cpu import cuts
-from ilang.core.pipeline import CPU_PASSES, graph_of, infer, lower, text_component
+from ilang.core.pipeline import graph_of, infer, lower, text_component
 from ilang.core.record import replace
+from ilang.core.steps import CPU_PASSES
 
 changed = check.changed
 

@@ -1,0 +1,135 @@
+"""What a step of the pipeline is, and the steps of each kind of machine, as data.
+
+A step is imported when it is first taken, so that the table of stages costs nothing to read.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ilang.core.machine import Kind, Machine
+from ilang.core.record import record, replace
+
+if TYPE_CHECKING:  # what most programs do not need is imported where it is used
+    from ilang.core.infer.solved import Solved
+    from ilang.core.ir.graph import Graph
+    from ilang.core.ir.kernel import Program
+    from ilang.core.ir.shaped import Shaped
+
+
+@record
+class Step:
+    """One step of the pipeline.
+
+    ``module`` takes it, from one IR to the next; ``run`` does, for a machine, which the steps before schedules do not
+    ask about; ``verify`` checks the result, given what it was made of, and ``show`` gives it as text, under the name
+    ``stage``, which no other step of a machine has.
+    """
+
+    module: str
+    takes: str
+    gives: str
+    says: str
+    run: Callable[[Any, Machine], Any]
+    verify: Callable[[Any, Any], None] | None
+    stage: str
+    show: Callable[[Any], str]
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of ``core``, which is imported when it is first called."""
+
+    def call(*values: Any) -> Any:
+        return getattr(importlib.import_module(f"ilang.core.{module}"), name)(*values)
+
+    return call
+
+
+def check(module: str) -> Callable[[Any, Any], None]:
+    """What verifies a value of a module of ``core/check``, whatever it was made of."""
+    call = later(f"check.{module}", "verify")
+    return lambda value, _: call(value)
+
+
+def taking(module: str, name: str) -> Callable[[Any, Machine], Any]:
+    """A function that takes one value, in which the machine is said where it matters."""
+    call = later(module, name)
+    return lambda value, _: call(value)
+
+
+graph_text: Callable[[Graph], str] = later("explain.graph", "graph_text")
+extents_text: Callable[[Solved], str] = later("explain.extents", "extents_text")
+shapes_text: Callable[[Shaped], str] = later("explain.shapes", "shapes_text")
+loops_text: Callable[[Program], str] = later("explain.kernel", "kernels_text")
+
+
+def _kernel_pass(module: str, name: str, stage: str, says: str) -> Step:
+    """The step from kernels to kernels of a module of ``core/passes``."""
+    return Step(
+        f"core/passes/{module.replace('.', '/')}.py",
+        "kernel",
+        "core/ir/kernel.py",
+        says,
+        taking(f"passes.{module}", name),
+        later("check.kernel", "verify"),
+        stage,
+        loops_text,
+    )
+
+
+def _gpu_pass(name: str, function: str, says: str, verify: str = "verify") -> Step:
+    """The step of a module of ``core/passes/gpu``, whose stage has its name."""
+    step = _kernel_pass(f"gpu.{name}", function, name, says)
+    return replace(step, gives="core/ir/gpu.py", verify=later("check.gpu", verify))
+
+
+CPU_PASSES = (
+    _kernel_pass(
+        "cpu.trims", "kernel_to_trimmed", "trimmed", "loops that begin and end where conditions do"
+    ),
+    _kernel_pass("cpu.transposes", "kernel_to_transposes", "transposes", "copies that transpose"),
+    _kernel_pass("cpu.merge", "kernel_to_merged", "merged", "loops over the same elements merged"),
+    _kernel_pass("cpu.lanes", "kernel_to_lanes", "lanes", "lanes of reductions"),
+    _kernel_pass("cpu.threads", "kernel_to_threads", "threads", "loops that threads share"),
+    _kernel_pass("cpu.unroll", "kernel_to_unrolled", "unrolled", "copies of unrolled loops"),
+    _kernel_pass("cpu.tiles", "kernel_to_tiles", "tiles", "how registers hold tiles"),
+    _kernel_pass("cpu.fill", "kernel_to_fills", "fills", "tiles that fill copies"),
+    _kernel_pass("cpu.pad", "kernel_to_padded", "padded", "zeros past the ends of rows"),
+    _kernel_pass("cpu.direct", "kernel_to_direct", "direct", "tiles stored where they belong"),
+    _kernel_pass(
+        "cpu.fetch", "kernel_to_fetches", "fetches", "rows that loops fetch before they store them"
+    ),
+    _kernel_pass(
+        "cpu.quotients", "kernel_to_quotients", "quotients", "loops that divide by one number"
+    ),
+    _kernel_pass("cpu.outline", "kernel_to_outlined", "outlined", "functions of parallel loops"),
+    _kernel_pass("cpu.cuts", "kernel_to_cuts", "cuts", "loops cut where conditions hold"),
+)
+"""What a processor makes of loops: vectors, threads, copies."""
+
+GPU_PASSES = (
+    _kernel_pass(
+        "gpu.launches",
+        "kernel_to_launches",
+        "launches",
+        "kernels in parts that are launched in order",
+    ),
+    _gpu_pass("bind", "kernel_to_bound", "loops that blocks and threads share"),
+    _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
+    _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
+    _gpu_pass("interiors", "kernel_to_interiors", "whole blocks without conditions"),
+    _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
+    _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
+    _gpu_pass(
+        "barriers",
+        "kernel_to_barriers",
+        "where threads of a block wait for each other",
+        "verify_ordered",
+    ),
+)
+"""What a GPU makes of loops: launches, grids and threads."""
+
+PASSES: dict[Kind, tuple[Step, ...]] = {"cpu": CPU_PASSES, "gpu": GPU_PASSES}
+"""What each kind of machine makes of loops; ``codegen/targets`` takes it from there."""
