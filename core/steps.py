@@ -120,6 +120,8 @@ GPU_PASSES = (
     _gpu_pass("spaces", "kernel_to_spaces", "where private buffers are"),
     _gpu_pass("contractions", "kernel_to_contractions", "products that are rounded with sums"),
     _gpu_pass("interiors", "kernel_to_interiors", "whole blocks without conditions"),
+    _gpu_pass("sectors", "kernel_to_sectors", "copies that threads share sector by sector"),
+    _gpu_pass("operands", "kernel_to_operands", "what threads read of copies in registers"),
     _gpu_pass("vectors", "kernel_to_vectors", "neighbors that are moved together"),
     _gpu_pass("indices", "kernel_to_indices", "indices of 32 bits"),
     _gpu_pass(

@@ -223,6 +223,23 @@ def substituted_scalar(scalar: Scalar, substitution: Substitution) -> Scalar:
             return scalar
 
 
+def replaced_loads(scalar: Scalar, change: Callable[[Load], Load]) -> Scalar:
+    """A scalar that reads other elements."""
+    match scalar:
+        case Load():
+            return change(scalar)
+        case Convert():
+            return replace(scalar, argument=replaced_loads(scalar.argument, change))
+        case Apply():
+            arguments = tuple(replaced_loads(a, change) for a in scalar.arguments)
+            return replace(scalar, arguments=arguments)
+        case Select():
+            then = replaced_loads(scalar.then, change)
+            return replace(scalar, then=then, otherwise=replaced_loads(scalar.otherwise, change))
+        case _:
+            return scalar
+
+
 def _fetch(fetch: Fetch | None, substitution: Substitution) -> Fetch | None:
     if fetch is None:
         return None

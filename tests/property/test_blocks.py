@@ -85,7 +85,7 @@ def refused(text: str, shapes: tuple[tuple[int, ...], ...] | None = None) -> Sch
         (
             "ij~ji | i:128,j:128 | j i 0 j' i' | i':tx,j':u",
             "E0333",
-            ("66,048", "49,152", "in0_copy"),
+            ("67,584", "49,152", "in0_copy"),
             "| i:128,j:64 | j i 0 j' i' | i':tx,j':u",
         ),
         ("+ij~j || i j | i:tx", "E0335", (), "|| i j"),

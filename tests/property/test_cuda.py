@@ -143,6 +143,10 @@ MATMUL = (
 )
 SOFTMAX = "(I & >ij~i) >> ij-i~ij >> ^ij~ij >> (I & +ij~i) >> ij/i~ij"
 NORM = "(I & (+ij~i >> (I | 0.5) >> i*.~i)) >> ij-i~ij >> (I & ((I & I) >> ij*ij~ij >> +ij~i)) >> ij/i~ij"
+WRITTEN = (
+    "ik*kj~ijk | i:16,j:16,k:16 | i j k 0 1 k' i' j' "
+    ">> +ijk~ij | i:16,j:16,k:16 | i j k k' i' j' 0 | i:y,j:x,i':ty,j':tx"
+)
 ROWS = (((5, 700),), ((300, 3),), ((4, 0),), ((0, 4),))
 SCHEDULED = {
     "threads": (
@@ -315,7 +319,13 @@ def test_indices_of_either_width(name: str, most: int) -> None:
 @pytest.mark.parametrize(
     ("text", "shapes", "conflicts"),
     [
-        ("ik*kj~ijk >> +ijk~ij", ((128, 64), (64, 128)), 2.0),
+        ("ik*kj~ijk >> +ijk~ij", ((128, 64), (64, 128)), 1.1),
+        ("ik*jk~ijk >> +ijk~ij", ((128, 64), (128, 64)), 1.1),
+        ("ki*kj~ijk >> +ijk~ij", ((64, 128), (64, 128)), 1.1),
+        ("ki*jk~ijk >> +ijk~ij", ((64, 128), (128, 64)), 1.1),
+        ("bik*bkj~bijk >> +bijk~bij", ((2, 128, 64), (2, 64, 128)), 1.1),
+        (WRITTEN, ((64, 64), (64, 64)), 1.0),
+        ("nc(y+u-1)(x+v-1)*ocuv~noyxcuv >> +noyxcuv~noyx", ((1, 2, 8, 32), (4, 2, 3, 3)), 1.0),
         ("ij~ji", ((128, 128),), 1.0),
         ("ij+ij~ij", ((64, 128), (64, 128)), 1.0),
         ("+ij~i", ((16, 512),), 1.0),

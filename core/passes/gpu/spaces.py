@@ -8,7 +8,7 @@ A buffer that is touched inside one iteration that a thread has to itself is tha
 each thread alone touches, because it is always indexed by the variables of the loops that threads share: these
 dimensions are left out. Any other one is shared by the block. A thread has room for little, a block for more; what has
 none, or no constant extents, stays in the workspace of a thread of the grid; of blocks, nothing does. Rows of shared
-memory are longer where they would all begin in one bank.
+memory are longer where threads that step from row to row would meet in banks.
 """
 
 from __future__ import annotations
@@ -32,19 +32,30 @@ from ilang.core.ir.kernel import (
     map_statements,
     statements_within,
 )
-from ilang.core.ir.rewriting import Access, accesses
-from ilang.core.ir.scalar import Apply, Convert, Load, Scalar, Select
+from ilang.core.ir.rewriting import Access, accesses, replaced_loads
+from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.sectors import rows_for, sector_of
 from ilang.core.record import record, replace
 
 
 @record
 class Place:
-    """The space of a buffer, the dimensions that it keeps there, and how many elements threads read at a time."""
+    """The space of a buffer, and the dimensions that it keeps there.
+
+    Threads read ``wide`` elements of it at a time; ``sector`` threads along a row of memory write down a column of it.
+    Neighbors among threads touch elements ``across`` its rows.
+    """
 
     space: Space
     kept: tuple[int, ...]
     wide: int = 1
+    sector: int = 0
+    across: bool = False
+
+    def has_rows(self) -> bool:
+        """Whether all dimensions but the first are one row."""
+        return self.space == "shared" and (self.wide > 1 or self.sector > 0)
 
 
 @record
@@ -78,8 +89,8 @@ def _extents(program: Program, number: int, place: Place) -> list[int] | None:
     """The extents of what a buffer keeps; None where one is known at run time only.
 
     Rows of memory that a block shares are an element longer where threads that step along another dimension would all
-    meet in one bank. Where threads read several elements at a time, all dimensions but the first are one row, which is
-    longer by that many.
+    meet in one bank, or by as many as threads read at a time. Where threads write down columns, ``sectors.py`` says how
+    long rows are.
     """
     buffer, device = program.buffers[number], program.machine.device
     assert device is not None
@@ -92,11 +103,14 @@ def _extents(program: Program, number: int, place: Place) -> list[int] | None:
     if place.space != "shared" or len(known) < 2:
         return known
     around = max(1, device.banks * device.bank_bytes // BYTES[buffer.dtype])
-    if place.wide > 1:
+    if place.has_rows():
         row = prod(known[1:])
-        return [known[0], row + place.wide * (row % around == 0)]
+        if place.sector:
+            return [known[0], rows_for(program, number, place.sector, row)]
+        return [known[0], row + place.wide * (place.across and row % around == 0)]
     steps = [prod(known[d + 1 :]) for d in range(len(known) - 1)]
-    return [*known[:-1], known[-1] + any(step and step % around == 0 for step in steps)]
+    meet = place.across and any(step and step % around == 0 for step in steps)
+    return [*known[:-1], known[-1] + meet]
 
 
 def _wide(program: Program, body: Block, number: int) -> int:
@@ -157,14 +171,32 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
         return Place("local", every)
     inside = [s for s in _shared_out(spread.body) if number in _buffers(s.body)]
     count = sum(buffer == number for buffer, _ in accesses(spread.body))
+    shared = Place(
+        "shared",
+        every,
+        _wide(program, spread.body, number),
+        max((sector_of(program, s, number) for s in inside), default=0),
+        any(_is_across(s, number) for s in inside),
+    )
     if count != sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
-        return Place("shared", every, _wide(program, spread.body, number))
+        return shared
     owned = owned_dimensions(program, inside, number)
     if owned is not None:
         return Place("local", tuple(d for d in every if d not in owned))
     if len(inside) == 1 and not _is_told_apart(inside[0], number):
         return Place("local", every)
-    return Place("shared", every, _wide(program, spread.body, number))
+    return shared
+
+
+def _is_across(spread: Spread, number: int) -> bool:
+    """Whether neighbors among threads touch elements of a buffer in other rows."""
+    every = [loop for loop in spread.loops if loop.role == "tx"] or [*spread.loops]
+    return bool(every) and any(
+        every[-1].variable in part.axes()
+        for buffer, index in accesses(spread.body)
+        if buffer == number
+        for part in index[:-1]
+    )
 
 
 def _is_told_apart(spread: Spread, number: int) -> bool:
@@ -231,18 +263,10 @@ def _bytes(program: Program, number: int, place: Place) -> int | None:
 def _folded(program: Program, body: Block, places: dict[int, Place]) -> Block:
     """A block in which buffers are indexed by the dimensions that they keep."""
 
-    def scalar(value: Scalar) -> Scalar:
-        match value:
-            case Load() if value.buffer in places:
-                return replace(value, index=_kept(program, (value.buffer, value.index), places))
-            case Convert():
-                return replace(value, argument=scalar(value.argument))
-            case Apply():
-                return replace(value, arguments=tuple(scalar(a) for a in value.arguments))
-            case Select():
-                return replace(value, then=scalar(value.then), otherwise=scalar(value.otherwise))
-            case _:
-                return value
+    def kept(load: Load) -> Load:
+        if load.buffer not in places:
+            return load
+        return replace(load, index=_kept(program, (load.buffer, load.index), places))
 
     def change(s: Statement) -> Statement:
         match s:
@@ -250,9 +274,9 @@ def _folded(program: Program, body: Block, places: dict[int, Place]) -> Block:
                 index = s.index
                 if s.buffer in places:
                     index = _kept(program, (s.buffer, s.index), places)
-                return replace(s, index=index, value=scalar(s.value))
+                return replace(s, index=index, value=replaced_loads(s.value, kept))
             case Define() | Change():
-                return replace(s, value=scalar(s.value))
+                return replace(s, value=replaced_loads(s.value, kept))
             case _:
                 return s
 
@@ -264,7 +288,7 @@ def _kept(program: Program, access: Access, places: dict[int, Place]) -> tuple[A
     buffer, index = access
     place = places[buffer]
     parts = tuple(index[d] for d in place.kept)
-    if place.wide == 1 or len(parts) <= 2:
+    if not place.has_rows() or len(parts) <= 2:
         return parts
     column, step = Affine(()), 1
     for d, part in reversed([*zip(place.kept, parts, strict=True)][1:]):

@@ -62,7 +62,7 @@ class _Moving:
         assert isinstance(spread, Spread)
         if spread.over == "grid":
             return self.kernel
-        body = self._regions(spread.body)
+        body = self._regions(map_statements(spread.body, self._of_block))
         if body == spread.body:
             return self.kernel
         return replace(self.kernel, body=(replace(spread, body=body),), names=tuple(self.names))
@@ -91,6 +91,12 @@ class _Moving:
         moved = _moves(self.program, within)
         return (If((), within, body, aligned=moved),) if moved else body
 
+    def _of_block(self, s: Statement) -> Statement:
+        """A loop that moves neighbors between what a block shares and registers, wherever arrays begin."""
+        if not isinstance(s, For) or not isinstance(s.body[0], Store):
+            return s
+        return s if [*self._runs(s.body[0], s.variable, "")] else self._together(s, "shared")
+
     # -- loops that move neighbors -----------------------------------------------------------------------------------
 
     def _moved(self, s: Statement) -> Statement:
@@ -101,13 +107,13 @@ class _Moving:
             return self._grouped(s)
         return s
 
-    def _together(self, loop: For) -> For:
-        """An unrolled loop over as many elements as are moved together."""
+    def _together(self, loop: For, space: Space = "") -> For:
+        """An unrolled loop over as many elements as are moved together, of buffers in a space at least."""
         store = loop.body[0]
         if loop.role != "u" or loop.rest is not None or not isinstance(store, Store):
             return loop
         extent = self.sizes[loop.size].fixed
-        if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, "")]:
+        if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
             return loop
         wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
         if any(self._lanes(number) != extent for number in wide):

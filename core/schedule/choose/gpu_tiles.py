@@ -137,8 +137,9 @@ def _row(node: Assignment, extents: Extents, accesses: Sequence[Access]) -> Tile
     if node.acc is None or node.base is not None or not reduced:
         return None
     ends = {index[-1].axis() for index in accesses if index}
+    walked = {axis for index in accesses if index for axis in index[-1].axes()}
     last = reduced[-1]
-    if last not in ends or ends & set(node.output_axes()) or extents.is_small(node.sizes[last]):
+    if last not in ends or walked & set(node.output_axes()) or extents.is_small(node.sizes[last]):
         return None
     kept = dict.fromkeys(node.output_axes())
     order = (*kept, *reduced)

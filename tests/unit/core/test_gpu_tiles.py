@@ -33,6 +33,7 @@ def schedule(text: str) -> list[str]:
         ("+ij~i", ["|| i j | i:p,j:t"]),
         ("+ij~j", ["|| j i | j:p"]),
         ("+ij~.", ["|| i j | j:t"]),
+        ("(x+v)*v~xv >> +xv~x", ["|| x v", "|| x v 0 | x:p"]),
     ],
 )
 def test_nests_by_pattern(text: str, nests: list[str]) -> None:

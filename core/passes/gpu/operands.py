@@ -1,0 +1,121 @@
+"""Hold in registers what a thread reads of shared copies again: a row of each operand for all of its elements.
+
+Example:
+    in:   for i unrolled                                 out:  for i unrolled: a_held[i] = a_copy[k,4i2+i]
+            for j unrolled                                     for j unrolled: b_held[j] = b_copy[k,4j2+j]
+              run[i,j] += a_copy[k,4i2+i] * b_copy[k,4j2+j]    for i unrolled
+                                                                 for j unrolled
+                                                                   run[i,j] += a_held[i] * b_held[j]
+
+What is read lacks one of the unrolled loops, and goes along a row with another one: the next pass moves neighbors of
+shared rows together. Conditions in what is computed may be there for what is read, which then stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Block, Buffer, For, Kernel, Program, Statement, Store, map_blocks
+from ilang.core.ir.rewriting import parts_of, replaced_loads, unless_same
+from ilang.core.ir.scalar import Load, Select
+from ilang.core.record import replace
+
+
+def kernel_to_operands(program: Program) -> Program:
+    """The program with operands that threads hold."""
+    holding = _Holding(program)
+    kernels = tuple(holding.kernel(kernel) for kernel in program.kernels)
+    if len(holding.buffers) == len(program.buffers):
+        return program
+    return replace(program, kernels=kernels, buffers=tuple(holding.buffers))
+
+
+class _Holding:
+    """A program, and the buffers that its operands are held in."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers = list(program.buffers)
+        self.made: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """A kernel with operands that threads hold; those of each kernel are others."""
+        (spread,) = kernel.body
+        assert isinstance(spread, Spread)
+        self.made.clear()
+        body = spread.body if spread.over == "grid" else self._block(spread.body)
+        return (
+            kernel if body is spread.body else replace(kernel, body=(replace(spread, body=body),))
+        )
+
+    def _block(self, body: Block) -> Block:
+        """A block whose nests of unrolled loops read what they hold."""
+        out: list[Statement] = []
+        for s in body:
+            nest = _nest(s) if isinstance(s, For) else []
+            held = self._held(nest) if len(nest) > 1 else ()
+            out += held or (map_blocks(s, self._block),)
+        return unless_same(body, out)
+
+    def _held(self, nest: Sequence[For]) -> Block:
+        """What a nest reads, and the nest that reads it from registers; nothing where it stays as it is."""
+        (store,) = nest[-1].body
+        assert isinstance(store, Store)
+        parts = list(parts_of(store))
+        if any(isinstance(part, Select) for part in parts):
+            return ()
+        reads: dict[Load, Load] = {}
+        before: list[For] = []
+        for load in dict.fromkeys(part for part in parts if isinstance(part, Load)):
+            loops = [loop for loop in nest if _reads_along(load, loop)]
+            shared = self.program.buffers[load.buffer].space == "shared"
+            if not shared or not loops or len(loops) == len(nest):
+                continue
+            if not _reads_along(replace(load, index=load.index[-1:]), loops[-1]):
+                continue
+            sizes = tuple(loop.size for loop in loops)
+            index = tuple(Affine(((1, loop.variable),)) for loop in loops)
+            reads[load] = replace(load, buffer=self._buffer(load, sizes), index=index)
+            inside: Block = (Store(reads[load].buffer, index, load),)
+            for loop in reversed(loops):
+                inside = (replace(loop, body=inside),)
+            before += (loop for loop in inside if isinstance(loop, For))
+        if not reads:
+            return ()
+        value = replaced_loads(store.value, lambda load: reads.get(load, load))
+        rest: Block = (replace(store, value=value),)
+        for loop in reversed(nest):
+            rest = (replace(loop, body=rest),)
+        return (*before, *rest)
+
+    def _buffer(self, load: Load, sizes: tuple[int, ...]) -> int:
+        """The registers for what is read of a copy."""
+        key = load.buffer, sizes
+        if key not in self.made:
+            name = f"{self.buffers[load.buffer].name}_held"
+            while any(buffer.name == name for buffer in self.buffers):
+                name += "_"
+            buffer = Buffer(name, load.dtype, sizes, "temporary", private=True, space="local")
+            self.buffers.append(buffer)
+            self.made[key] = len(self.buffers) - 1
+        return self.made[key]
+
+
+def _nest(loop: For) -> list[For]:
+    """Unrolled loops, each right inside the one before, around one statement that stores; none for any other loop."""
+    found: list[For] = []
+    body: Block = (loop,)
+    while len(body) == 1 and isinstance(body[0], For):
+        loop = body[0]
+        if loop.role != "u" or loop.rest is not None:
+            return []
+        found.append(loop)
+        body = loop.body
+    return found if len(body) == 1 and isinstance(body[0], Store) else []
+
+
+def _reads_along(load: Load, loop: For) -> bool:
+    """Whether what is read goes on with a loop."""
+    return any(loop.variable in part.axes() for part in load.index)

@@ -1,0 +1,128 @@
+"""Share out copies that are transposed as they are written sector by sector, so that threads do not meet in banks.
+
+Example, of f32, where sectors have 8 elements and rows of copy are an odd multiple of 4:
+    in:   spread i in 0..32 and k in 0..16 over the threads: copy[k,i] = a[i,k]
+    out:  spread k in 0..2 and i in 0..32 and kk in 0..8 over the threads: copy[8k+kk,i] = a[i,8k+kk]
+
+Threads along a row of memory write down a column of the copy. As many of them as a sector has elements are enough for
+whole sectors; the next ones are a row further on in memory, a column in the copy. All of a warp are then in banks of
+their own where rows are an odd multiple of what is left of the banks for each element of a sector. That is a multiple
+of 16 bytes, too, so that rows are read as vectors.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Store, map_statements
+from ilang.core.ir.rewriting import parts_of, substituted
+from ilang.core.ir.scalar import Load
+from ilang.core.ir.shaped import Size
+from ilang.core.record import replace
+
+
+def kernel_to_sectors(program: Program) -> Program:
+    """The program with copies that are shared out sector by sector."""
+    sizes = list(program.sizes)
+    kernels = tuple(_Sharing(program, kernel, sizes).run() for kernel in program.kernels)
+    if all(a is b for a, b in zip(kernels, program.kernels, strict=True)):
+        return program
+    return replace(program, kernels=kernels, sizes=tuple(sizes))
+
+
+def sector_of(program: Program, spread: Spread, number: int) -> int:
+    """How many threads along a sector write down a column of a buffer; 0 where they do not.
+
+    The last loop of the spread goes along the last dimension of what is copied, and along the first one of the buffer.
+    """
+    store, device = _only_store(spread.body), program.machine.device
+    if store is None or store.buffer != number or not spread.loops or len(store.index) < 2:
+        return 0
+    last, loads = spread.loops[-1], [x for x in parts_of(store) if isinstance(x, Load)]
+    extent = program.sizes[last.size].fixed
+    if spread.over != "threads" or last.role not in ("", "t") or last.chunk or extent is None:
+        return 0
+    if len(loads) != 1 or program.buffers[loads[0].buffer].private or not loads[0].index:
+        return 0
+    *before, along = loads[0].index
+    first, *others = store.index
+    apart = any(last.variable in part.axes() for part in (*before, *others))
+    if apart or not (_steps(along, last.variable) and _steps(first, last.variable)):
+        return 0
+    assert device is not None
+    return gcd(extent, device.sector_bytes // BYTES[program.buffers[number].dtype])
+
+
+def rows_for(program: Program, number: int, sector: int, row: int) -> int:
+    """The elements of a row of a buffer that so many threads along a sector write down the columns of."""
+    device = program.machine.device
+    assert device is not None
+    each = max(
+        1, device.banks * device.bank_bytes // BYTES[program.buffers[number].dtype] // sector
+    )
+    return (-(-row // each) | 1) * each
+
+
+def _steps(index: Affine, variable: int) -> bool:
+    """Whether an index goes on by one with a variable."""
+    return not index.looked and [c for c, v in index.terms if v == variable] == [1]
+
+
+def _only_store(body: Block) -> Store | None:
+    """The only thing that a block does, under conditions or not; None where it does something else."""
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].otherwise:
+        body = body[0].body
+    return body[0] if len(body) == 1 and isinstance(body[0], Store) else None
+
+
+class _Sharing:
+    """One kernel: its names."""
+
+    def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.sizes = sizes
+        self.names = list(kernel.names)
+
+    def run(self) -> Kernel:
+        """The kernel with copies that are shared out sector by sector."""
+        body = map_statements(self.kernel.body, self._shared_out)
+        if body is self.kernel.body:
+            return self.kernel
+        return replace(self.kernel, body=body, names=tuple(self.names))
+
+    def _shared_out(self, s: Statement) -> Statement:
+        """A spread whose last loop is split into sectors, around all others, and what is inside of one."""
+        store = _only_store(s.body) if isinstance(s, Spread) else None
+        if store is None or not isinstance(s, Spread):
+            return s
+        buffer, sector = self.program.buffers[store.buffer], 0
+        if buffer.space == "shared":
+            sector = sector_of(self.program, s, store.buffer)
+        *others, last = s.loops or (None,)
+        if last is None or not others or sector < 2 or last.rest is not None:
+            return s
+        extent = self.program.sizes[last.size].fixed
+        if extent is None or extent == sector:
+            return s
+        variable = self._variable(self.names[last.variable])
+        whole = Affine(((sector, last.variable), (1, variable)))
+        outer = replace(last, size=self._size(extent // sector))
+        inner = For(variable, self._size(sector), ())
+        body = tuple(substituted(x, {last.variable: whole}) for x in s.body)
+        return replace(s, loops=(outer, *others, inner), body=body)
+
+    def _size(self, extent: int) -> int:
+        """The size number of a constant."""
+        self.sizes.append(Size(str(extent), extent, ()))
+        return len(self.sizes) - 1
+
+    def _variable(self, name: str) -> int:
+        """A loop variable with a name that no loop has."""
+        while name in self.names:
+            name += "s"
+        self.names.append(name)
+        return len(self.names) - 1
