@@ -288,34 +288,3 @@ def _place(span: Span) -> dict[str, object]:
         "column": span.column(),
         "length": max(1, span.end - span.start),
     }
-
-
-def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """The candidate most like ``word`` (edit distance at most a third of its length, at least 1), or None.
-
-    A single letter is like itself alone, in the other case.
-    """
-    best: tuple[int, str] | None = None
-    for candidate in candidates:
-        limit = 0 if len(candidate.strip("-")) < 2 else max(1, len(candidate) // 3)
-        distance = _edit_distance(word.lower(), candidate.lower(), limit)
-        if distance is not None and (best is None or (distance, candidate) < best):
-            best = (distance, candidate)
-    return None if best is None else best[1]
-
-
-def _edit_distance(a: str, b: str, limit: int) -> int | None:
-    """Levenshtein distance with adjacent swaps counted once; None past the limit."""
-    if abs(len(a) - len(b)) > limit:
-        return None
-    before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        new = [i]
-        for j, y in enumerate(b, 1):
-            cost = min(row[j] + 1, new[j - 1] + 1, row[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                cost = min(cost, before[j - 2] + 1)
-            new.append(cost)
-        before, row = row, new
-    return row[-1] if row[-1] <= limit else None

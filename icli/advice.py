@@ -5,9 +5,10 @@ The language knows no arrays by name, so to it ``+ij~i zz`` goes wrong before ``
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import CommandError, Error, ModuleError, nearest
+from ilang.core.diagnostic import CommandError, Error, ModuleError
 from ilang.core.notation.reader import COMBINATORS, DEFINITION_HELP, RESERVED
 from ilang.core.source import Source, Span
+from ilang.core.suggestion import nearest
 from ilang.icli.foreign import UnknownNameError, spelled
 from ilang.icli.session import BINDS, CALLS, WHERE, Session, array_in_program, split_words
 

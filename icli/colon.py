@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError
 from ilang.core.ir.graph import Graph
 from ilang.core.record import record
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.session import Reply, Session, Shapes
 from ilang.icli.shapes import parse_shapes, shape_text
 
@@ -39,11 +40,10 @@ def _named(word: str) -> Colon:
     begun = [name] if name in COMMANDS else [known for known in COMMANDS if known.startswith(word)]
     if word and len(begun) == 1:
         return COMMANDS[begun[0]]
-    guess = nearest(word, tuple(COMMANDS))
     raise CommandError(
         "E0817",
         f"there is no command :{word}",
-        help=f"did you mean :{guess}?" if guess else "`:help` lists them",
+        help=did_you_mean(word, tuple(COMMANDS), "`:help` lists them", ":{}"),
     )
 
 

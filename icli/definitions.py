@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, DataError, nearest
+from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.ir.syntax import Module, Tree
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.configuration import configuration
 from ilang.icli.options import Option
 
@@ -84,9 +85,8 @@ def shapes_of(texts: Sequence[str], functions: Sequence[Function]) -> dict[str, 
             message = f"{text or '(empty)'} is not a shape with its input"
             raise CommandError("E0810", message, help="--shape 'x=64|784'")
         if name not in known:
-            guess = nearest(name, sorted(known))
             listed = ", ".join(sorted(known)[:20]) or "none"
-            hint = f"did you mean {guess}?" if guess else f"inputs are {listed}"
+            hint = did_you_mean(name, sorted(known), f"inputs are {listed}")
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
         if name in shapes:
             raise CommandError("E0807", f"--shape {name} is given twice")
@@ -119,9 +119,8 @@ def config_of(texts: Sequence[str], heads: Sequence[Head]) -> dict[str, Given]:
     known = sorted({each.name for head in heads for each in head.configuration or ()})
     for name in values:
         if name not in known:
-            guess = nearest(name, known)
             listed = f"names are {', '.join(known[:20])}" if known else "there are none"
-            hint = f"did you mean {guess}?" if guess else listed
+            hint = did_you_mean(name, known, listed)
             raise CommandError("E0825", f"no configuration value is named {name}", help=hint)
     return values
 

@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError
 from ilang.core.record import record
+from ilang.core.suggestion import did_you_mean, nearest
 from ilang.icli.screen import Screen
 
 Kind = Literal["program", "program or code", "array", "folder", "definition", "word"]
@@ -165,12 +166,11 @@ def _value(option: Option, token: str, attached: str | None, rest: list[str]) ->
             raise CommandError("E0803", f"{name} needs a value: {name} {option.metavar}")
         attached = rest.pop()
     if option.choices and attached not in option.choices:
-        guess = nearest(attached, option.choices)
         listed = " or ".join((", ".join(option.choices[:-1]), option.choices[-1]))
         raise CommandError(
             "E0804",
             f"{option.names[-1]} cannot be {attached or 'empty'}",
-            help=f"did you mean {guess}?" if guess else f"it is {listed}",
+            help=did_you_mean(attached, option.choices, f"it is {listed}"),
         )
     return attached
 

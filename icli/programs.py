@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ilang.core.diagnostic import CommandError, Error, gathered, nearest
+from ilang.core.diagnostic import CommandError, Error, gathered
 from ilang.core.ir.graph import UNNAMED, Graph
 from ilang.core.ir.syntax import Definition, Module, Name, Tree
 from ilang.core.record import record
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.files import read_standard_input
 
 if TYPE_CHECKING:
@@ -123,11 +124,10 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
 
 def unknown_definition(where: str, name: str, known: Sequence[str]) -> CommandError:
     """The error for a name that a module does not define."""
-    guess = nearest(name, known)
     return CommandError(
         "E0808",
         f"{where} does not define {name or '(empty)'}",
-        help=f"did you mean {guess}?" if guess else f"it defines {', '.join(known[:20])}",
+        help=did_you_mean(name, known, f"it defines {', '.join(known[:20])}"),
     )
 
 

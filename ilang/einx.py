@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ilang.codegen.runtime import einx as engine
-from ilang.core.diagnostic import nearest
 from ilang.core.einx_ops import EINX_OPS
+from ilang.core.suggestion import nearest
 
 
 def solve_axes(text: str, *tensors: Any, **sizes: Any) -> dict[str, Any]:

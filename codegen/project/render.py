@@ -32,7 +32,7 @@ from ilang.codegen.targets.c_tile import TILE_PARTS
 from ilang.codegen.targets.cfamily import comment
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.session import Session
-from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError, nearest
+from ilang.core.diagnostic import CommandError, DataError, Label, ShapeError, ToolError
 from ilang.core.infer.fit import LARGEST_EXTENT, fit_shaped
 from ilang.core.infer.ranks import infer_ranks
 from ilang.core.ir.graph import Graph
@@ -41,6 +41,7 @@ from ilang.core.ir.shaped import Shaped, Size
 from ilang.core.machine import MACHINES
 from ilang.core.pipeline import infer, lower
 from ilang.core.record import replace
+from ilang.core.suggestion import did_you_mean
 
 LONGEST_STEM = 64
 LONGEST_COMMENT = 2000
@@ -226,8 +227,7 @@ def _refuse_unknown(graphs: Sequence[Graph], shapes: Mapping[str, tuple[int, ...
     known = sorted({graph.input_name(n) for graph in graphs for n in range(len(graph.inputs))})
     for name in shapes:
         if name not in known:
-            guess = nearest(name, known)
-            hint = f"did you mean {guess}?" if guess else f"there is {', '.join(known[:20])}"
+            hint = did_you_mean(name, known, f"there is {', '.join(known[:20])}")
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError, counted, nearest, shorten, visible
+from ilang.core.diagnostic import DataError, counted, shorten, visible
 from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
+from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:  # numpy.typing takes most of a millisecond, which a first call would pay
     import numpy.typing as npt
@@ -88,9 +89,8 @@ def placed(
     """
     for name in named:
         if name not in names:
-            guess = nearest(name, names)
             help_line = f"its inputs are {', '.join(names[:MOST_LISTED])}" if names else None
-            help_line = f"did you mean {guess}?" if guess else help_line
+            help_line = did_you_mean(name, names, help_line)
             raise DataError(
                 "E0747", f"the program has no input named {visible(name)}", help=help_line
             )

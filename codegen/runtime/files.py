@@ -10,8 +10,9 @@ import stat
 from collections.abc import Callable
 from typing import IO
 
-from ilang.core.diagnostic import DataError, nearest
+from ilang.core.diagnostic import DataError
 from ilang.core.ir.syntax import Module
+from ilang.core.suggestion import nearest
 
 LARGEST_PROGRAM = 16 << 20
 """Bytes of program text that are read at most."""

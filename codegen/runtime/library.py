@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import ModuleError, nearest, visible
+from ilang.core.diagnostic import ModuleError, visible
 from ilang.core.ir.syntax import Module, Name
 from ilang.core.notation.arity import wires_of_all
+from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.session import Model, Session
@@ -65,11 +66,10 @@ class Library(dict[str, Component]):
 
             return Function(self.model, name)
         known = [*self, *names]
-        guess = nearest(str(name), known)
         raise ModuleError(
             "E0401",
             f"the file defines no {visible(str(name))}",
-            help=f"did you mean {guess}?" if guess else f"it defines {', '.join(known)}",
+            help=did_you_mean(str(name), known, f"it defines {', '.join(known)}"),
         )
 
 

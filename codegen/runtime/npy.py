@@ -13,7 +13,8 @@ from typing import IO, Any
 import numpy as np
 
 from ilang.codegen.runtime.files import open_regular
-from ilang.core.diagnostic import DataError, nearest
+from ilang.core.diagnostic import DataError
+from ilang.core.suggestion import nearest
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -22,9 +22,10 @@ from ilang.codegen.runtime.component import DEVICES, LIKE, check_target, source_
 from ilang.codegen.runtime.plan import Plan
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.core import pipeline
-from ilang.core.diagnostic import DataError, counted, nearest
+from ilang.core.diagnostic import DataError, counted
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.record import record, replace
+from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     import os
@@ -144,9 +145,8 @@ class Routine:
             given[place] = array
         for name, array in named.items():
             if name not in self._places:
-                guess = nearest(name, list(self._places))
                 leaves = ", ".join(self._places) or "none"
-                hint = f"did you mean {guess}?" if guess else f"its leaves are {leaves}"
+                hint = did_you_mean(name, list(self._places), f"its leaves are {leaves}")
                 raise DataError("E0741", f"{name} is no leaf of this program", help=hint)
             given[self._places[name]] = array
         return given

@@ -41,9 +41,10 @@ from ilang.core.build.routines import Built, Result
 from ilang.core.build.settings import Around
 from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
-from ilang.core.diagnostic import DataError, nearest
+from ilang.core.diagnostic import DataError
 from ilang.core.ir.syntax import Module
 from ilang.core.record import record
+from ilang.core.suggestion import did_you_mean, nearest
 from ilang.core.transform.building import sources
 
 if TYPE_CHECKING:
@@ -201,8 +202,7 @@ class Session:
         by_name = {**dict(zip(names, arrays, strict=False)), **named}
         for each in by_name:
             if each not in names:
-                guess = nearest(each, names)
-                hint = f"did you mean {guess}?" if guess else f"its inputs are {', '.join(names)}"
+                hint = did_you_mean(each, names, f"its inputs are {', '.join(names)}")
                 raise DataError("E0756", f"{name} has no input {each}", help=hint)
         for each in names:
             if each not in by_name:
@@ -460,8 +460,7 @@ def options_of(
     """
     for each in given:
         if each not in DEFAULTS:
-            guess = nearest(each, list(DEFAULTS))
-            listed = f"did you mean {guess}?" if guess else f"there are {', '.join(DEFAULTS)}"
+            listed = did_you_mean(each, list(DEFAULTS), f"there are {', '.join(DEFAULTS)}")
             raise DataError("E0756", f"a session has no option {each}", help=listed)
     rows = {each: rows_of(each, text) for each, text in shapes.items()}
     chosen = {**DEFAULTS, **given}

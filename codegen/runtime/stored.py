@@ -13,8 +13,9 @@ import numpy as np
 
 from ilang.codegen.runtime.arguments import NUMPY_TYPES, supported_array
 from ilang.core.build.tensor import Shape
-from ilang.core.diagnostic import DataError, nearest
+from ilang.core.diagnostic import DataError
 from ilang.core.record import record
+from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
@@ -144,9 +145,8 @@ class Arrays(MutableMapping[str, "Array"]):
 
     def _check(self, path: str) -> None:
         if path not in self.tensors:
-            guess = nearest(str(path), list(self.tensors))
             listed = ", ".join(self.tensors) or "none"
-            hint = f"did you mean {guess}?" if guess else f"there are {listed}"
+            hint = did_you_mean(str(path), list(self.tensors), f"there are {listed}")
             raise DataError("E0753", f"there is no {self._what} {path}", help=hint)
 
 

@@ -12,11 +12,12 @@ from ilang.core.build.routines import Built, Result, Routines
 from ilang.core.build.settings import Around, Frame, Meaning, Setting, evaluated
 from ilang.core.build.tensor import SCALAR, Rows
 from ilang.core.build.values import Measured, Stored, Tensor
-from ilang.core.diagnostic import DataError, Label, MeaningError, nearest
+from ilang.core.diagnostic import DataError, Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir import operation as o
 from ilang.core.ir.graph import operands as node_operands
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 Given = float | int | Sequence[float | int]
 
@@ -96,9 +97,8 @@ def _refuse_unknown(head: ast.Head, shapes: Mapping[str, Rows]) -> None:
     names = [each.name for each in head.tensors]
     for name in shapes:
         if name not in names:
-            guess = nearest(name, names)
             listed = f"its inputs are {', '.join(names)}" if names else "it has none"
-            help_line = f"did you mean {guess}?" if guess else listed
+            help_line = did_you_mean(name, names, listed)
             raise DataError("E0756", f"{head.name} has no input {name}", help=help_line)
 
 
@@ -107,9 +107,8 @@ def _settings(head: ast.Head, config: Mapping[str, Given]) -> dict[str, Setting]
     wanted = {each.name: each for each in head.configuration or ()}
     for name in config:
         if name not in wanted:
-            guess = nearest(name, list(wanted))
             takes = f"its configuration is {', '.join(wanted)}" if wanted else "it has none"
-            help_line = f"did you mean {guess}?" if guess else takes
+            help_line = did_you_mean(name, list(wanted), takes)
             message = f"{head.name} has no configuration value {name}"
             raise DataError("E0750", message, help=help_line)
     values: dict[str, Setting] = {}
@@ -160,10 +159,9 @@ def _number(name: str, value: float | int, span: Span) -> Setting:
 
 def _unknown(run: Routines, name: str) -> DataError:
     others = [*run.functions, *run.routines]
-    guess = nearest(name, others)
     listed = f"there are {', '.join(others)}" if others else "the file has none"
     message = f"there is no tensor function or routine {name}"
-    return DataError("E0751", message, help=f"did you mean {guess}?" if guess else listed)
+    return DataError("E0751", message, help=did_you_mean(name, others, listed))
 
 
 def _finished(
@@ -267,8 +265,11 @@ def _kept(
         if name in have:
             continue
         if not isinstance(value, Tensor):
-            guess = nearest(name, [each for each in named if isinstance(named[each], Tensor)])
-            help_line = f"did you mean {guess}?" if guess else "names of its own text may be kept"
+            help_line = did_you_mean(
+                name,
+                [each for each in named if isinstance(named[each], Tensor)],
+                "names of its own text may be kept",
+            )
             raise DataError("E0757", f"{frame.owner.base} has no tensor {name}", help=help_line)
         if part == "grad" and run.back is not None and value in run.reached:
             cell = run.gradient(value, run.back[2])

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ilang.core.build.values import Owner, Tensor
-from ilang.core.diagnostic import Label, MeaningError, nearest
+from ilang.core.diagnostic import Label, MeaningError
 from ilang.core.ir import functions as ast
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.syntax import Definition, Module
 from ilang.core.record import entity
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 Figure = float | int
 """A number that is known when a program is built."""
@@ -136,10 +137,12 @@ class Configuration(ABC):
         if name.name in others:
             message = f"`{name.name}` is a definition, and a tensor is wanted here"
             return MeaningError("E0426", message, name.span, f"call it: `{name.name}(x)`")
-        guess = nearest(name.name, [*frame.names, *frame.declared, *others])
         message = f"nothing is called `{name.name}` here"
         return MeaningError(
-            "E0426", message, name.span, f"did you mean `{guess}`?" if guess else None
+            "E0426",
+            message,
+            name.span,
+            did_you_mean(name.name, [*frame.names, *frame.declared, *others], None, "`{}`"),
         )
 
     def settings(
@@ -156,10 +159,9 @@ class Configuration(ABC):
                 continue
             name = each.name or next(order, None)
             if name is None or name not in wanted:
-                guess = nearest(name or "", list(wanted)) if name else None
                 takes = f"its configuration is {', '.join(wanted)}" if wanted else "it has none"
                 message = f"{head.name} has no configuration value {name or 'in this place'}"
-                help_line = f"did you mean `{guess}`?" if guess else takes
+                help_line = did_you_mean(name or "", list(wanted), takes, "`{}`")
                 raise MeaningError("E0444", message, each.span, help_line)
             if name in values:
                 raise MeaningError("E0444", f"{name} is given twice", each.span)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import DataError, MeaningError, nearest
+from ilang.core.diagnostic import DataError, MeaningError
 from ilang.core.infer.inferred import Inferred
 from ilang.core.ir.operation import Noted
 from ilang.core.ir.rows import Known, known_axes
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 
 def extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> int:
@@ -42,8 +43,7 @@ def extent_of_axis(inferred: Inferred, value: int, axis: str, span: Span) -> int
             message = f"the size of {axis} comes at run time, and this reads it"
             raise DataError("E0766", message, span, "give a number in --shape")
         return size
-    guess = nearest(axis, list(names))
     listed = f"it has {', '.join(names)}" if names else "write its shape in the head: `x[b|n]`"
     message = f"nothing calls an axis of this tensor {axis}"
-    help_line = f"did you mean {guess}?" if guess else listed
+    help_line = did_you_mean(axis, list(names), listed)
     raise MeaningError("E0289", message, span, help_line)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import Error, Label, ModuleError, counted, nearest
+from ilang.core.diagnostic import Error, Label, ModuleError, counted
 from ilang.core.ir.functions import Called, Head, Number, Reference, Setting, Term, Text
 from ilang.core.ir.syntax import Name, Tree, postorder
 from ilang.core.notation.arity import Wires, wires_of
 from ilang.core.notation.environment import File
 from ilang.core.notation.printer import print_tree
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 
 def wires_called(component: Reference | Tree, file: File) -> Wires | None:
@@ -91,8 +92,7 @@ def misconfigured(
                 refused.append(ModuleError("E0444", message, setting.span, help_line))
         elif name not in wanted:
             message = f"`{head.name}` has no configuration value `{name}`"
-            close = nearest(name, order)
-            help_line = _listed(order) if close is None else f"did you mean `{close}`?"
+            help_line = did_you_mean(name, order, _listed(order), "`{}`")
             refused.append(_wrong(message, setting.span, head, help_line))
         elif name in given:
             labels = (Label(setting.span, "again here"), Label(given[name], "first here"))

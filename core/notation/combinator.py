@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from ilang.core.diagnostic import MeaningError, ModuleError, NotationError, nearest
+from ilang.core.diagnostic import MeaningError, ModuleError, NotationError
 from ilang.core.ir.syntax import (
     Combine,
     Conversion,
@@ -42,6 +42,7 @@ from ilang.core.notation.reader import (
     is_head,
 )
 from ilang.core.source import Source, Span
+from ilang.core.suggestion import nearest
 
 DEEPEST = 200
 """Open parentheses and ``~`` at one place, at most."""

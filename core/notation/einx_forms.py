@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
-from ilang.core.diagnostic import Label, MeaningError, NotationError, counted, nearest
+from ilang.core.diagnostic import Label, MeaningError, NotationError, counted
 from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.ir.einx import (
     HIDDEN,
@@ -36,6 +36,7 @@ from ilang.core.ir.einx import (
 from ilang.core.notation.einx import Written
 from ilang.core.record import replace
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 COORDINATES = "coordinates"
 """The axis of the coordinates that argmax gives, where no output is written; one of this name is another."""
@@ -109,8 +110,7 @@ def operation(name: str, at: Span) -> EinxOp:
     """The operation of a name. Raises NotationError E0165."""
     found = EINX_OPS.get(name)
     if found is None:
-        close = nearest(name, list(EINX_OPS))
-        known = f"did you mean `{close}`?" if close else f"there are {', '.join(EINX_OPS)}"
+        known = did_you_mean(name, list(EINX_OPS), f"there are {', '.join(EINX_OPS)}", "`{}`")
         raise NotationError("E0165", f"einx has no operation `{name}`", at, known)
     return found
 
@@ -143,9 +143,9 @@ def check_parameters(form: Form) -> None:
     axes = {name for each in form.expressions() for name in named(each)}
     for parameter in form.parameters:
         if parameter.name not in axes:
-            close = nearest(parameter.name, sorted(axes - {HIDDEN, COORDINATES}))
-            listed = ", ".join(sorted(axes - {HIDDEN, COORDINATES})) or "none"
-            help_line = f"did you mean `{close}`?" if close else f"the axes are: {listed}"
+            known = sorted(axes - {HIDDEN, COORDINATES})
+            listed = f"the axes are: {', '.join(known) or 'none'}"
+            help_line = did_you_mean(parameter.name, known, listed, "`{}`")
             message = f"{parameter.name} is given as a size, and no axis has that name"
             labels = [Label(form.span, "")]
             raise NotationError("E0166", message, parameter.span, help_line, labels)

@@ -6,15 +6,16 @@ A name is bound by the head, by ``name =``, by a string, which holds in the whol
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
-from ilang.core.diagnostic import Error, Label, ModuleError, nearest
+from ilang.core.diagnostic import Error, Label, ModuleError
 from ilang.core.ir.functions import Head
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.notation.arity import Wires
 from ilang.core.notation.tokens import NO_NAMES
 from ilang.core.source import Span
+from ilang.core.suggestion import Guesses, nearest
 
 Kind = Literal["input", "configuration", "value", "instance", "declared", "slot", "number"]
 KINDS = {
@@ -26,8 +27,6 @@ KINDS = {
     "slot": "a slot of the operation",
     "number": "a number",
 }
-MOST_GUESSES = 20
-"""Unknown names of one file that are compared with the known ones."""
 
 
 class Entry:
@@ -64,12 +63,7 @@ class File:
         self.functions = functions
         self.routines = routines
         self.wires = wires
-        self.guesses = 0
-
-    def nearest(self, name: str, known: Collection[str]) -> str | None:
-        """The name that was most likely meant, as long as few are unknown: each is compared with all."""
-        self.guesses += 1
-        return nearest(name, list(known)) if self.guesses <= MOST_GUESSES else None
+        self.guesses = Guesses()
 
 
 class Names:
@@ -120,12 +114,12 @@ class Names:
             help_line = "a statement reads inputs, strings, and what the statements above it bind"
             self.refused.append(ModuleError("E0424", message, span, help_line, labels))
             return
-        close = self.file.nearest(name, [*environment, *self.file.names])
         help_line = f'an input stands in the head, and a string declares a tensor: `"{name}"`'
-        if close is not None:
-            help_line = f"did you mean `{close}`?"
-        elif name in _SLOTS:
+        if name in _SLOTS:
             help_line = f"`{name}` is a slot of an operation with its own gradient: `prim`"
+        help_line = self.file.guesses.did_you_mean(
+            name, [*environment, *self.file.names], help_line
+        )
         message = f"there is no tensor, configuration value or definition named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, help_line))
 
@@ -141,8 +135,8 @@ class Names:
         if name in self.later:
             self.unknown(environment, name, span)
             return
-        close = self.file.nearest(name, [*PRIMITIVES, *self.file.names])
-        guess = f"did you mean `{close}`?" if close is not None else _in_library(name)
+        known = [*PRIMITIVES, *self.file.names]
+        guess = self.file.guesses.did_you_mean(name, known, _in_library(name))
         message = f"there is no definition or primitive named `{name}`"
         self.refused.append(ModuleError("E0401", message, span, guess))
 

@@ -6,7 +6,7 @@ Out: ``Function(Head("layer", (x,), (hid,)), Body((), Unary("?/", ...)))``
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Label, ModuleError, NotationError, nearest
+from ilang.core.diagnostic import Label, ModuleError, NotationError
 from ilang.core.ir.functions import (
     Body,
     Configured,
@@ -20,7 +20,7 @@ from ilang.core.ir.functions import (
 from ilang.core.notation.annotations import read_shape
 from ilang.core.notation.blocks import read_block
 from ilang.core.notation.quotes import at_label, read_logic
-from ilang.core.notation.reader import TYPES, Reader
+from ilang.core.notation.reader import TYPES, TYPES_HELP, Reader
 from ilang.core.notation.routines import read_statements
 from ilang.core.notation.terms import read_value, read_whole_term
 from ilang.core.notation.tokens import (
@@ -37,6 +37,7 @@ from ilang.core.notation.tokens import (
 )
 from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 OP_HELP = "a tensor function is `op f(x; n = 2) = EXPRESSION`, or `op f(x; n = 2) { ... }`"
 CD_HELP = "a routine is `cd f(x; n = 2) { ... }`"
@@ -117,9 +118,7 @@ def _dtype(reader: Reader) -> str:
         raise unexpected(reader, "E0190", "an element type", HEAD_HELP)
     span = take(reader, lexeme(reader))
     if name not in TYPES:
-        close = nearest(name, TYPES)
-        help_line = f"did you mean `{close}`?" if close else None
-        help_line = help_line or f"the element types are {', '.join(TYPES)}"
+        help_line = did_you_mean(name, TYPES, TYPES_HELP, "`{}`")
         raise ModuleError("E0412", f"`{name}` is not an element type", span, help_line)
     return name
 

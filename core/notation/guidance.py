@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ilang.core.diagnostic import nearest
+from ilang.core.suggestion import nearest
 
 POINTWISE = {
     "exp": "^P~P",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import Label, ModuleError, nearest
+from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.syntax import Parameter
-from ilang.core.notation.reader import DIGITS, TYPES, WORD, WORD_START, Reader
+from ilang.core.notation.reader import DIGITS, TYPES, TYPES_HELP, WORD, WORD_START, Reader
 from ilang.core.notation.values import refuse_reserved
 from ilang.core.source import Span
+from ilang.core.suggestion import did_you_mean
 
 LARGEST_EXTENT = 2**63 - 1
 
@@ -58,9 +59,7 @@ def _parameter(reader: Reader) -> tuple[Span, Parameter]:
         span = _word(reader, "an element type")
         dtype = span.text()
         if dtype not in TYPES:
-            close = nearest(dtype, TYPES)
-            help_line = f"did you mean `{close}`?" if close else None
-            help_line = help_line or f"the element types are {', '.join(TYPES)}"
+            help_line = did_you_mean(dtype, TYPES, TYPES_HELP, "`{}`")
             message = f"`{dtype}` is not an element type"
             raise ModuleError("E0412", message, span, help_line)
     dims: tuple[str | int, ...] | None = None

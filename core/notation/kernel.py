@@ -17,12 +17,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ilang.core.diagnostic import NotationError, nearest
+from ilang.core.diagnostic import NotationError
 from ilang.core.ir.scalar import Apply, Constant, Operand, Scalar, pointwise
 from ilang.core.ir.syntax import Kernel, KernelInput, KernelOrder, KernelOutput, Parameter, Tree
 from ilang.core.ops import OPS, PRIMITIVES
 from ilang.core.record import replace
 from ilang.core.source import Source, Span
+from ilang.core.suggestion import did_you_mean
 
 ACCUMULATORS = {
     "sum": "+",
@@ -112,11 +113,8 @@ def _applied(name: str, operands: Sequence[Scalar], span: Span) -> Scalar:
     primitive = PRIMITIVES.get(name)
     if op is None and primitive is None:
         known = [*SYMBOLS, *PRIMITIVES]
-        close = nearest(name, known)
-        help_line = (
-            f"did you mean `{close}`?"
-            if close
-            else f"functions are {', '.join(dict.fromkeys(known))}"
+        help_line = did_you_mean(
+            name, known, f"functions are {', '.join(dict.fromkeys(known))}", "`{}`"
         )
         raise NotationError("E0181", f"there is no function `{name}`", span, help_line)
     takes = [1, 2] if op is not None and op.binary is not None else [1]

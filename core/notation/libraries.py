@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from ilang.core.diagnostic import Label, ModuleError, nearest
+from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.library import LIBRARIES, text_of
 from ilang.core.notation.reader import WORD, WORD_START, Reader
 from ilang.core.record import record
 from ilang.core.source import Source, Span
+from ilang.core.suggestion import did_you_mean
 
 BEGINS = re.compile(r"(?:(?:op|cd)[ \t]+)?([A-Za-z_]\w*)", re.ASCII)
 """How a definition begins, and its name."""
@@ -48,8 +49,7 @@ def used_libraries(reader: Reader) -> list[str]:
         span = reader.take(reader.past(WORD, reader.pos))
         name = span.text()
         if name not in LIBRARIES:
-            guess = nearest(name, LIBRARIES)
-            listed = f"did you mean `{guess}`?" if guess else f"there are {', '.join(LIBRARIES)}"
+            listed = did_you_mean(name, LIBRARIES, f"there are {', '.join(LIBRARIES)}", "`{}`")
             raise ModuleError("E0413", f"there is no library `{name}`", span, listed)
         names.append(name)
         if reader.skip() != ",":

@@ -248,9 +248,8 @@ class _Definition(Terms):
         entry = self.names.read(environment, target.name, target.span)
         if entry is None:
             if target.name not in self.names.later and target.name not in self.file.names:
-                close = self.file.nearest(target.name, list(environment))
-                help_line = f'a string declares it: `"{target.name}" =: ...`'
-                help_line = f"did you mean `{close}`?" if close else help_line
+                declared = f'a string declares it: `"{target.name}" =: ...`'
+                help_line = self.file.guesses.did_you_mean(target.name, environment, declared)
                 message = f"there is no tensor named `{target.name}`"
                 self.refused.append(ModuleError("E0401", message, target.span, help_line))
             elif target.name in self.names.later:

@@ -21,6 +21,7 @@ KNOWN = frozenset(WORD + BLANKS + ".+-*/><^$=!&|~()'\":,[]@")
 
 COMBINATORS = (">>", "<<", "&", "|")
 TYPES = ("f32", "f64", "i32", "i64", "bool")
+TYPES_HELP = f"the element types are {', '.join(TYPES)}"
 LATER = ("op", "cd")
 DISCARD = "_"
 """What a statement binds in place of a name where an output is not wanted."""

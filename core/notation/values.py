@@ -5,15 +5,15 @@ A value is an input or a name that a statement binds. Each has one place where i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from itertools import chain
 
-from ilang.core.diagnostic import Label, ModuleError, nearest
+from ilang.core.diagnostic import Label, ModuleError
 from ilang.core.ir.syntax import Name, Value
 from ilang.core.notation.reader import DISCARD, RESERVED
 from ilang.core.source import Span
+from ilang.core.suggestion import Guesses
 
-MOST_GUESSES = 20
-"""Unknown names of one body that are compared with the known ones."""
 Spelled = Callable[[str], str | None]
 """The name of the value that an argument spells in another way, such as an array; None where it spells none."""
 
@@ -46,7 +46,7 @@ class Scope:
         self.spelled = spelled
         self.ready: dict[str, int] = {}
         self.used: set[str] = set()
-        self.guesses = 0
+        self.guesses = Guesses()
         self.complete = True
         """Whether all of the body could be read, so that what nothing reads can be told."""
 
@@ -87,17 +87,10 @@ class Scope:
             return Value(name, span)
         if name in self.definitions:
             return Name(name, span)
-        close = self._nearest(name, [self.values, self.definitions])
         message = f"there is no input, value or definition named `{name}`"
-        help_line = f"did you mean `{close}`?" if close else self._nameable(name)
+        known = chain(self.values, self.definitions)
+        help_line = self.guesses.did_you_mean(name, known, self._nameable(name))
         raise ModuleError("E0401", message, span, help_line)
-
-    def _nearest(self, name: str, known: Sequence[Collection[str]]) -> str | None:
-        """The name that was most likely meant, as long as few are unknown: each is compared with all."""
-        self.guesses += 1
-        if MOST_GUESSES < self.guesses:
-            return None
-        return nearest(name, [each for names in known for each in names])
 
     def _too_early(self, name: str, span: Span) -> ModuleError:
         message = f"`{name}` is read before it is bound"
@@ -124,8 +117,7 @@ class Scope:
             message = f"`{name}` is a value, and a component belongs before `(`"
             labels = (Label(span, "applied here"), Label(self.values[name], "named here"))
             return ModuleError("E0425", message, span, "components are definitions", labels)
-        close = self._nearest(name, [self.definitions])
-        help_line = f"did you mean `{close}`?" if close else None
+        help_line = self.guesses.did_you_mean(name, self.definitions, None)
         message = f"there is no definition named `{name}`"
         return ModuleError("E0401", message, span, help_line)
 

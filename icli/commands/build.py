@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError, nearest
+from ilang.core.diagnostic import CommandError, ElementTypeError, ScheduleError, ShapeError
 from ilang.core.ir.graph import Graph
 from ilang.core.machine import MACHINES
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.definitions import config_of, heads_of, rows_given, settings_of, used_in
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import all_of, is_file, subjects
@@ -179,10 +180,7 @@ def fixed_shapes(
                 "E0810", f"{option} is not a shape with its input", help="--shape x=32x64"
             )
         if name not in known:
-            guess = nearest(name, sorted(known))
-            hint = (
-                f"did you mean {guess}?" if guess else f"there is {', '.join(sorted(known)[:20])}"
-            )
+            hint = did_you_mean(name, sorted(known), f"there is {', '.join(sorted(known)[:20])}")
             raise CommandError("E0814", f"no input is named {name or '(empty)'}", help=hint)
         if shapes.setdefault(name, parse_shape(text)) != parse_shape(text):
             raise CommandError("E0807", f"--shape {name} is given twice")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.options import Command, Operand, Request
 from ilang.icli.screen import Screen
 
@@ -18,8 +19,7 @@ def run(request: Request, screen: Screen) -> int:
 
     shell = request.operands[0]
     if shell not in SHELLS:
-        guess = nearest(shell, SHELLS)
-        hint = f"did you mean {guess}?" if guess else "it is bash, zsh or fish"
+        hint = did_you_mean(shell, SHELLS, "it is bash, zsh or fish")
         raise CommandError("E0804", f"the shell cannot be {shell or 'empty'}", help=hint)
     place = Path(__file__).parents[1] / f"completion.{shell}"
     screen.write_exact(place.read_text("utf-8"))

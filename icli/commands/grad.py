@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, nearest
+from ilang.core.diagnostic import CommandError
 from ilang.core.machine import MACHINES
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.options import JSON, Command, Operand, Option, Request
 from ilang.icli.programs import all_of, flag_shapes, open_program, subjects
 from ilang.icli.screen import Screen, as_json
@@ -64,8 +65,7 @@ def _positions(graph: Graph, names: Sequence[str]) -> list[int]:
     inputs = [graph.input_name(n) for n in range(len(graph.inputs))]
     for name in names:
         if name not in inputs:
-            close = nearest(name, inputs)
-            help_line = f"did you mean {close}?" if close else f"inputs are {', '.join(inputs)}"
+            help_line = did_you_mean(name, inputs, f"inputs are {', '.join(inputs)}")
             raise CommandError("E0823", f"--wrt {name} is no input of the program", help=help_line)
     chosen = dict.fromkeys(inputs.index(name) for name in names)
     return list(chosen) if names else list(range(len(inputs)))

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError, DataError, nearest
+from ilang.core.diagnostic import CommandError, DataError
 from ilang.core.ir.functions import Head, ShapeNote
 from ilang.core.ir.syntax import Module
+from ilang.core.suggestion import did_you_mean
 from ilang.icli.definitions import CONFIG, config_of, heads_of, used_in
 from ilang.icli.options import Command, Operand, Option, Request
 from ilang.icli.programs import is_file, unknown_definition
@@ -247,8 +248,7 @@ def _data(text: str | None, head: Head) -> dict[str, Array]:
     for part in text.split(","):
         name, _, place = part.partition("=")
         if name not in names:
-            guess = nearest(name, names)
-            hint = f"did you mean {guess}?" if guess else f"its inputs are {', '.join(names)}"
+            hint = did_you_mean(name, names, f"its inputs are {', '.join(names)}")
             raise CommandError("E0824", f"{head.name} has no input {name or '(empty)'}", help=hint)
         arrays[name] = _array(place)
     missing = [name for name in names if name not in arrays]
