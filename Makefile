@@ -8,6 +8,7 @@
 #   make fuzz N=1000     random programs against the reference evaluator
 #   make fuzz-notations N=10000   random programs of every notation, as C and as CUDA on the emulator
 #   make fuzz-tensors N=2000   random tensor functions and routines against what their text means
+#   make einsum-tests    the tests that the installed NumPy and opt_einsum have for einsum, on ours
 #   make matrix          every type, conversion, operator and axis, optimised for several processors
 #   make fuzz-schedules N=10000   random schedules: each refused by a rule, or right
 #   make accuracy        exp and its like, of every float, against the C library: a quarter of an hour
@@ -41,7 +42,7 @@ find_cc = found=; \
 	  CC="$(CURDIR)/$(BIN)/zig-cc"; export CC; \
 	fi
 
-.PHONY: help demo test check fuzz fuzz-notations fuzz-tensors fuzz-schedules matrix accuracy growth bench bench-page clean
+.PHONY: help demo test check fuzz fuzz-notations fuzz-tensors fuzz-schedules einsum-tests matrix accuracy growth bench bench-page clean
 
 # The first target: what a bare `make` does. The list is the comment that opens this file.
 help:
@@ -66,6 +67,9 @@ fuzz-notations: $(READY)
 
 fuzz-tensors: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/fuzz.py --programs 0 --tensors $(N)
+
+einsum-tests: $(READY)
+	@$(find_cc); $(BIN)/python tests/property/numpys_einsum.py
 
 matrix: $(READY)
 	@$(find_cc); $(BIN)/python tests/property/matrix.py

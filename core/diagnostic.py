@@ -1,7 +1,8 @@
 """What can be wrong with a program or its data, as values: code, message, places, help.
 
-Every failure a user can cause is an ``Error`` of one of the families below. ``core`` never prints: ``plain`` gives
-the text that the command line shows, without color. Codes are documented in ``icli/errors.md``
+Every failure a user can cause is an ``Error`` of one of the families below, and of the class that Python and NumPy
+raise for such a mistake, so that code written for them catches it: ValueError, or TypeError. ``core`` never prints:
+``plain`` gives the text that the command line shows, without color. Codes are documented in ``icli/errors.md``
 (``i explain E0103``).
 
     error[E0505]: axis k is 4 in in0 and 5 in in1
@@ -82,15 +83,15 @@ class Error(Exception):
         return plain(self)
 
 
-class NotationError(Error):
+class NotationError(Error, ValueError):
     """E01: the text is not in the language."""
 
 
-class MeaningError(Error):
+class MeaningError(Error, ValueError):
     """E02: the text reads well but says something the language refuses (forms, axes, combinators)."""
 
 
-class ScheduleError(Error):
+class ScheduleError(Error, ValueError):
     """E03: a schedule that is not well formed or not legal; ``fix`` is the nearest legal one, where one is known."""
 
     fix: Fix | None = None
@@ -101,20 +102,24 @@ class ScheduleError(Error):
         return type(self), given, {"others": self.others, "fix": self.fix}
 
 
-class ModuleError(Error):
+class ModuleError(Error, ValueError):
     """E04: module files: names, definitions, cycles."""
 
 
-class ShapeError(Error):
+class ShapeError(Error, ValueError):
     """E05: ranks and extents that do not fit."""
 
 
-class ElementTypeError(Error):
+class ElementTypeError(Error, TypeError):
     """E06: element types that do not fit."""
 
 
-class DataError(Error):
+class DataError(Error, ValueError):
     """E07: arrays and files given to a program."""
+
+
+class DataTypeError(DataError, TypeError):
+    """E07: what is given is of a Python class, or has elements of a type, that is not taken."""
 
 
 class CommandError(Error):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ilang.core.diagnostic import (
         CommandError,
         DataError,
+        DataTypeError,
         ElementTypeError,
         Error,
         InternalError,
@@ -45,6 +46,7 @@ __all__ = [
     "CommandError",
     "Component",
     "DataError",
+    "DataTypeError",
     "ElementTypeError",
     "Error",
     "I",
@@ -91,12 +93,14 @@ def load(path: str | os.PathLike[str]) -> Library:
     return library(read_module(path_text(path)))
 
 
-def einsum(
+def einsum(  # noqa: PLR0913 - NumPy's keywords, and ours
     spec: Any,
     *arrays: Any,
     out: Any = None,
     optimize: Any = True,
     dtype: Any = None,
+    order: str = "K",
+    casting: str = "safe",
     target: str = "c",
     threads: int = 1,
 ) -> Any:
@@ -113,6 +117,10 @@ def einsum(
         optimize: True: contract three and more arrays by pairs, in the order of fewest multiplications; False: all in
             one loop nest; a path as of ``numpy.einsum_path``: in its order.
         dtype: the element type to compute in; by default that which NumPy gives the arrays together.
+        order: the layout of the result: "F"; "A": "F" where all arrays have it; else "C". With "K", the default, a
+            transpose or a diagonal of one array is a view of it, as NumPy's is.
+        casting: which casts may be made, to ``dtype`` and to ``out``: "no", "equiv", "safe", "same_kind", "unsafe".
+            These three are of NumPy's spelling.
         target: "c", "numpy", "cuda", "cuda-emulated".
         threads: how many cores to use at most.
 
@@ -122,7 +130,7 @@ def einsum(
     if arrays or not isinstance(spec, str):
         from ilang.codegen.runtime.contract import contract
 
-        return contract((spec, *arrays), out, optimize, dtype, target, threads)
+        return contract((spec, *arrays), (optimize, dtype, order, casting), out, target, threads)
     from ilang.codegen.runtime.component import from_spec
 
     return from_spec(spec)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError, counted, shorten, visible
+from ilang.core.diagnostic import DataError, DataTypeError, counted, shorten, visible
 from ilang.core.dtype import INTEGER_ENDS, LARGEST_FLOAT
 from ilang.core.ir.graph import Graph
 from ilang.core.ir.shaped import Shaped
@@ -150,7 +150,15 @@ def shown(value: object) -> str:
 
 
 def read_array(name: str, value: object) -> Array:
-    """What NumPy makes of a value, whatever a foreign class raises on the way. Raises DataError E0702."""
+    """What NumPy makes of a value, whatever a foreign class raises on the way.
+
+    Raises:
+        DataError: E0702 (no array), E0704 (masked).
+    """
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and _is_of(value, ma.MaskedArray):
+        help_line = "fill what is masked, x.filled(0), or take the data, x.data"
+        raise DataError("E0704", f"{name} is a masked array", help=help_line)
     try:
         return np.asarray(value)
     except Exception as error:
@@ -164,11 +172,20 @@ def supported_array(name: str, value: object) -> Array:
         return array
     if array.dtype.kind == "c":
         message = f"{name} has elements of {array.dtype}, and they are to be real numbers"
-        raise DataError(
+        raise DataTypeError(
             "E0702", message, help="pass its real part, x.real, or both parts as an axis"
         )
+    return cast(name, array, np.dtype(np.float32))
+
+
+def cast(name: str, array: Array, dtype: np.dtype[Any]) -> Array:
+    """An array of another element type, the same one where it has it; elements may be objects of any class.
+
+    Raises:
+        DataError: E0702 (an element cannot be converted).
+    """
     try:
-        return array.astype(np.float32)
+        return array.astype(dtype, copy=False)
     except Exception as error:
         raise _unreadable(name, error) from error
 
@@ -179,7 +196,7 @@ def _unreadable(name: str, error: Exception) -> DataError:
     except Exception:
         reason = ""
     kind = type(error).__name__
-    return DataError(
+    return DataTypeError(
         "E0702",
         f"{name} cannot be read as an array: {kind}{': ' if reason else ''}{shorten(reason, 300)}",
         help="np.asarray(x) raises it; pass a NumPy array",
@@ -188,10 +205,6 @@ def _unreadable(name: str, error: Exception) -> DataError:
 
 def _array(name: str, value: object) -> Array:
     """An array of a supported type in native byte order, the same memory where possible."""
-    ma = sys.modules.get("numpy.ma")
-    if ma is not None and _is_of(value, ma.MaskedArray):
-        help_line = "fill what is masked, x.filled(0), or take the data, x.data"
-        raise DataError("E0704", f"{name} is a masked array", help=help_line)
     try:
         is_array = hasattr(value, "__array_interface__") or hasattr(value, "__array__")
     except Exception as error:
@@ -204,7 +217,7 @@ def _array(name: str, value: object) -> Array:
             else None
         )
         hint = hint or "pass a NumPy array, or a Python number for an input of rank 0"
-        raise DataError("E0702", f"{name} is of type {kind}, not an array", help=hint)
+        raise DataTypeError("E0702", f"{name} is of type {kind}, not an array", help=hint)
     array = read_array(name, value)
     dtype = array.dtype
     if dtype in SUPPORTED:
@@ -212,8 +225,13 @@ def _array(name: str, value: object) -> Array:
     native = dtype.newbyteorder("=")
     if native in SUPPORTED:
         return array.astype(native)
+    raise unsupported(name, dtype)
+
+
+def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:
+    """The error for an array whose element type there is not."""
     help_line = f"element types are {LISTED}; convert it in NumPy, where you see what is lost: x.astype(np.float32)"
-    raise DataError(
+    return DataTypeError(
         "E0703", f"{name} has element type {dtype}, which is not supported", help=help_line
     )
 
@@ -310,7 +328,7 @@ def _dtype(name: str, dtype: Any) -> str:
     except (TypeError, ValueError):
         known = None
     if known is None:
-        raise DataError(
+        raise DataTypeError(
             "E0703",
             f"the element type {dtype!r} of {name} is not supported",
             help=f"element types are {', '.join(NUMPY_TYPES)}, or NumPy's {LISTED}",
@@ -381,9 +399,14 @@ def checked_outs(
     return found
 
 
-def _checked_out(name: str, given: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def check_writable(name: str, given: object) -> None:
+    """Refuse what no result can be written to, whatever its layout.
+
+    Raises:
+        DataError: E0704 (masked), E0706 (no array), E0710 (not writable).
+    """
     if not _is_of(given, np.ndarray):
-        raise DataError(
+        raise DataTypeError(
             "E0706", f"what is given as output array for {name} is of type {type(given).__name__}"
         )
     assert isinstance(given, np.ndarray)
@@ -394,23 +417,31 @@ def _checked_out(name: str, given: object, shape: tuple[int, ...], dtype: np.dty
             f"the output array for {name} is a masked array",
             help="pass its data, out.data",
         )
+    _check_flag(name, "writable", given.flags.writeable)
+
+
+def _check_flag(name: str, wanted: str, held: bool) -> None:
+    """Refuse an output array that lacks what C needs of it. Raises DataError E0710."""
+    if not held:
+        raise DataError(
+            "E0710",
+            f"the output array for {name} is not {wanted}",
+            help="results are written in place: pass a plain array of its own",
+        )
+
+
+def _checked_out(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    check_writable(name, given)
     if given.shape != shape:
         what = f"the output array for {name} has shape {given.shape}, and the result has {shape}"
         raise DataError("E0707", what, help=f"np.empty({shape}, np.{dtype.name})")
     if given.dtype != dtype:
         what = f"the output array for {name} has element type {given.dtype}, and the result has {dtype}"
-        raise DataError("E0708", what, help=f"np.empty({shape}, np.{dtype.name})")
-    for wanted, held in (
-        ("C-contiguous", given.flags.c_contiguous),
-        ("aligned", given.flags.aligned),
-        ("writable", given.flags.writeable),
-    ):
-        if not held:
-            what = f"the output array for {name} is not {wanted}"
-            raise DataError(
-                "E0710", what, help="results are written in place: pass a plain array of its own"
-            )
-    return given
+        raise DataTypeError("E0708", what, help=f"np.empty({shape}, np.{dtype.name})")
+    _check_flag(name, "C-contiguous", given.flags.c_contiguous)
+    _check_flag(name, "aligned", given.flags.aligned)
+    checked: Array = given
+    return checked
 
 
 def _shares(one: Array, other: Array) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ilang.core import pipeline
 from ilang.core.diagnostic import (
     DataError,
+    DataTypeError,
     counted,
     shorten,
     visible,
@@ -507,7 +508,7 @@ def from_text(text: object) -> Component:
         Error: NotationError, MeaningError, ModuleError (the text is wrong), DataError (E0716: it is no text).
     """
     if not isinstance(text, str):
-        raise DataError(
+        raise DataTypeError(
             "E0716",
             f"a program is a text, not {type(text).__name__}",
             help='write it in quotes: i("ik*kj~ijk >> +ijk~ij")',
@@ -533,7 +534,7 @@ def from_spec(spec: object) -> Component:
     from ilang.core.source import Source
 
     if not isinstance(spec, str):
-        raise DataError(
+        raise DataTypeError(
             "E0716",
             f"a specification is a text, not {type(spec).__name__}",
             help='write it in quotes: einsum("ij; jk => ik")',
@@ -550,7 +551,7 @@ def component_of(other: object) -> Component:
         return other
     if isinstance(other, str):
         return from_text(other)
-    raise DataError(
+    raise DataTypeError(
         "E0716",
         f"a component combines with a component or a text, not with {type(other).__name__}",
         help="call a component to run it on arrays: f(x, y)",

@@ -3,26 +3,39 @@
 What is special about the call, beside the component that the specification is: ranks are there, so each ``...`` may
 stand for other axes of each operand, aligned at the right; extents are there, so one of 1 repeats along what another
 operand has, and the order of contraction is that of fewest multiplications; element types are joined as NumPy joins
-them.
+them; and what only arranges the elements of one array is a view of it (``arranged.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ilang.codegen.runtime.arguments import SUPPORTED, read_array, shown, supported_array
-from ilang.codegen.runtime.component import LIKE, Component
-from ilang.core.diagnostic import DataError, NotationError, ShapeError, counted
+from ilang.codegen.runtime.arguments import (
+    PLAIN,
+    SUPPORTED,
+    cast,
+    check_threads,
+    check_writable,
+    read_array,
+    shown,
+    supported_array,
+    unsupported,
+)
+from ilang.codegen.runtime.arranged import Arrangement, arrangement
+from ilang.codegen.runtime.component import DEVICES, LIKE, Component, check_target
+from ilang.core.diagnostic import DataError, DataTypeError, NotationError, ShapeError, counted
 from ilang.core.ir.spec import Axis, Fixed, Label, ShapeSpec, Spec, SpecRow
 from ilang.core.ir.syntax import Einsum
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.contraction import Path, contraction_path
 from ilang.core.notation.einsum import parse_spec
 from ilang.core.notation.subscripts import check_dots, is_subscripts, letters, output_row
+from ilang.core.record import record
 from ilang.core.source import Source, Span
 
 Array = Any
@@ -30,22 +43,49 @@ Shapes = tuple[tuple[int, ...], ...]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """The axes 0 to 51 of lists of axes."""
 SEARCHES = frozenset(
-    ("greedy", "optimal", "auto", "auto-hq", "dp", "branch-all", "branch-1", "branch-2")
+    (
+        *("greedy", "optimal", "auto", "auto-hq", "eager", "opportunistic", "dp"),
+        *("dynamic-programming", "branch-all", "branch-1", "branch-2"),
+        *("random-greedy", "random-greedy-128"),
+    )
 )
 """Names that NumPy and opt_einsum give to searches for an order; there is one search here."""
+CASTING_HELP = 'casting="same_kind" allows f64 to f32 and i64 to i32, and "unsafe" every cast'
+AXES_HELP = f"axes are whole numbers below {len(LETTERS)}, or Ellipsis: einsum(x, [0, 1], y, [1, 2], [0, 2])"
 PATH_HELP = 'a path is ["einsum_path", (0, 1), (0, 1)], as numpy.einsum_path gives it; True searches for one'
 
+LAYOUTS = ("C", "F", "A", "K")
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+"""What NumPy calls layouts and casts."""
 
-_READY: dict[tuple[object, ...], Component] = {}
-"""Components by what calls give: the specification, ``optimize``, and what arrays are like."""
+Run = Callable[..., Any]
+"""Called with arrays, ``target`` and ``threads``: the result."""
+
+_READY: dict[tuple[object, ...], Run] = {}
+"""What runs a call like an earlier one, by what that gave: the specification, what it asked, what arrays are like."""
 MOST_READY = 512
+
+
+@record
+class Asked:
+    """What a call asks, as NumPy has it.
+
+    ``optimize``: True, or the name of a search: contract pairs, in the order of fewest multiplications; False: in one
+    loop nest; a path: in its order. ``dtype``: the element type in which everything is computed; by default that which
+    NumPy gives the arrays together. ``order``: the layout of the result, "F", or "A": "F" where all arrays have it;
+    else "C", and "K" is a view where nothing is computed. ``casting``: which casts may be made.
+    """
+
+    optimize: object = True
+    dtype: Any = None
+    order: Any = "K"
+    casting: str = "safe"
 
 
 def contract(
     given: Sequence[Any],
+    asked: tuple[Any, ...] = (),
     out: Array = None,
-    optimize: object = True,
-    dtype: Any = None,
     target: str = "c",
     threads: int = 1,
 ) -> Array:
@@ -53,89 +93,217 @@ def contract(
 
     Args:
         given: a specification and its arrays; or arrays, each with a list of its axes, and perhaps that of the result.
+        asked: the fields of ``Asked``, in order.
         out: an array for the result.
-        optimize: True, or the name of a search: contract pairs, in the order of fewest multiplications; False: in one
-            loop nest; a path: in its order.
-        dtype: the element type in which everything is computed; by default that which NumPy gives the arrays together.
         target: as for components.
         threads: as for components.
 
     Raises:
         NotationError: E0140 to E0147, E0152 (the specification), E0150 (another number of arrays). ShapeError: it does
-            not fit the arrays. DataError: E0701 to E0716, E0719 (the order is none).
+            not fit the arrays. DataError: E0701 to E0716, E0719 (the order is none), E0748 (what is asked), E0749 (a
+            cast).
     """
-    if dtype is None and out is None:
-        known = _known(given, optimize)
+    if out is None:
+        known = _known(given, asked, target)
         if known is not None:
             return known(*given[1:], target=target, threads=threads)
     spec, operands = (given[0], given[1:]) if isinstance(given[0], str) else _spelled(given)
-    order = _path(optimize)
+    wanted = _known_names(Asked(*asked))
+    path = _path(wanted.optimize)
     if any(hasattr(operand, "__cuda_array_interface__") for operand in operands):
-        return _of(spec, operands, order)(*operands, out=out, target=target, threads=threads)
+        _check_plain(wanted, "arrays of NumPy")
+        return _of(spec, operands, path)(*operands, out=out, target=target, threads=threads)
     if not is_subscripts(spec):
+        _check_plain(wanted, "specifications as NumPy writes them")
         arrays = [supported_array(f"in{number}", array) for number, array in enumerate(operands)]
-        component = _of(spec, arrays, order)
-        if isinstance(optimize, bool) and dtype is None:
-            _remember(spec, optimize, given[1:], arrays, component)
+        component = _of(spec, arrays, path)
+        _remember(given, asked, target, arrays, component)
         return component(*arrays, out=out, target=target, threads=threads)
     arrays = [read_array(f"in{number}", operand) for number, operand in enumerate(operands)]
-    kind = np.result_type(*arrays) if dtype is None else _type(dtype)
-    logical = kind == np.dtype(bool)
-    plain = [array.astype(np.int64 if logical else kind, copy=False) for array in arrays]
-    component = _of(spec, plain, order)
-    if not logical and not _is_cast(out, kind):
-        if isinstance(optimize, bool) and dtype is None:
-            _remember(spec, optimize, given[1:], plain, component)
-        return component(*plain, out=out, target=target, threads=threads)
-    result = component(*plain, target=target, threads=threads)
-    result = result != 0 if logical else result
-    if out is None:
-        return result
-    if not isinstance(out, np.ndarray) or out.shape != result.shape:
-        return component(
-            *plain, out=out, target=target, threads=threads
-        )  # which says what is wrong
-    np.copyto(out, result, casting="same_kind")
-    return out
+    run = None if out is not None else _view(spec, arrays, wanted, target)
+    if run is None:
+        kind = _kind(arrays, wanted, out)
+        arrays = _converted(arrays, kind, wanted)
+        component = _of(spec, arrays, path)
+        if out is not None:
+            return _into(out, kind, component, arrays, (wanted.casting, target, threads))
+        run = _Computed(component, kind == np.dtype(bool), _is_fortran(wanted, operands))
+    _remember(given, asked, target, arrays, run)
+    return run(*arrays, target=target, threads=threads)
 
 
-def _type(dtype: Any) -> np.dtype[Any]:
-    """What ``dtype=`` names. Raises DataError E0703."""
+def _known(given: Sequence[Any], asked: tuple[Any, ...], target: str) -> Run | None:
+    """What runs a call like an earlier one."""
     try:
-        kind: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        known = ", ".join(map(str, SUPPORTED))
-        raise DataError(
-            "E0703", f"dtype={shown(dtype)} is no element type", help=f"types are {known}"
-        ) from None
-    return kind
-
-
-def _is_cast(out: Array, kind: np.dtype[Any]) -> bool:
-    """Whether a result is computed beside its output array, which has another layout, or a type that it is cast to."""
-    if not isinstance(out, np.ndarray) or not np.can_cast(kind, out.dtype, "same_kind"):
-        return False
-    return out.dtype != kind or not out.flags.c_contiguous
-
-
-def _known(given: Sequence[Any], optimize: object) -> Component | None:
-    """The component of a call like an earlier one."""
-    try:
-        return _READY.get((given[0], optimize, *map(LIKE, given[1:])))
+        return _READY.get((given[0], asked, target, *map(LIKE, given[1:])))
     except (AttributeError, TypeError):  # not all of them are arrays, or the order is a list
         return None
 
 
 def _remember(
-    spec: str, optimize: bool, given: Sequence[Any], plain: Sequence[Array], component: Component
+    given: Sequence[Any], asked: tuple[Any, ...], target: str, arrays: Sequence[Array], run: Run
 ) -> None:
-    """Keep the component for arrays like these: exactly NumPy's own class, and computed with as they are."""
-    if all(
-        type(one) is np.ndarray and one is other for one, other in zip(given, plain, strict=True)
+    """Keep what runs a call, for arrays like these: exactly NumPy's own class, and computed with as they are."""
+    if len(arrays) + 1 != len(given) or not all(
+        type(one) is np.ndarray and one is other
+        for one, other in zip(given[1:], arrays, strict=True)
     ):
+        return
+    try:
+        key = (given[0], asked, target, *map(LIKE, arrays))
         if MOST_READY <= len(_READY):
             _READY.clear()
-        _READY[(spec, optimize, *map(LIKE, given))] = component
+        _READY[key] = run
+    except TypeError:  # the order is a list
+        return
+
+
+# -- what is asked -----------------------------------------------------------------------------------------------------
+
+
+def _known_names(wanted: Asked) -> Asked:
+    """The same with the layout in capitals. Raises DataError E0748."""
+    order, casting = wanted.order, wanted.casting
+    layout = "K" if order is None else order.upper() if isinstance(order, str) else order
+    for name, value, known in (("order", layout, LAYOUTS), ("casting", casting, CASTINGS)):
+        if value not in known:
+            listed = ", ".join(f'"{each}"' for each in known)
+            message = f"{name}={shown(getattr(wanted, name))} is none that there is"
+            raise DataError("E0748", message, help=f"pass one of {listed}")
+    return Asked(wanted.optimize, wanted.dtype, layout, casting)
+
+
+def _check_plain(wanted: Asked, taken: str) -> None:
+    """Refuse what only ``taken`` can be asked for. Raises DataError E0748."""
+    for name in ("dtype", "order", "casting"):
+        value = getattr(wanted, name)
+        if value is not None and value != getattr(Asked, name):
+            message = f"{name}={shown(value)} is for {taken}"
+            raise DataError("E0748", message, help="convert the arrays before, or the result")
+
+
+def _kind(arrays: Sequence[Array], wanted: Asked, out: Array) -> np.dtype[Any]:
+    """The element type to compute in. Raises DataError E0703."""
+    if wanted.dtype is not None:
+        return _type(wanted.dtype)
+    kind = _joined([array.dtype for array in arrays])
+    if kind is None:
+        other = next(n for n, array in enumerate(arrays) if array.dtype not in SUPPORTED)
+        raise unsupported(f"in{other}", arrays[other].dtype)
+    wider = _joined([kind, out.dtype]) if isinstance(out, np.ndarray) else None
+    return wider or kind
+
+
+def _joined(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """The element type that NumPy gives some together; None where it is none of ours."""
+    try:
+        joined = np.result_type(*kinds).newbyteorder("=")
+    except TypeError:
+        return None
+    return joined if joined in SUPPORTED else None
+
+
+def _type(dtype: Any) -> np.dtype[Any]:
+    """What ``dtype=`` names. Raises DataError E0703."""
+    try:
+        kind: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in SUPPORTED:
+        known = ", ".join(map(str, SUPPORTED))
+        raise DataTypeError(
+            "E0703", f"dtype={shown(dtype)} is no element type", help=f"types are {known}"
+        )
+    return kind
+
+
+def _converted(arrays: Sequence[Array], kind: np.dtype[Any], wanted: Asked) -> list[Array]:
+    """The arrays with the type to compute in; truth values as 0 and 1. Raises DataError E0749."""
+    converted = []
+    for number, array in enumerate(arrays):
+        name = f"in{number}"
+        if wanted.dtype is not None and not np.can_cast(array.dtype, kind, wanted.casting):  # type: ignore[arg-type]
+            raise _no_cast(
+                "E0749", f"{name} has {array.dtype}, and dtype= is {kind}", wanted.casting
+            )
+        converted.append(cast(name, array, kind))
+    if kind == np.dtype(bool):
+        return [array.astype(np.int64) for array in converted]
+    return converted
+
+
+def _no_cast(code: str, types: str, casting: str) -> DataError:
+    return DataTypeError(
+        code, f"{types}: casting={casting!r} allows no such cast", help=CASTING_HELP
+    )
+
+
+def _is_fortran(wanted: Asked, arrays: Sequence[Array]) -> bool:
+    """Whether the result has the layout of Fortran."""
+    return wanted.order == "F" or (
+        wanted.order == "A" and all(np.asarray(array).flags.f_contiguous for array in arrays)
+    )
+
+
+# -- what runs ---------------------------------------------------------------------------------------------------------
+
+
+def _view(spec: str, arrays: Sequence[Array], wanted: Asked, target: str) -> Run | None:
+    """What gives a view; None where something is computed: elements, a layout, a type, or all on a device."""
+    if len(arrays) != 1 or wanted.order != "K" or target in DEVICES:
+        return None
+    if wanted.dtype is not None and _type(wanted.dtype) != arrays[0].dtype:
+        return None
+    check_target(target)
+    arranged = _arrangement(spec, arrays[0].shape)
+    return None if arranged is None else _Viewed(arranged)
+
+
+@record
+class _Viewed:
+    """Gives a view of an array."""
+
+    arranged: Arrangement
+
+    def __call__(self, array: Array, target: str, threads: int) -> Array:
+        check_threads(threads)
+        return self.arranged.of(array)
+
+
+@record
+class _Computed:
+    """Gives what a component computes: of truth values, truth values; of rank 0, a number."""
+
+    component: Component
+    is_logical: bool
+    is_fortran: bool
+
+    def __call__(self, *arrays: Array, target: str, threads: int) -> Any:
+        result = self.component(*arrays, target=target, threads=threads)
+        result = result != 0 if self.is_logical else result
+        result = np.asfortranarray(result) if self.is_fortran and 1 < result.ndim else result
+        return result if result.ndim else result[()]
+
+
+def _into(
+    out: Any,
+    kind: np.dtype[Any],
+    component: Component,
+    arrays: Sequence[Array],
+    how: tuple[str, str, int],
+) -> Any:
+    """The result in an array that is given; computed beside it first, where it cannot be written as it is."""
+    casting, target, threads = how
+    check_writable("out", out)
+    if not np.can_cast(kind, out.dtype, casting):  # type: ignore[arg-type]
+        raise _no_cast("E0708", f"the result has {kind}, and out has {out.dtype}", casting)
+    overlaps = any(np.may_share_memory(out, array) for array in arrays)
+    if out.dtype == arrays[0].dtype and out.flags.num & PLAIN == PLAIN and not overlaps:
+        return component(*arrays, out=out, target=target, threads=threads)
+    beside = np.empty(out.shape, arrays[0].dtype)
+    component(*arrays, out=beside, target=target, threads=threads)
+    np.copyto(out, beside != 0 if kind == np.dtype(bool) else beside, casting="unsafe")
+    return out
 
 
 def component_of(spec: str, operands: Sequence[Any], optimize: object) -> Component:
@@ -176,7 +344,7 @@ def _path(optimize: object) -> Path | bool:
 def _spelled(given: Sequence[Any]) -> tuple[str, list[Any]]:
     """A specification and its arrays, of arrays each with a list of its axes. Raises DataError E0716."""
     if len(given) < 2:
-        raise DataError(
+        raise DataTypeError(
             "E0716",
             f"a specification is a text, not {type(given[0]).__name__}",
             help='write it in quotes: einsum("ij,jk->ik", x, y)',
@@ -190,20 +358,14 @@ def _spelled(given: Sequence[Any]) -> tuple[str, list[Any]]:
 def _listed(axes: Any) -> str:
     """A list of axes as letters: ``[0, Ellipsis, 2]``. Raises DataError E0716."""
     try:
-        return "".join("..." if axis is Ellipsis else LETTERS[_place(axis)] for axis in axes)
-    except (TypeError, IndexError):
-        raise DataError(
-            "E0716",
-            f"{shown(axes)} is no list of axes",
-            help=f"axes are whole numbers below {len(LETTERS)}, or Ellipsis: einsum(x, [0, 1], y, [1, 2], [0, 2])",
-        ) from None
-
-
-def _place(axis: Any) -> int:
-    number = int(axis.__index__()) if hasattr(axis, "__index__") else -1
-    if number < 0:
-        raise IndexError
-    return number
+        places = [axis if axis is Ellipsis else operator.index(axis) for axis in axes]
+    except TypeError:
+        message = f"{shown(axes)} is no list of axes"
+        raise DataTypeError("E0716", message, help=AXES_HELP) from None
+    if any(place is not Ellipsis and not 0 <= place < len(LETTERS) for place in places):
+        message = f"{shown(axes)} has a number that is no axis"
+        raise DataError("E0716", message, help=AXES_HELP)
+    return "".join("..." if place is Ellipsis else LETTERS[place] for place in places)
 
 
 # -- the component of a call -------------------------------------------------------------------------------------------
@@ -212,7 +374,7 @@ def _place(axis: Any) -> int:
 @lru_cache(maxsize=512)
 def _component(text: str, shapes: Shapes, order: Path | bool) -> Component:
     """The component of a specification for arrays of some shapes; equal ones share what is compiled."""
-    spec = parse_spec(Source("<spec>", " ".join(text.splitlines())))
+    spec = _parsed(text)
     if len(spec.operands) != len(shapes):
         raise miscounted(len(spec.operands), len(shapes), spec.span)
     if not spec.subscripts:
@@ -224,6 +386,21 @@ def _component(text: str, shapes: Shapes, order: Path | bool) -> Component:
     elif isinstance(order, tuple):
         path = _checked(order, len(shapes))
     return _shared(Einsum(spec, None, spec.span, path))
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str) -> Spec:
+    return parse_spec(Source("<spec>", " ".join(text.splitlines())))
+
+
+@lru_cache(maxsize=512)
+def _arrangement(text: str, shape: tuple[int, ...]) -> Arrangement | None:
+    """How one array of a shape is only arranged; None where something is computed, or it does not fit."""
+    spec = _parsed(text)
+    if len(spec.operands) != 1:
+        return None
+    spec = _expanded(spec, (shape,))
+    return arrangement(letters(spec.operands[0]), letters(spec.result), shape)
 
 
 @lru_cache(maxsize=256)

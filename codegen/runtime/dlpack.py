@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ilang.core.diagnostic import DataError
+from ilang.core.diagnostic import DataTypeError
 from ilang.core.record import record
 
 CPU, CUDA = 1, 2
@@ -139,7 +139,7 @@ def taken(name: str, value: Any, kind: int, stream: int) -> Described | None:
     letters = {code: letter for letter, code in KINDS.items()}
     if tensor.kind not in letters or tensor.lanes != 1:
         what = f"{name} has element type {tensor.kind} of DLPack, which is not supported"
-        raise DataError("E0703", what, help="convert it where it is")
+        raise DataTypeError("E0703", what, help="convert it where it is")
     dtype = np.dtype(f"{letters[tensor.kind]}{tensor.bits // 8}")
     shape = tuple(tensor.shape[n] for n in range(tensor.rank))
     strides = (

@@ -11,7 +11,14 @@ from math import prod
 from typing import Any
 
 from ilang.codegen.runtime.component import Component
-from ilang.core.diagnostic import DataError, Error, Label, NotationError, ShapeError, visible
+from ilang.core.diagnostic import (
+    DataTypeError,
+    Error,
+    Label,
+    NotationError,
+    ShapeError,
+    visible,
+)
 from ilang.core.einx_ops import EINX_OPS
 from ilang.core.ir.einx import Body, Form, Parameter, Sizes, expression_text, named
 from ilang.core.ir.syntax import Einx
@@ -213,7 +220,7 @@ def shape_of_array(tensor: Any) -> tuple[int, ...]:
 def _source(op: str, text: object) -> Source:
     if not isinstance(text, str):
         message = f"an einx operation is a text, not {type(text).__name__}"
-        raise DataError("E0716", message, help=f'write it in quotes: einx.{op}("a b -> b a")')
+        raise DataTypeError("E0716", message, help=f'write it in quotes: einx.{op}("a b -> b a")')
     return Source("<einx>", text)
 
 
