@@ -99,8 +99,10 @@ def _guessed(program: Program, kernel: Kernel, device: Device) -> int:
     touched = {number for number, _ in accesses(kernel.body)}
     spaces = {number: program.buffers[number].space for number in touched}
     arrays = sum(not space for space in spaces.values())
-    own = sum(_bytes(program, number) for number, space in spaces.items() if space == "local")
-    held = REGISTERS + EACH * arrays + 2 * own // WORD + _open(kernel.body)
+    local_bytes = sum(
+        _bytes(program, number) for number, space in spaces.items() if space == "local"
+    )
+    held = REGISTERS + EACH * arrays + 2 * local_bytes // WORD + _open(kernel.body)
     return min(max(LEAST, _rounded(held, UNIT)), device.most_registers)
 
 

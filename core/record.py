@@ -36,15 +36,15 @@ def record(cls: type[T]) -> type[T]:
             return True
         if other.__class__ is not self.__class__:
             return NotImplemented
-        mine, theirs = self.__dict__, other.__dict__
+        fields, other_fields = self.__dict__, other.__dict__
         for name in compared:  # noqa: SIM110 - a loop takes half the time of a generator
-            if not mine[name] == theirs[name]:
+            if not fields[name] == other_fields[name]:
                 return False
         return True
 
     def __hash__(self: Any) -> int:  # noqa: N807
-        mine = self.__dict__
-        return hash((cls.__name__, *[mine[name] for name in compared]))
+        fields = self.__dict__
+        return hash((cls.__name__, *[fields[name] for name in compared]))
 
     def __repr__(self: Any) -> str:  # noqa: N807
         inner = ", ".join(f"{name}={self.__dict__[name]!r}" for name in compared)

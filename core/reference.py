@@ -189,11 +189,13 @@ class _Indices:
     def __call__(self, part: Affine) -> Any:
         """An index as an array over the domain."""
         offset = part.offset + sum(c * self.extents[size] for c, size in part.sizes)
-        found = sum((c * self.positions[axis] for c, axis in part.terms), start=np.asarray(offset))
+        position = sum(
+            (c * self.positions[axis] for c, axis in part.terms), start=np.asarray(offset)
+        )
         for c, each in part.looked:
             index = [self(inner) for inner in each.index]
-            found = found + c * _read(self.values[each.source], index).astype(np.int64)
-        return found
+            position = position + c * _read(self.values[each.source], index).astype(np.int64)
+        return position
 
     def holds(self, guards: Sequence[Within]) -> Array:
         """Where in the domain every guard holds."""

@@ -126,17 +126,19 @@ def build(command: Command, *, checked: bool) -> str:
     with temporary_folder(temporary_parent()) as folder:
         objects = []
         for number, source in enumerate(command.sources):
-            made = str(folder / f"{number}.o")
+            object_file = str(folder / f"{number}.o")
             if command.compiles_only:
-                made = str(Path(command.output or f"{Path(source).stem}.o").absolute())
-            said += _compiled(command, source, made, folder, checked=checked)
-            objects.append(made)
+                object_file = str(Path(command.output or f"{Path(source).stem}.o").absolute())
+            said += _compiled(command, source, object_file, folder, checked=checked)
+            objects.append(object_file)
         if not command.compiles_only:
             said += _linked(command, objects, folder)
     return said
 
 
-def _compiled(command: Command, source: str, made: str, folder: Path, *, checked: bool) -> str:
+def _compiled(
+    command: Command, source: str, object_file: str, folder: Path, *, checked: bool
+) -> str:
     path = Path(source)
     try:
         text = path.read_text("utf-8")
@@ -145,12 +147,12 @@ def _compiled(command: Command, source: str, made: str, folder: Path, *, checked
     is_c = path.suffix == ".c"
     if path.suffix == ".cu":
         text = translate(text, path.name)
-    copy = folder / f"{Path(made).stem}-source{'.c' if is_c else '.cpp'}"
+    copy = folder / f"{Path(object_file).stem}-source{'.c' if is_c else '.cpp'}"
     copy.write_text(text, "utf-8")
     mode = recipes.CHECKED if checked and not is_c else recipes.FAST
     standard = (*recipes.STANDARD[1:], "-x", "c") if is_c else (*recipes.STANDARD, recipes.UNIQUE)
     flags = (*standard, *recipes.LINES, *mode, *command.flags, f"-I{path.parent}")
-    return _run([*flags, "-c", str(copy), "-o", made], folder)
+    return _run([*flags, "-c", str(copy), "-o", object_file], folder)
 
 
 def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
@@ -160,10 +162,10 @@ def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
         cache.library(recipes.runtime_text(), recipe, lambda path: Path(path).read_bytes())
     )
     kind = ("-shared", "-Wl,-Bsymbolic") if command.is_shared else ()
-    made = str(Path(command.output or "a.out").absolute())
+    linked = str(Path(command.output or "a.out").absolute())
     # Objects initialise in this order, and checked programs call the runtime where they do.
     inputs = (str(runtime), *objects, *command.objects)
-    return _run([*kind, *inputs, "-o", made, *command.links, *recipes.SYSTEM], folder)
+    return _run([*kind, *inputs, "-o", linked, *command.links, *recipes.SYSTEM], folder)
 
 
 def _run(arguments: Sequence[str], folder: Path) -> str:

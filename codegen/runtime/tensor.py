@@ -250,9 +250,9 @@ class Program:
         number = self._number[leaf]
         node = self._graph.nodes[number]
         assert isinstance(node, Terminal)
-        assert isinstance(leaf.made, Leaf)
+        assert isinstance(leaf.node, Leaf)
         dims = sizes_of(self._inferred.shapes[number])
-        return Input(number, node.name, tuple(dims), leaf.made.values)
+        return Input(number, node.name, tuple(dims), leaf.node.values)
 
     def _solved(self) -> Routine:
         """What computes the tensors that were solved."""
@@ -307,7 +307,7 @@ class Program:
 
 
 def _is_parameter(leaf: Expression) -> bool:
-    return isinstance(leaf.made, Leaf) and leaf.made.kind == "parameter"
+    return isinstance(leaf.node, Leaf) and leaf.node.kind == "parameter"
 
 
 @contextmanager

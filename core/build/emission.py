@@ -93,8 +93,8 @@ class Emission:
                 return self.add(o.Terminal(text, "number", rows, None, value.value, value.span))
             case Computed():
                 given = tuple(self.latest[each] for each in value.operands)
-                made = (value.scalar, value.acc, value.logic, value.text, value.span)
-                return self.add(o.Operation(given, *made, value.schedule))
+                key = (value.scalar, value.acc, value.logic, value.text, value.span)
+                return self.add(o.Operation(given, *key, value.schedule))
             case Output():
                 return self._output(value)
             case Ruled():

@@ -224,14 +224,14 @@ def _forward(run: Routines) -> set[int]:
     """The nodes that what goes back is computed from; of a run that goes nowhere back, all but new values."""
     if run.back is None:
         return set(range(len(run.emission.nodes))) - run.emission.updates
-    found: set[int] = set()
+    forward: set[int] = set()
     todo = [run.back[0]]
     while todo:
         number = todo.pop()
-        if number not in found:
-            found.add(number)
+        if number not in forward:
+            forward.add(number)
             todo += node_operands(run.emission.nodes[number])
-    return found
+    return forward
 
 
 def _gradients(run: Routines) -> list[Result]:

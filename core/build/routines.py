@@ -536,28 +536,28 @@ def _name(value: Tensor) -> str:
 
 def targets(statements: Sequence[ast.Statement]) -> dict[str, ast.Declared]:
     """The strings on the left of assignments: the tensors that statements declare, those of inner loops aside."""
-    found: dict[str, ast.Declared] = {}
+    declared: dict[str, ast.Declared] = {}
     for each in statements:
         match each:
             case ast.Assigned():
                 target = each.target.tensor if isinstance(each.target, ast.Access) else each.target
                 if isinstance(target, ast.Declared):
-                    found.setdefault(target.name, target)
+                    declared.setdefault(target.name, target)
             case ast.Condition():
-                found = {**targets(each.statements), **targets(each.otherwise), **found}
+                declared = {**targets(each.statements), **targets(each.otherwise), **declared}
             case ast.Commented():
-                found = {**targets(each.statements), **found}
+                declared = {**targets(each.statements), **declared}
             case _:
                 pass
-    return found
+    return declared
 
 
 def expressions(statements: Sequence[ast.Statement]) -> tuple[object, ...]:
     """What is computed in statements: the right sides of names and assignments."""
-    found: list[object] = []
+    expressions_below: list[object] = []
     for each in ast.walk(tuple(statements)):
         if isinstance(each, ast.Assigned):
-            found.append(each.right)
+            expressions_below.append(each.right)
         elif isinstance(each, ast.Bound):
-            found.append(each.term)
-    return tuple(found)
+            expressions_below.append(each.term)
+    return tuple(expressions_below)

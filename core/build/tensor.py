@@ -68,21 +68,21 @@ class Made:
 class Expression:
     """A leaf, or an operation on others. Two are one only if they are the same object."""
 
-    __slots__ = ("__weakref__", "made", "operands")
+    __slots__ = ("__weakref__", "node", "operands")
 
-    def __init__(self, made: Leaf | Made, operands: tuple[Expression, ...] = ()) -> None:
+    def __init__(self, node: Leaf | Made, operands: tuple[Expression, ...] = ()) -> None:
         """A leaf, or an operation with its operands."""
-        self.made = made
+        self.node = node
         self.operands = operands
 
     @property
     def name(self) -> str:
         """What messages call it: the name of a leaf, or the text of an operation."""
-        if isinstance(self.made, Made):
-            return self.made.text
-        if self.made.kind == "number":
-            return str(self.made.values)
-        return self.made.name or self.made.kind
+        if isinstance(self.node, Made):
+            return self.node.text
+        if self.node.kind == "number":
+            return str(self.node.values)
+        return self.node.name or self.node.kind
 
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@"}
@@ -104,8 +104,8 @@ def _word(operand: Expression, inside: bool) -> str:
     name = operand.name
     if len(name) > _LONGEST:
         return "…"
-    made = operand.made
-    if inside and isinstance(made, Made) and len(operand.operands) == 2 and made.text[-1:] != ")":
+    node = operand.node
+    if inside and isinstance(node, Made) and len(operand.operands) == 2 and node.text[-1:] != ")":
         return f"({name})"
     return name
 
@@ -139,7 +139,7 @@ def graph_of(
         fits: pairs of an expression and an operand that must fit it, as if it were assigned from that.
     """
     order = ordered([*expressions, *(each for pair in fits for each in pair)])
-    inputs = [e for e in order if isinstance(e.made, Leaf) and e.made.kind != "number"]
+    inputs = [e for e in order if isinstance(e.node, Leaf) and e.node.kind != "number"]
     others = set(order) - set(inputs)
     number = {e: n for n, e in enumerate([*inputs, *(e for e in order if e in others)])}
     names = Names()
@@ -152,16 +152,16 @@ def graph_of(
 
 
 def _node(e: Expression, number: Mapping[Expression, int], names: Names) -> Terminal | Operation:
-    made = e.made
-    if isinstance(made, Made):
+    node = e.node
+    if isinstance(node, Made):
         operands = tuple(number[operand] for operand in e.operands)
-        return Operation(operands, made.scalar, made.acc, made.logic, made.text, made.span)
-    if made.kind == "number":
+        return Operation(operands, node.scalar, node.acc, node.logic, node.text, node.span)
+    if node.kind == "number":
         span = whole(Source("<tensor>", e.name))
-        return Terminal(e.name, "number", (None, None, None), None, made.values, span)
+        return Terminal(e.name, "number", (None, None, None), None, node.values, span)
     name = names.fresh(e.name)
-    span, (batch, inner, output) = placed(name, made.rows)
-    return Terminal(name, made.kind, (batch, inner, output), made.count(), None, span)
+    span, (batch, inner, output) = placed(name, node.rows)
+    return Terminal(name, node.kind, (batch, inner, output), node.count(), None, span)
 
 
 def placed(name: str, rows: Rows) -> tuple[Span, list[tuple[Known, ...] | None]]:

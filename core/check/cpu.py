@@ -61,8 +61,10 @@ def _strided(
     program: Program, buffer: int, index: tuple[Affine, ...], across: For, along: For
 ) -> Strided:
     """The first element of two loops in a buffer, and what an iteration of the one across adds to it."""
-    own = (across.variable, along.variable)
-    first = tuple(replace(x, terms=tuple(t for t in x.terms if t[1] not in own)) for x in index)
+    variables = (across.variable, along.variable)
+    first = tuple(
+        replace(x, terms=tuple(t for t in x.terms if t[1] not in variables)) for x in index
+    )
     steps = [(step_of(part, across.variable), d) for d, part in enumerate(index)]
     dims = program.buffers[buffer].dims
     return Strided(buffer, first, tuple(Product(n, dims[d + 1 :]) for n, d in steps if n))
@@ -70,14 +72,14 @@ def _strided(
 
 def tiles(program: Program, kernel: Kernel, inside: Sequence[Statement], demand: Demand) -> None:
     """The tiles of a kernel: each has a buffer and a number of its own; what one fills, a late loop fills otherwise."""
-    found: dict[int, Tile] = {}
+    by_buffer: dict[int, Tile] = {}
     for s in inside:
         if isinstance(s, Tile):  # a body may be its edge, and a tile stand in both
-            same = found.setdefault(s.buffer, s) == s
+            same = by_buffer.setdefault(s.buffer, s) == s
             demand(same, "a tile has a buffer of its own")
-    if not found:
+    if not by_buffer:
         return
-    held = list(found.values())
+    held = list(by_buffer.values())
     numbers = [s.registers.number for s in held if s.registers is not None]
     demand(len(set(numbers)) == len(numbers), "a tile in registers has a number of its own")
     filled = [s.fill.buffer for s in held if s.fill is not None]
@@ -206,9 +208,10 @@ def quotient(loop: For, demand: Demand) -> None:
         if isinstance(part, Apply) and (part.primitive, part.dtype) == ("div", division.dtype)
     ]
     demand(divisions == [division], "a loop that divides by one number divides once")
-    own = {s.variable for s in loop.body if isinstance(s, Define)}
+    defined = {s.variable for s in loop.body if isinstance(s, Define)}
     demand(
-        is_invariant(division.arguments[1], loop.variable, own), "all iterations share a divisor"
+        is_invariant(division.arguments[1], loop.variable, defined),
+        "all iterations share a divisor",
     )
 
 

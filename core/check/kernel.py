@@ -69,9 +69,9 @@ def _calls(program: Program) -> None:
     demand(every, "every kernel is called")
     sizes = [n if size.fixed is None else f"= {size.fixed}" for n, size in enumerate(program.sizes)]
     for pair in (pair for call in calls for pair in call.arrays):
-        ours, other = (program.buffers[number] for number in pair)
-        extents = [[sizes[n] for n in buffer.dims] for buffer in (ours, other)]
-        same = replace(ours, name=other.name, dims=other.dims, owner=other.owner) == other
+        called, other = (program.buffers[number] for number in pair)
+        extents = [[sizes[n] for n in buffer.dims] for buffer in (called, other)]
+        same = replace(called, name=other.name, dims=other.dims, owner=other.owner) == other
         demand(same and extents[0] == extents[1], "one buffer is like another in its place")
 
 
@@ -179,8 +179,8 @@ class _Verifier:
         self.demand(plain, "a view is written only in an output")
         self.demand(buffer.dtype == s.value.dtype, "a store has the buffer's type")
         if buffer.wrapping:
-            own = buffer.role in ("temporary", "tile") and buffer.dtype in INTEGERS
-            self.demand(own, "what wraps is integers that callers do not have")
+            integers = buffer.role in ("temporary", "tile") and buffer.dtype in INTEGERS
+            self.demand(integers, "what wraps is integers that callers do not have")
             added = isinstance(s.value, Apply) and s.value.primitive in ("add", "mul")
             again = any(
                 isinstance(part, Load) and part.buffer == s.buffer for part in walk(s.value)

@@ -67,16 +67,16 @@ def _nest(node: Assignment, nest: Nest, value: int) -> None:
 
 def _live(scheduled: Scheduled) -> set[int]:
     """The values that the roots of all groups are made of."""
-    found: set[int] = set()
+    live: set[int] = set()
     todo = [root.value for group in scheduled.groups for root in group.roots]
     while todo:
         value = todo.pop()
         node = scheduled.shaped.nodes[value]
-        if value in found or not isinstance(node, Assignment):
+        if value in live or not isinstance(node, Assignment):
             continue
-        found.add(value)
+        live.add(value)
         todo += map(scheduled.shaped.owner, node.values())
-    return found
+    return live
 
 
 def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
@@ -85,8 +85,8 @@ def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
     assert nest is not None
     _demand(len(fusions) == len(node.reads), "a fusion, or None, per read", value)
     for read, fusion, site in zip(node.reads, fusions, nest.sites, strict=True):
-        made = scheduled.nests[read.value]
-        computed = site is not None and made is not None
+        producer = scheduled.nests[read.value]
+        computed = site is not None and producer is not None
         plain = not any(index.looked for index in read.index)
         _demand(plain or site is None, "what is read at a looked up index is computed whole", value)
         if fusion is None:
@@ -94,16 +94,16 @@ def _fusions(scheduled: Scheduled, node: Assignment, value: int) -> None:
             _demand(not computed or first is None, "a staged producer has a fusion", value)
             continue
         _demand(computed, "what is fused is staged", value)
-        if made is not None:
-            _fusion(fusion, made, nest.order[:site], value)
+        if producer is not None:
+            _fusion(fusion, producer, nest.order[:site], value)
 
 
-def _fusion(fusion: Fusion, made: Nest, outside: tuple[Loop, ...], value: int) -> None:
+def _fusion(fusion: Fusion, producer: Nest, outside: tuple[Loop, ...], value: int) -> None:
     inner, outer = list(fusion.loops), list(fusion.loops.values())
-    _demand(set(inner) <= set(made.order), "fused loops are loops of the producer", value)
+    _demand(set(inner) <= set(producer.order), "fused loops are loops of the producer", value)
     _demand(set(outer) <= set(outside), "fused loops are outside the site", value)
     _demand(
-        all(own.part == other.part for own, other in fusion.loops.items()),
+        all(loop.part == other.part for loop, other in fusion.loops.items()),
         "loops fuse part to part",
         value,
     )
@@ -175,8 +175,12 @@ def _instance(scheduled: Scheduled, plan: Plan, number: int) -> None:
     _demand(len(instance.extents) == len(node.axes), "an extent per axis", value)
     for opened in instance.chain:
         owner = plan.instances[opened.instance]
-        own = scheduled.nests[owner.value]
-        is_own = own is not None and opened.loop in own.order and opened.loop not in owner.home
+        owner_nest = scheduled.nests[owner.value]
+        is_own = (
+            owner_nest is not None
+            and opened.loop in owner_nest.order
+            and opened.loop not in owner.home
+        )
         _demand(is_own, "an instance opens the loops of a chain", value)
     if instance.accumulation is not None:
         _accumulation(scheduled, instance, instance.accumulation)
@@ -202,10 +206,12 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
     assert isinstance(node, Assignment)
     assert nest is not None
     reduced = set(node.reduced_axes()) if node.base is None else set()
-    own = tuple(loop for loop in nest.order if loop not in instance.home)
-    first = next((n for n, loop in enumerate(own) if loop.axis in reduced), len(own))
+    unshared = tuple(loop for loop in nest.order if loop not in instance.home)
+    first = next((n for n, loop in enumerate(unshared) if loop.axis in reduced), len(unshared))
     partial = any(loop.axis in reduced for loop in instance.home)
-    _demand(not partial and first < len(own), "what accumulates reduces loops of its own", value)
+    _demand(
+        not partial and first < len(unshared), "what accumulates reduces loops of its own", value
+    )
     sizes = scheduled.shaped.sizes
 
     def counts(loops: tuple[Loop, ...]) -> tuple[int | None, ...]:
@@ -216,9 +222,9 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
 
     match held:
         case Chunks():
-            outside = not instance.chain and first == 0 and own[0] == held.loop
+            outside = not instance.chain and first == 0 and unshared[0] == held.loop
             _demand(outside, "chunks are of the outermost loop of all", value)
-            _demand(all(loop.axis in reduced for loop in own), "chunks are of one sum", value)
+            _demand(all(loop.axis in reduced for loop in unshared), "chunks are of one sum", value)
             return
         case RegisterTile():
             loops = (*held.outer, *held.blocks, *held.core, *held.elements)
@@ -232,7 +238,7 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             outputs, constant = held.elements, (*held.core, *held.elements)
         case _:
             assert_never(held)
-    _demand(loops == own[first:], "an accumulation has all reducing loops", value)
+    _demand(loops == unshared[first:], "an accumulation has all reducing loops", value)
     _demand(all(loop.axis in reduced for loop in held.core), "a core is reduced", value)
     _demand(not any(loop.axis in reduced for loop in outputs), "elements are outputs", value)
     _demand(None not in counts(constant), "what registers hold is constant", value)

@@ -238,12 +238,12 @@ class _Explaining:
         return nest if written is None else replace(nest, roles=written.roles)
 
     def _assignments(self) -> list[tuple[int, Assignment, Nest]]:
-        found = []
+        told = []
         for value, node in enumerate(self.shaped.nodes):
             nest = self.scheduled.nests[value]
             if isinstance(node, Assignment) and nest is not None:
-                found.append((value, node, nest))
-        return found
+                told.append((value, node, nest))
+        return told
 
     def _readers(self) -> dict[int, tuple[int, int]]:
         """The reader that computes each staged value, and at what site."""
@@ -256,11 +256,11 @@ class _Explaining:
 
     def _reads(self) -> dict[int, list[tuple[Assignment, Read]]]:
         """Every read of each value, and the assignment that it is of, in order."""
-        found: dict[int, list[tuple[Assignment, Read]]] = {}
+        reads: dict[int, list[tuple[Assignment, Read]]] = {}
         for _, node, _ in self._assignments():
             for read in (*_looked(node), *node.reads):
-                found.setdefault(read.value, []).append((node, read))
-        return found
+                reads.setdefault(read.value, []).append((node, read))
+        return reads
 
     def _tensor(self, value: int) -> TensorRow:
         tensor = self.shaped.tensors[value]
@@ -312,9 +312,9 @@ class _Explaining:
         if value not in self.reader or not isinstance(node, Assignment) or node.acc is not None:
             return False
         reader, site = self.reader[value]
-        made = self.shaped.nodes[reader]
+        consumer = self.shaped.nodes[reader]
         nest = self.scheduled.nests[reader]
-        return isinstance(made, Assignment) and nest is not None and site == len(nest.order)
+        return isinstance(consumer, Assignment) and nest is not None and site == len(nest.order)
 
     def _remark(self, value: int, node: Assignment) -> str:
         if value not in self.reader:
@@ -323,19 +323,19 @@ class _Explaining:
         number = self.number[reader]
         if self._is_fused(value):
             return f"fused into {number}, never stored"
-        made, nest = self.shaped.nodes[reader], self.scheduled.nests[reader]
-        assert isinstance(made, Assignment)
+        consumer, nest = self.shaped.nodes[reader], self.scheduled.nests[reader]
+        assert isinstance(consumer, Assignment)
         assert nest is not None
         if site == 0:
             return f"computed once, before the loops of {number}"
-        read = next(r for r in made.reads if r.value == value)
-        back, own = mapping(node, read), self.scheduled.nests[value]
-        assert own is not None
+        read = next(r for r in consumer.reads if r.value == value)
+        back, producer_nest = mapping(node, read), self.scheduled.nests[value]
+        assert producer_nest is not None
         outside = nest.order[:site]
         kept = [
             loop_text(node, loop)
             for axis in node.output_axes()
-            for loop in own.parts(axis)
+            for loop in producer_nest.parts(axis)
             if axis not in back or replace(loop, axis=back[axis]) not in outside
         ]
         indices = zip(node.target, read.index, strict=True)
@@ -344,7 +344,7 @@ class _Explaining:
         kept = [name for name in kept if name.rstrip("'") not in part]
         over = ([" ".join(kept)] if kept else []) + [f"the part of {name} read" for name in part]
         stored = f"a buffer over {' and '.join(over)}" if over else "one scalar"
-        return f"computed in {number} at loop {loop_text(made, outside[-1])}, kept in {stored}"
+        return f"computed in {number} at loop {loop_text(consumer, outside[-1])}, kept in {stored}"
 
     def _projection(self, value: int, node: Assignment) -> Projection:
         """The accesses of a nest, those of what is fused into it included."""
@@ -373,7 +373,7 @@ class _Explaining:
         return size_text(self.shaped.sizes[number])
 
     def _accesses(self, node: Assignment) -> list[tuple[int, tuple[Affine, ...]]]:
-        found: dict[tuple[int, tuple[Affine, ...]], None] = {}
+        accesses: dict[tuple[int, tuple[Affine, ...]], None] = {}
         pending: list[tuple[Read, dict[int, Affine]]] = [
             (read, {}) for read in reversed((*_looked(node), *node.reads))
         ]
@@ -384,15 +384,15 @@ class _Explaining:
             if (read.value, index) in seen:
                 continue
             seen.add((read.value, index))
-            made = self.shaped.nodes[read.value]
-            if self._is_fused(read.value) and isinstance(made, Assignment):
-                pairs = zip(made.target, index, strict=True)
+            producer = self.shaped.nodes[read.value]
+            if self._is_fused(read.value) and isinstance(producer, Assignment):
+                pairs = zip(producer.target, index, strict=True)
                 inner = {axis: part for t, part in pairs if (axis := t.axis()) is not None}
-                below = reversed((*_looked(made), *made.reads))
+                below = reversed((*_looked(producer), *producer.reads))
                 pending.extend((each, inner) for each in below)
             else:
-                found.setdefault((read.value, index))
-        return list(found)
+                accesses.setdefault((read.value, index))
+        return list(accesses)
 
     # -- cost --------------------------------------------------------------------------------------------------------
 

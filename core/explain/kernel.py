@@ -86,11 +86,13 @@ def _again(program: Program, kernel: Kernel, call: Call) -> str:
     """A call of a kernel on other arrays: ``out2 as out, in1 for in0``."""
     written = {s.buffer for s in statements_within(kernel.body) if isinstance(s, Store)}
     names = [
-        (program.buffers[ours].name, program.buffers[other].name, ours in written)
-        for ours, other in call.arrays
+        (program.buffers[array].name, program.buffers[other].name, array in written)
+        for array, other in call.arrays
     ]
-    gives = [f"{other} as {ours}" for ours, other, writes in names if writes]
-    return ", ".join(gives + [f"{other} for {ours}" for ours, other, writes in names if not writes])
+    gives = [f"{other} as {array}" for array, other, writes in names if writes]
+    return ", ".join(
+        gives + [f"{other} for {array}" for array, other, writes in names if not writes]
+    )
 
 
 def _memory_kind(buffer: Buffer) -> str | None:

@@ -19,7 +19,7 @@ class OpenRows:
 
     name: str
     rows: str
-    made: str
+    formula: str
 
 
 @record
@@ -29,7 +29,7 @@ class SoFar:
     values: tuple[OpenRows, ...]
 
     def __str__(self) -> str:
-        return "\n".join(aligned([(each.name, each.rows, each.made) for each in self.values]))
+        return "\n".join(aligned([(each.name, each.rows, each.formula) for each in self.values]))
 
 
 def so_far(graph: Graph, names: Mapping[int, str]) -> SoFar:

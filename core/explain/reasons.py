@@ -28,26 +28,26 @@ class Reasons:
     """What is known of the sizes of a program."""
 
     def __init__(
-        self, made: Solved | Shaped, inputs: Sequence[str], texts: Mapping[int, str], given: bool
+        self, program: Solved | Shaped, inputs: Sequence[str], texts: Mapping[int, str], given: bool
     ) -> None:
         """Look through them once.
 
         Args:
-            made: a program whose extents are inferred.
+            program: a program whose extents are inferred.
             inputs: the names of its inputs.
             texts: where the text has the number of a size.
             given: whether the extents of the inputs are those of ``--shape``.
         """
-        self.sizes = made.sizes() if isinstance(made, Solved) else made.sizes
+        self.sizes = program.sizes() if isinstance(program, Solved) else program.sizes
         self.inputs = inputs
         self.texts = texts
         self.given = given
-        self.guessed = frozenset(made.guessed)
+        self.guessed = frozenset(program.guessed)
         self.derived: dict[int, list[Rule]] = {}
         self.bounds: dict[int, list[Bound]] = {}
-        for each in made.derived:
+        for each in program.derived:
             self.derived.setdefault(each.size, []).append(each)
-        for bound in made.bounds:
+        for bound in program.bounds:
             self.bounds.setdefault(bound.size, []).append(bound)
 
     def of(self, number: int) -> str:

@@ -103,10 +103,10 @@ def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int)
     if number in instance.copies:
         dims = _dims(scheduled, [dim.extent for dim in instance.copies[number]])
         return ", ".join([f"{name} copied in {reader}", *words, *([f"as {dims}"] if dims else [])])
-    made, inner = _assigned(scheduled, read.value)
+    producer, inner = _assigned(scheduled, read.value)
     source = group.plan.instances[instance.sources[read].instance]
     fusion = scheduled.fusions[instance.value][number]
-    shared = _shared(made, inner, node, fusion.loops) if fusion else ""
+    shared = _shared(producer, inner, node, fusion.loops) if fusion else ""
     words += [f"shares {shared}"] if shared else []
     for axis, interval in source.intervals.items():
         extent = extent_text(scheduled.shaped.sizes, source.extents[axis])
@@ -115,7 +115,7 @@ def _staged(scheduled: Scheduled, group: Group, instance: Instance, number: int)
             for step, opened in interval.start
         )
         start += f" + {interval.offset}" if interval.offset else ""
-        words.append(f"{made.axes[axis].name} from {start or 0}, {extent} long")
+        words.append(f"{producer.axes[axis].name} from {start or 0}, {extent} long")
     dims = _dims(scheduled, [dim.extent for dim in source.kept])
     words += [f"kept as {dims}"] if dims else []
     return ", ".join([f"{name} in {reader}", *words])
@@ -168,13 +168,13 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
             assert_never(held)
 
 
-def _shared(made: Assignment, inner: Nest, node: Assignment, loops: Mapping[Loop, Loop]) -> str:
+def _shared(producer: Assignment, inner: Nest, node: Assignment, loops: Mapping[Loop, Loop]) -> str:
     """Loops that are those of a reader, ``p as i`` where it calls them otherwise."""
     words = []
     for loop in inner.order:
         if loop in loops:
-            own, outer = loop_text(made, loop), loop_text(node, loops[loop])
-            words.append(own if own == outer else f"{own} as {outer}")
+            inner_text, outer = loop_text(producer, loop), loop_text(node, loops[loop])
+            words.append(inner_text if inner_text == outer else f"{inner_text} as {outer}")
     return " ".join(words)
 
 

@@ -20,15 +20,15 @@ def shapes_text(shaped: Shaped) -> str:
         extents = ", ".join(size_text(shaped.sizes[n]) for n in tensor.dims)
         match node:
             case Assignment():
-                made = node.text
+                text = node.text
             case View():
                 view = view_text(node.axes, node.source, node.target)
-                made = f"{shaped.tensors[node.value].name} as {view}"
+                text = f"{shaped.tensors[node.value].name} as {view}"
             case Input():
-                made = "input"
+                text = "input"
             case _:
                 assert_never(node)
         if tensor.order:
-            made += f", stored by {stored_text(tensor.order)}"
-        rows.append((tensor.name, f"{tensor.dtype}[{extents}]", made))
+            text += f", stored by {stored_text(tensor.order)}"
+        rows.append((tensor.name, f"{tensor.dtype}[{extents}]", text))
     return "\n".join(aligned(rows))

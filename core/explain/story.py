@@ -77,7 +77,7 @@ class TensorRows:
     """A tensor: its name, its kind (input, data, parameter, fill, number) or the text that makes it, its rows."""
 
     name: str
-    made: str
+    formula: str
     batch: tuple[Extent, ...]
     input: tuple[Extent, ...]
     output: tuple[Extent, ...]
@@ -139,7 +139,9 @@ class Story:
     def blocks(self) -> list[str]:
         """Blocks of aligned lines: rows; a block a stage; run-time extents; a block a projection. ``str`` is all."""
         tensors, events, projections = self.more
-        blocks = [[*aligned([(t.name, t.text(), t.made) for t in self.tensors]), *_rest(tensors)]]
+        blocks = [
+            [*aligned([(t.name, t.text(), t.formula) for t in self.tensors]), *_rest(tensors)]
+        ]
         for stage, title in enumerate(STAGES, 1):
             rows = [
                 (f"  {e.subject}", f"{e.value}: {e.why}" if e.why else e.value)
@@ -199,10 +201,10 @@ class _Telling:
         self.value = {n: row for _, n, row, _ in log.entries if isinstance(row, Row)}
         self.flat: dict[int, tuple[Dim, ...]] = {}
         nodes = inferred.graph.nodes
-        self.made = [
+        self.computed = [
             value for value, node in enumerate(nodes) if not isinstance(node, Input | Terminal)
         ]
-        self.solved = Solved(inferred, {*inferred.graph.inputs, *self.made[:limit]})
+        self.solved = Solved(inferred, {*inferred.graph.inputs, *self.computed[:limit]})
         self.names = _names(inferred.graph)
         self.rows: dict[int, str] = {}
         self.texts: dict[str, str] = {}
@@ -214,7 +216,7 @@ class _Telling:
         count = len(self.inferred.graph.nodes)
         events = list(self._events())
         tensors = range(count)[: self.limit]
-        shown = self.made[: self.limit]
+        shown = self.computed[: self.limit]
         reasons = of_solved(self.solved)
         open_sizes = [n for n, size in enumerate(reasons.sizes) if size.fixed is None]
         return Story(
@@ -225,7 +227,7 @@ class _Telling:
             (
                 count - len(tensors),
                 len(events) - len(events[: self.limit]),
-                len(self.made) - len(shown),
+                len(self.computed) - len(shown),
             ),
         )
 
@@ -233,16 +235,16 @@ class _Telling:
 
     def _labels(self, nodes: Sequence[object]) -> dict[int, str]:
         """The axes that specifications name, after the label and the result of the operation."""
-        found: dict[int, str] = {}
+        labels: dict[int, str] = {}
         for value, node in enumerate(nodes):
             for label, number in self.inferred.labels_of(value):
-                found.setdefault(number, f"axis {label} of {self.names[value]}")
+                labels.setdefault(number, f"axis {label} of {self.names[value]}")
             if isinstance(node, Operation):
                 self.texts.setdefault(f" of `{node.text}`", f" of {self.names[value]}")
         for number, said in self.inferred.names.items():
             start = said.find(" of `")
-            found.setdefault(number, said[:start] + self.texts.get(said[start:], said[start:]))
-        return found
+            labels.setdefault(number, said[:start] + self.texts.get(said[start:], said[start:]))
+        return labels
 
     def _name(self, name: str, shape: Shape) -> None:
         """Call the variables of the rows of a tensor after it, unless they have a name."""

@@ -26,16 +26,16 @@ class Arrays:
         self.ranks: Ranks | None = None
         if self.flat == set(range(len(graph.nodes))):
             self.ranks = infer_ranks(graph, ranks)
-            found = [self.ranks.of[value] for value in graph.inputs]
+            known_ranks = [self.ranks.of[value] for value in graph.inputs]
         else:
-            found = input_ranks(graph, ranks) if inputs else []
+            known_ranks = input_ranks(graph, ranks) if inputs else []
         self.rows = {
             value: tuple(map(self._numbered, node.rows))
             for value, node in enumerate(graph.nodes)
             if isinstance(node, Terminal)
         }
         for value in inputs:
-            rank, name = found[value], graph.input_name(value)
+            rank, name = known_ranks[value], graph.input_name(value)
             if rank is None:
                 raise undetermined(graph, value)
             axes = []
@@ -65,17 +65,17 @@ class Arrays:
 
 def _flat_values(graph: Graph) -> set[int]:
     """The values that are arrays: nothing that they are computed from has rows."""
-    found: set[int] = set()
+    flat: set[int] = set()
     for value, node in enumerate(graph.nodes):
         match node:
             case Input() | Assignment() | View():
-                found.add(value)
+                flat.add(value)
             case Elementwise():
-                if node.value in found:
-                    found.add(value)
+                if node.value in flat:
+                    flat.add(value)
             case Operation(logic=Einsum()):
-                if found.issuperset(node.operands):
-                    found.add(value)
+                if flat.issuperset(node.operands):
+                    flat.add(value)
             case _:
                 pass
-    return found
+    return flat

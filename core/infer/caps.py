@@ -45,7 +45,7 @@ class Caps:
             self.circle = members
             for variable in members:
                 self.known[variable] = self._merged(self.bounds[variable])
-        found = {}
+        caps = {}
         for variable in wanted:
             cap = self.known[variable]
             if cap is not None:
@@ -53,8 +53,8 @@ class Caps:
                     tuple([self._axis(axis, origin) for axis in axes])
                     for axes in (cap.leading, cap.trailing)
                 )
-                found[variable] = Row(leading, None, trailing)
-        return found
+                caps[variable] = Row(leading, None, trailing)
+        return caps
 
     def get(self, variable: int, _: Sequence[int]) -> Sequence[int]:
         """The variables of the results that bound a variable."""
@@ -70,12 +70,12 @@ class Caps:
         return above
 
     def _merged(self, rows: list[Row]) -> Cap | None:
-        found: Cap | None = None
+        merged: Cap | None = None
         for row in rows:
             cap = self._one(row)
             if cap is not None:
-                found = cap if found is None else self._met(found, cap)
-        return found
+                merged = cap if merged is None else self._met(merged, cap)
+        return merged
 
     def _one(self, row: Row) -> Cap | None:
         """The bound that one result gives."""

@@ -112,11 +112,11 @@ class Cells:
             return False
         cells = [cell for c in self._computed if not self._rigid[cell := _top(self._cells, c)]]
         self._computed = []
-        found = [cell for cell in cells if not self._free[cell]]
-        for cell in found:
+        rigid = [cell for cell in cells if not self._free[cell]]
+        for cell in rigid:
             self._rigid[cell] = True
             self._wake(cell)
-        return bool(found)
+        return bool(rigid)
 
     def _wake(self, cell: int) -> None:
         """Look again at what had relied on the stretching of a cell."""

@@ -72,17 +72,17 @@ class Compositions:
         if not symbols:
             if isinstance(whole, Known) and isinstance(whole.size, int) and whole.size != number:
                 raise conflicts.composed_otherwise(whole, c, [extent_of(part) for part in parts])
-            made = Known(number, False, None, Origin(f"{_text(c)} of {c.origin.says}", None))
-            self.dims.equal(c.dim, made, c.origin)
+            product = Known(number, False, None, Origin(f"{_text(c)} of {c.origin.says}", None))
+            self.dims.equal(c.dim, product, c.origin)
             return
-        found = self._products.get((number, symbols))
-        if found is not None:
-            self.dims.equal(c.dim, found, c.origin)
+        known = self._products.get((number, symbols))
+        if known is not None:
+            self.dims.equal(c.dim, known, c.origin)
         elif isinstance(whole, Known):
             self.dims.run_time.derived.append((whole, Multiplied(tuple(parts), (), c.origin)))
         else:
-            made = self._computed(Multiplied(tuple(parts), (), c.origin))
-            self.dims.equal(c.dim, made, c.origin)
+            product = self._computed(Multiplied(tuple(parts), (), c.origin))
+            self.dims.equal(c.dim, product, c.origin)
 
     def _rest(self, c: Composed, whole: Known, others: Sequence[Known], unknown: int) -> None:
         """One part is unknown: it is what is left."""
@@ -99,20 +99,20 @@ class Compositions:
             return
         if not number:
             raise conflicts.any_part(name, whole, c)
-        found = None
+        rest = None
         if isinstance(whole.size, Symbol):
-            found = self._quotients.get((whole.size.number, (number, symbols)))
-        if found is None:
+            rest = self._quotients.get((whole.size.number, (number, symbols)))
+        if rest is None:
             under = () if (number, symbols) == (1, ()) else tuple(others)
-            found = self._computed(Multiplied((whole,), under, c.origin)) if under else whole
-        self.dims.equal(part, found, c.origin)
+            rest = self._computed(Multiplied((whole,), under, c.origin)) if under else whole
+        self.dims.equal(part, rest, c.origin)
 
-    def _computed(self, made: Multiplied) -> Known:
+    def _computed(self, multiplied: Multiplied) -> Known:
         """A new axis of run-time size."""
         var = self.dims.fresh()
-        known = Known(Symbol(var.number), False, None, made.origin)
+        known = Known(Symbol(var.number), False, None, multiplied.origin)
         self.dims.give([known])
-        self.dims.run_time.derived.append((known, made))
+        self.dims.run_time.derived.append((known, multiplied))
         return known
 
     def _register(self, c: Composed) -> None:
@@ -130,9 +130,9 @@ class Compositions:
 
 def _unknown(whole: Dim, parts: Sequence[Dim]) -> list[int]:
     """The parts that are not known, by place; where none is, the one of run-time size of a product that is a number."""
-    found = [n for n, part in enumerate(parts) if not isinstance(part, Known)]
-    if found or not isinstance(whole, Known) or isinstance(whole.size, Symbol):
-        return found
+    unknown = [n for n, part in enumerate(parts) if not isinstance(part, Known)]
+    if unknown or not isinstance(whole, Known) or isinstance(whole.size, Symbol):
+        return unknown
     late = [n for n, part in enumerate(parts) if list(_symbols([part]))]
     return late if len(late) == 1 else []
 

@@ -47,12 +47,12 @@ Flat = tuple[list[Axis | RowAxis], list[Axis | RowAxis], list[Axis | RowAxis]]
 
 def flat(shape: ShapeSpec, count: Callable[[str], int]) -> Flat:
     """The axes of the three rows of a shape whose row variables are counted."""
-    found = []
+    lengths = []
     for row in shape.rows:
         number = 0 if row.variable is None else count(row.variable)
         middle = [RowAxis(row.variable or "", place) for place in range(number)]
-        found.append([*row.leading, *middle, *row.trailing])
-    return found[0], found[1], found[2]
+        lengths.append([*row.leading, *middle, *row.trailing])
+    return lengths[0], lengths[1], lengths[2]
 
 
 def axis_says(axis: Axis | RowAxis) -> str:
@@ -117,8 +117,8 @@ class Counting:
             pending = self._propagated(pending)
 
     def _open(self, equation: _Equation) -> list[Variable]:
-        found = dict.fromkeys(v for v in equation.variables if v not in self.lengths)
-        return list(found)
+        variables = dict.fromkeys(v for v in equation.variables if v not in self.lengths)
+        return list(variables)
 
     def _propagated(self, pending: list[_Equation]) -> list[_Equation]:
         """Draw what follows from equations with one unknown; those that are left."""

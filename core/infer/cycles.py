@@ -64,14 +64,14 @@ _DONE = 1 << 62
 
 def _popped(stack: list[int], root: int, low: dict[int, int]) -> list[int]:
     """The component of ``root``, taken off the stack."""
-    found = []
+    component = []
     while True:
         node = stack.pop()
         low[node] = _DONE
-        found.append(node)
+        component.append(node)
         if node == root:
-            found.sort()
-            return found
+            component.sort()
+            return component
 
 
 def check_ranks(count: int, constraints: Iterable[Constraint]) -> None:
@@ -138,8 +138,8 @@ class _Ranks:
             return
         home = {
             node: number
-            for number, found in enumerate(components(list(edges), edges))
-            for node in found
+            for number, component in enumerate(components(list(edges), edges))
+            for node in component
         }
         inside: dict[int, list[tuple[int, int, int, Row, Origin]]] = {}
         for edge in weights:

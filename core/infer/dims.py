@@ -88,13 +88,13 @@ class Dims(Cells):
 
     def _settled(self, total: Sum) -> Dim:
         """A sum with every value put in; one of run-time sizes alone is a run-time size."""
-        found = self._expanded(total)
-        if isinstance(found, Sum) and all(self.value[v] is not None for _, v in found.terms):
-            axes = [(c, self._put_in(variable)) for c, variable in found.terms]
+        settled = self._expanded(total)
+        if isinstance(settled, Sum) and all(self.value[v] is not None for _, v in settled.terms):
+            axes = [(c, self._put_in(variable)) for c, variable in settled.terms]
             parts = tuple([(c, axis) for c, axis in axes if isinstance(axis, Known)])
             origin = _source([part.origin for _, part in parts])
-            return self.derive(Derived(parts, found.offset, 1, False, None, origin))
-        return found
+            return self.derive(Derived(parts, settled.offset, 1, False, None, origin))
+        return settled
 
     def _expanded(self, total: Sum) -> Dim:
         """A sum with every value put in. Inner sums come first and are kept, so that long chains cost a step a link."""
@@ -134,25 +134,25 @@ class Dims(Cells):
             return total
         parts = [(c, self._put_in(variable)) for c, variable in total.terms]
         known = [part.origin for _, part in parts if isinstance(part, Known)]
-        found = weighted(parts, total.offset, _source(known))
-        if isinstance(found, Known):
-            assert isinstance(found.size, int)
-            return self.computed(found.size, found.origin)
-        return self._put_in(found.number) if isinstance(found, Var) else found
+        substituted = weighted(parts, total.offset, _source(known))
+        if isinstance(substituted, Known):
+            assert isinstance(substituted.size, int)
+            return self.computed(substituted.size, substituted.origin)
+        return self._put_in(substituted.number) if isinstance(substituted, Var) else substituted
 
     def _put_in(self, variable: int) -> Dim:
-        found = self._followed(Var(variable))
-        return self.resolve(found) if isinstance(found, Known) else found
+        dim = self._followed(Var(variable))
+        return self.resolve(dim) if isinstance(dim, Known) else dim
 
     def _found(self, var: Var) -> Dim:
         """The value of a variable, or the variable that stands for it."""
-        found = self._followed(var)
-        if isinstance(found, Known):
-            return found if found.size.__class__ is int else self._speaker(found)
-        if not isinstance(found, Sum):
-            return found
-        whole = self._settled(found)
-        if whole is not found:
+        dim = self._followed(var)
+        if isinstance(dim, Known):
+            return dim if dim.size.__class__ is int else self._speaker(dim)
+        if not isinstance(dim, Sum):
+            return dim
+        whole = self._settled(dim)
+        if whole is not dim:
             self.value[self._end(var.number)] = whole
         return whole
 
@@ -192,10 +192,10 @@ class Dims(Cells):
 
     def label(self, dim: Dim) -> str | None:
         """The unit of a solved axis."""
-        found = self.resolve(dim)
-        if not isinstance(found, Known):
+        resolved = self.resolve(dim)
+        if not isinstance(resolved, Known):
             return None
-        held = self._unit(self._cell(found))
+        held = self._unit(self._cell(resolved))
         return None if held is None else held[0]
 
     # -- run-time sizes ----------------------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ class Dims(Cells):
         """The axis of a size that follows from run-time sizes: a new one, or what had followed from the same."""
         if derived.is_plain():
             return derived.parts[0][1]
-        found = self.run_time.find(derived)
-        known = self._put_in(found) if isinstance(found, int) else found
+        noted = self.run_time.find(derived)
+        known = self._put_in(noted) if isinstance(noted, int) else noted
         if not isinstance(known, Known):
             var = self.fresh()
             known = self.value[var.number] = Known(Symbol(var.number), False, None, derived.origin)
@@ -265,9 +265,9 @@ class Dims(Cells):
                 whole = self.vars[self._end(written.number)] if isinstance(written, Var) else total
                 self.bind(side.number, whole, origin)
                 return
-        for found, written in ((one, c.other), (other, c.one)):
-            if isinstance(found, Known) and isinstance(written, Var):
-                self._replace(self._end(written.number), found, origin)
+        for solved, written in ((one, c.other), (other, c.one)):
+            if isinstance(solved, Known) and isinstance(written, Var):
+                self._replace(self._end(written.number), solved, origin)
                 return
         self.wait(c, terms)
 
@@ -304,17 +304,17 @@ class Dims(Cells):
             self._solve((factor, chosen), offset, c.origin, None)
             return
         parts = tuple([(k, part) for k, part in rest if isinstance(part, Known)])
-        made = Derived(parts, sign * offset, abs(factor), 1 < abs(factor), None, c.origin)
+        derived = Derived(parts, sign * offset, abs(factor), 1 < abs(factor), None, c.origin)
         held = self._put_in(chosen)
         if not isinstance(held, Known):
-            known = self.derive(made)
+            known = self.derive(derived)
             self.run_time.solved(terms, offset, chosen, known)
             self.bind(chosen, known, c.origin)
             self.queue.append(c)
-        elif made.is_plain():
+        elif derived.is_plain():
             self.equal(held, parts[0][1], c.origin)
         else:
-            self.run_time.note(held, made)
+            self.run_time.note(held, derived)
 
     def positions(self, c: Positions) -> None:
         """The positions of a window, once the dimension that it walks is decided."""
@@ -332,8 +332,8 @@ class Dims(Cells):
                 raise conflicts.too_short(self.says(c.dim), (size, least), c.origin)
             self.equal(c.dim, self.computed(size, c.origin), c.origin)
         else:
-            made = Derived(parts, offset, c.stride, False, c.pad, c.origin)
-            self.equal(c.dim, self.derive(made), c.origin)
+            derived = Derived(parts, offset, c.stride, False, c.pad, c.origin)
+            self.equal(c.dim, self.derive(derived), c.origin)
 
     def _solve(
         self, term: tuple[int, int], offset: int, origin: Origin, source: Known | None
@@ -348,11 +348,11 @@ class Dims(Cells):
         if size < 0:
             raise conflicts.too_short(name, (size, 0), origin, source)
         says = Origin(f"{name}, from {origin.says},", origin.span)
-        found = self.computed(size, says)
+        computed = self.computed(size, says)
         if self.value[variable] is None:
-            self.bind(variable, found, origin)
+            self.bind(variable, computed, origin)
         else:
-            self.equal(self.vars[variable], found, origin)
+            self.equal(self.vars[variable], computed, origin)
 
     def wait(self, c: Constraint, terms: Iterable[tuple[int, int]]) -> None:
         """Look at a constraint again when any of these variables is bound."""
@@ -451,19 +451,19 @@ class Dims(Cells):
     def caps(self, numbers: Iterable[int]) -> dict[int, Known]:
         """What uses ask of open variables: the stretchable 1 where their units differ."""
         units = self._asked_units()
-        found: dict[int, Known] = {}
+        caps: dict[int, Known] = {}
         for number in numbers:
             cap = self.cap.get(number)
             if cap is not None:
                 split = len(units.get(number, ())) > 1
-                found[number] = Known(1, True, None, cap.origin) if split else cap
-        return found
+                caps[number] = Known(1, True, None, cap.origin) if split else cap
+        return caps
 
     def _asked_units(self) -> dict[int, set[str]]:
         """The units that results ask of open variables, passed on to the operands above; two are as good as more."""
-        found: dict[int, set[str]] = {}
+        by_variable: dict[int, set[str]] = {}
         if not self.has_units:
-            return found
+            return by_variable
         todo = []
         for number, asked in self.asked.items():
             units = {unit for c in asked if (unit := self.label(c.result)) is not None}
@@ -471,16 +471,16 @@ class Dims(Cells):
                 todo.append((number, units))
         while todo:
             number, units = todo.pop()
-            held = found.setdefault(number, set())
+            held = by_variable.setdefault(number, set())
             if self.value[number] is None and not units <= held and len(held) < 2:
                 held |= units
                 todo += [(self.root(operand), held) for operand in self.operands.get(number, _NONE)]
-        return found
+        return by_variable
 
     def root(self, number: int) -> int:
         """The variable that stands for one (itself, if it is bound)."""
-        found = self._found(Var(number))
-        return found.number if isinstance(found, Var) else number
+        dim = self._found(Var(number))
+        return dim.number if isinstance(dim, Var) else number
 
     def at_least(self, c: AtLeast) -> None:
         """An index is read: the axis has that many elements."""
@@ -521,14 +521,14 @@ class Dims(Cells):
             *self.results.get(number, _NONE).values(),
             *self.operands.get(number, _NONE).values(),
         ]
-        found, todo = {number}, [number]
+        linked, todo = {number}, [number]
         while todo:
             here = todo.pop()
             near = (*self.results.get(here, _NONE), *self.operands.get(here, _NONE))
-            new = {self.root(other) for other in near} - found
-            found |= new
+            new = {self.root(other) for other in near} - linked
+            linked |= new
             todo += new
-        return found, uses
+        return linked, uses
 
     def is_fed(self, number: int) -> bool:
         """Whether a variable is the axis of a result that has operands: these alone may make it larger than 1."""

@@ -32,16 +32,16 @@ def fit_shaped(shaped: Shaped, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
             _derive(shaped, rule, extents)
         else:
             _compose(shaped, rule, extents)
-    found = []
+    fitted = []
     for size, extent in zip(shaped.sizes, extents, strict=True):
         if extent is None:
             raise InternalError("E9906", f"nothing gives size {size.name}")
-        found.append(extent)
+        fitted.append(extent)
     for bound in shaped.bounds:
-        _check_bound(bound, found[bound.size])
+        _check_bound(bound, fitted[bound.size])
     for reach in shaped.reaches:
-        check_reach(reach, found)
-    return tuple(found)
+        check_reach(reach, fitted)
+    return tuple(fitted)
 
 
 def check_reach(reach: Reach, extents: Mapping[int, int | None] | Sequence[int]) -> None:
@@ -170,15 +170,15 @@ def _factors(
 ) -> list[tuple[str, int]]:
     """The name of each size, with a dimension that has it, and its extent."""
     inputs = [shaped.tensors[value].name for value in shaped.inputs]
-    found = []
+    factors = []
     for size in sizes:
         extent = extents[size]
         if extent is None:
             raise InternalError("E9906", f"nothing gives size {size}")
         places = [f"dimension {p.dim} of {inputs[p.number]}" for p in shaped.sizes[size].places]
         where = f" ({places[0]})" if places else ""
-        found.append((f"{shaped.sizes[size].name} = {extent}{where}", extent))
-    return found
+        factors.append((f"{shaped.sizes[size].name} = {extent}{where}", extent))
+    return factors
 
 
 def _made_of(factors: Sequence[tuple[str, int]]) -> str:

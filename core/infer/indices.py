@@ -46,7 +46,7 @@ def opened_axes(node: Assignment) -> tuple[list[Opened], set[Read]]:
         if index.terms and not index.is_whole()
     ]
     leaving = {read for read, _, _ in pending}
-    found: list[Opened] = []
+    opened_reads: list[Opened] = []
     stays: dict[tuple[Read, int], bool] = {}
     while pending:
         ready = [entry for entry in pending if len(_open(entry[2], known)) < 2]
@@ -56,12 +56,12 @@ def opened_axes(node: Assignment) -> tuple[list[Opened], set[Read]]:
         for read, dim, index in ready:
             opened = _open(index, known)
             if opened:
-                found.append(_opened(node, read, dim, opened[0]))
+                opened_reads.append(_opened(node, read, dim, opened[0]))
                 known.add(opened[0])
             stays[read, dim] = bool(opened) and index.offset >= 0
         pending = [entry for entry in pending if (entry[0], entry[1]) not in stays]
     inside = {read for read in leaving if all(ok for (r, _), ok in stays.items() if r == read)}
-    return found, inside
+    return opened_reads, inside
 
 
 def _open(index: Affine, known: set[int | None]) -> list[int]:

@@ -117,8 +117,8 @@ class Inferred:
     def label(self, node: int, label: str | RowAxis) -> Known:
         """The axis that a label of the specification of a node is, or one that a row variable stands for."""
         labels = self._labels[node]
-        found = labels.dims[label] if isinstance(label, str) else labels.places[label]
-        return self._solution.known(found)
+        places = labels.dims[label] if isinstance(label, str) else labels.places[label]
+        return self._solution.known(places)
 
     def counted(self, value: int) -> list[Flat] | None:
         """The axes of the shapes of the specification of a node, where its row variables are counted."""
@@ -147,18 +147,18 @@ class Inferred:
 
     def labels_of(self, node: int) -> list[tuple[str, int]]:
         """The axis labels of the specification of a node, each with its dimension variable."""
-        found = self._labels.get(node)
-        return [] if found is None else [(name, dim.number) for name, dim in found.dims.items()]
+        labels = self._labels.get(node)
+        return [] if labels is None else [(name, dim.number) for name, dim in labels.dims.items()]
 
     def captured(self) -> dict[str, int]:
         """The size of every label, of row labels the product; the last specification that uses one counts."""
-        found: dict[str, int] = {}
+        captured: dict[str, int] = {}
         for labels in self._labels.values():
             for name, dim in labels.dims.items():
-                found[name] = self._solution.size(dim)
+                captured[name] = self._solution.size(dim)
             for name, row in labels.rows.items():
-                found[name] = _product(self._solution, row)
-        return found
+                captured[name] = _product(self._solution, row)
+        return captured
 
     def units(self, value: int) -> tuple[str | None, ...]:
         """The units of the axes of a value, in memory order."""

@@ -66,14 +66,14 @@ class Projection:
         """Whether no element of the result is written twice."""
         known: set[int] = set()
         rest = [index for index in self.target if index.terms]
-        found = True
-        while found:
-            found = False
+        injective = True
+        while injective:
+            injective = False
             for index in rest:
                 free = [(abs(c), axis) for c, axis in index.terms if axis not in known]
                 if free and self._is_radix(free):
                     known |= {axis for _, axis in free}
-                    found = True
+                    injective = True
         return len(known) == len(self.loops)
 
     def _is_radix(self, terms: Sequence[tuple[int, int]]) -> bool:
@@ -354,11 +354,11 @@ class Specified:
                 first, last = len(row.leading), len(sizes) - len(row.trailing)
                 outer = [*zip(row.leading, sizes[:first], strict=True)]
                 inner = [*zip(row.trailing, sizes[last:], strict=True)]
-                found = [self._axis(build, axis, size) for axis, size in outer]
+                axes = [self._axis(build, axis, size) for axis, size in outer]
                 for n, size in enumerate(sizes[first:last]):
-                    found.append(self._row_loop(build, row.variable or KINDS[kind], n, size))
-                found += [self._axis(build, axis, size) for axis, size in inner]
-                rows.append(found)
+                    axes.append(self._row_loop(build, row.variable or KINDS[kind], n, size))
+                axes += [self._axis(build, axis, size) for axis, size in inner]
+                rows.append(axes)
             return _stored(rows)
 
         target = index(len(self.spec.operands))

@@ -42,9 +42,9 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
     groups, known = _grouped(graph, given)
     counting = Counting(graph, groups.find, known)
     counting.run()
-    found = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
+    ranks = (known.get(groups.find(value)) for value in range(len(graph.nodes)))
     return Ranks(
-        tuple(None if entry is None else entry[0] for entry in found),
+        tuple(None if entry is None else entry[0] for entry in ranks),
         counting.lengths,
         counting.reasons,
         tuple(counting.assumed),
@@ -54,8 +54,8 @@ def infer_ranks(graph: Graph, given: Sequence[int | None] | None) -> Ranks:
 def input_ranks(graph: Graph, given: Sequence[int | None] | None) -> list[int | None]:
     """The rank of each input that is an array without rows, as far as arrays and what reads it write it."""
     groups, known = _grouped(graph, given)
-    found = [known.get(groups.find(value)) for value in graph.inputs]
-    return [None if entry is None else entry[0] for entry in found]
+    ranks = [known.get(groups.find(value)) for value in graph.inputs]
+    return [None if entry is None else entry[0] for entry in ranks]
 
 
 def _grouped(graph: Graph, given: Sequence[int | None] | None) -> tuple[UnionFind, Known]:

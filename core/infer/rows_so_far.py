@@ -18,11 +18,12 @@ def rows_so_far(collected: Collecting) -> list[Shape]:
     solver.submit(collected.constraints)
 
     def resolved(row: Row) -> Row:
-        found = solver.rows.resolve(row)
+        resolved_row = solver.rows.resolve(row)
         leading, trailing = (
-            tuple(map(solver.dims.resolve, axes)) for axes in (found.leading, found.trailing)
+            tuple(map(solver.dims.resolve, axes))
+            for axes in (resolved_row.leading, resolved_row.trailing)
         )
-        return Row(leading, found.variable, trailing)
+        return Row(leading, resolved_row.variable, trailing)
 
     return [
         (resolved(batch), resolved(inner), resolved(out)) for batch, inner, out in collected.shapes

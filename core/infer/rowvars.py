@@ -65,17 +65,19 @@ class RowVars:
             leading.append(value.leading)
             trailing.append(value.trailing)
             variable = value.variable
-        found = self._row(
+        resolved = self._row(
             tuple(dim for part in leading for dim in part),
             variable,
             tuple(dim for part in reversed(trailing) for dim in part),
         )
         if bare:
-            self.value[row.variable] = found
+            self.value[row.variable] = resolved
         elif first.variable != variable:
-            start, end = len(row.leading), len(found.trailing) - len(row.trailing)
-            self.value[row.variable] = Row(found.leading[start:], variable, found.trailing[:end])
-        return found
+            start, end = len(row.leading), len(resolved.trailing) - len(row.trailing)
+            self.value[row.variable] = Row(
+                resolved.leading[start:], variable, resolved.trailing[:end]
+            )
+        return resolved
 
     def bare(self, variable: int) -> Row:
         """The row that is one variable, made once."""
@@ -93,12 +95,12 @@ class RowVars:
 
     def text(self, row: Row) -> str:
         """A row as messages show it."""
-        found = self.resolve(row)
+        resolved = self.resolve(row)
         return conflicts.row_text(
             Row(
-                tuple(map(self.dims.resolve, found.leading)),
-                found.variable,
-                tuple(map(self.dims.resolve, found.trailing)),
+                tuple(map(self.dims.resolve, resolved.leading)),
+                resolved.variable,
+                tuple(map(self.dims.resolve, resolved.trailing)),
             )
         )
 
@@ -349,13 +351,13 @@ class RowVars:
                     if one is not None and other is not None:
                         near.setdefault(one, []).append((other, c.origin))
                         near.setdefault(other, []).append((one, c.origin))
-        found, todo = {variable}, [variable]
+        linked, todo = {variable}, [variable]
         while todo:
-            new = {other for other, _ in near.get(todo.pop(), ())} - found
-            found |= new
+            new = {other for other, _ in near.get(todo.pop(), ())} - linked
+            linked |= new
             todo += new
         uses = {id(origin): origin for _, origin in near.get(variable, ())}
-        return found, list(uses.values())
+        return linked, list(uses.values())
 
     def has_open_operand(self, variable: int) -> bool:
         """Whether a variable is the middle of a result whose operand's row is not known yet."""
@@ -392,15 +394,15 @@ class RowVars:
 
     def crossing(self) -> list[tuple[int, Origin]]:
         """Variables of waiting equations to be closed first: those of the side with more explicit axes."""
-        found: dict[int, Origin] = {}
+        crossing: dict[int, Origin] = {}
         for waiting in self.waiting.values():
             for c in waiting.values():
                 if isinstance(c, RowEqual):
                     one, other = self.resolve(c.one), self.resolve(c.other)
                     more = one if one.count() >= other.count() else other
                     if more.variable is not None:
-                        found[more.variable] = c.origin
-        return list(found.items())
+                        crossing[more.variable] = c.origin
+        return list(crossing.items())
 
 
 def _tail(axes: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:

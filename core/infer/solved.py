@@ -203,26 +203,26 @@ class Solved:
     def rows(self) -> Iterator[RowsOf]:
         """What specifications found, in the order of the graph."""
         for value, node in enumerate(self.graph.nodes):
-            found = self.inferred.counted(value)
-            if found is None or not isinstance(node, Operation):
+            rows = self.inferred.counted(value)
+            if rows is None or not isinstance(node, Operation):
                 continue
-            for each, (batch, inner, output) in zip((*node.operands, value), found, strict=True):
+            for each, (batch, inner, output) in zip((*node.operands, value), rows, strict=True):
                 axes = tuple(map(axis_says, (*batch, *output, *inner)))
                 yield RowsOf(each, axes, len(batch), len(inner))
 
     def counted(self) -> tuple[Counted, ...]:
         """What is known of row variables, in the order in which they were found."""
-        found = self.inferred.arrays.ranks
-        if found is None:
+        ranks = self.inferred.arrays.ranks
+        if ranks is None:
             return ()
-        assumed = frozenset(found.assumed)
+        assumed = frozenset(ranks.assumed)
         return tuple(
             Counted(
                 variable_says(variable[1]),
                 length,
-                found.reasons[variable],
+                ranks.reasons[variable],
                 variable in assumed,
                 self.graph.nodes[variable[0]].span,
             )
-            for variable, length in found.lengths.items()
+            for variable, length in ranks.lengths.items()
         )

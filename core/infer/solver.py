@@ -119,9 +119,9 @@ class Solution:
 
     def known(self, dim: Dim) -> Known:
         """The axis itself."""
-        found = self._dims.resolve(dim)
-        assert isinstance(found, Known)
-        return found
+        resolved = self._dims.resolve(dim)
+        assert isinstance(resolved, Known)
+        return resolved
 
     def cell(self, known: Known) -> int:
         """The number of what all axes are that are one with an axis."""
@@ -131,12 +131,12 @@ class Solution:
         """A closed row of known axes, split where its row variable was."""
         if row is EMPTY:
             return row
-        found = self._rows.resolve(row)
-        assert found.variable is None
+        resolved = self._rows.resolve(row)
+        assert resolved.variable is None
         return Row(
-            tuple([self.known(axis) for axis in found.leading]),
+            tuple([self.known(axis) for axis in resolved.leading]),
             None,
-            tuple([self.known(axis) for axis in found.trailing]),
+            tuple([self.known(axis) for axis in resolved.trailing]),
         )
 
     def label(self, dim: Dim) -> str | None:
@@ -304,8 +304,8 @@ class Solver:
                 row = self.rows.resolve(c.result)
                 if row.variable is not None and not row.count():
                     edges.setdefault(row.variable, []).append(operand)
-        for found in components(edges, edges):
-            bare = [self.rows.bare(v) for v in found]
+        for component in components(edges, edges):
+            bare = [self.rows.bare(v) for v in component]
             self.queue.extend(RowEqual(bare[0], row, GUESS) for row in bare[1:])
         self._settle()
         above = {
@@ -313,8 +313,8 @@ class Solver:
             for v, operands in self.dims.operands.items()
             if operands
         }
-        for found in components(above, above):
-            self.queue.extend(DimEqual(Var(found[0]), Var(v), GUESS) for v in found[1:])
+        for component in components(above, above):
+            self.queue.extend(DimEqual(Var(component[0]), Var(v), GUESS) for v in component[1:])
         self._settle()
 
     def _open_dims(self) -> list[int]:
@@ -336,35 +336,35 @@ class Solver:
             for _, row in self._open_leaves()
             if row.variable is not None and row.variable not in straddled
         }
-        found = Caps(self.dims, self.rows).of(wanted, GUESS)
-        for variable, cap in found.items():
+        caps = Caps(self.dims, self.rows).of(wanted, GUESS)
+        for variable, cap in caps.items():
             self.rows.bind(variable, cap, self.rows.asking(variable))
-        return bool(found)
+        return bool(caps)
 
     def _leaf_axes(self) -> Iterator[tuple[Leaf, int]]:
         """Open axes of leaves."""
         for leaf, row in self._open_leaves():
             for axis in row.axes():
-                found = self.dims.resolve(axis)
-                if isinstance(found, Var):
-                    yield leaf, found.number
+                dim = self.dims.resolve(axis)
+                if isinstance(dim, Var):
+                    yield leaf, dim.number
 
     def _leaf_axes_take_caps(self) -> bool:
-        found = self.dims.caps(dict.fromkeys(number for _, number in self._leaf_axes()))
-        for number, cap in found.items():
+        caps = self.dims.caps(dict.fromkeys(number for _, number in self._leaf_axes()))
+        for number, cap in caps.items():
             self.dims.bind(number, cap, GUESS)
-        return bool(found)
+        return bool(caps)
 
     def _close_leaf_rows(self) -> None:
-        found: dict[int, None] = {}
+        rows: dict[int, None] = {}
         for leaf, row in self._open_leaves():
             if row.variable is None:
                 continue
             unknown = leaf.whole or self.rows.has_open_operand(row.variable)
             if leaf.required and not row.count() and unknown:
                 raise self._undetermined_row(leaf, row.variable)
-            found[row.variable] = None
-        for variable in found:
+            rows[row.variable] = None
+        for variable in rows:
             self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
 
@@ -422,13 +422,13 @@ class Solver:
         return [v for v, value in enumerate(self.rows.value) if value is None]
 
     def _close_leaf_axes(self) -> None:
-        found: dict[int, Origin] = {}
+        axes: dict[int, Origin] = {}
         for leaf, number in self._leaf_axes():
             if leaf.required:
                 raise self._undetermined_axis(leaf, number)
             if number not in self.dims.index:
-                found[number] = leaf.origin
-        for number, origin in found.items():
+                axes[number] = leaf.origin
+        for number, origin in axes.items():
             self.dims.unit(number, origin, GUESS)
         self._settle()
 

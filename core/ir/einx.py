@@ -169,11 +169,11 @@ def places(expression: Expression | Item) -> Iterator[Place]:
 
 def named(expression: Expression) -> dict[str, Axis]:
     """The axes of an expression by name, each where it stands first."""
-    found: dict[str, Axis] = {}
+    axes: dict[str, Axis] = {}
     for place in places(expression):
         if isinstance(place.leaf, Axis):
-            found.setdefault(place.leaf.name, place.leaf)
-    return found
+            axes.setdefault(place.leaf.name, place.leaf)
+    return axes
 
 
 def dimensions(expression: Expression) -> int | None:

@@ -505,11 +505,11 @@ def walk(node: object) -> Iterator[object]:
 
 def strings(node: object) -> dict[str, list[Declared]]:
     """The strings that declare tensors in a body, by name, in the order of the text."""
-    found: dict[str, list[Declared]] = {}
+    declared: dict[str, list[Declared]] = {}
     for each in walk(node):
         if isinstance(each, Declared):
-            found.setdefault(each.name, []).append(each)
-    return found
+            declared.setdefault(each.name, []).append(each)
+    return declared
 
 
 def alike(one: object, other: object) -> bool:

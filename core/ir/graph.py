@@ -315,7 +315,7 @@ class Graph:
 
         What a view or a copy is of that is looked up is one of them.
         """
-        found = {
+        looked_up = {
             node.reads[lookup.read].value
             for node in self.nodes
             if isinstance(node, Assignment)
@@ -324,9 +324,9 @@ class Graph:
         for value in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[value]
             copied = isinstance(node, Assignment) and node.scalar == Operand(0)
-            if value in found and (isinstance(node, View) or copied):
-                found.update(operands(node))
-        return frozenset(found)
+            if value in looked_up and (isinstance(node, View) or copied):
+                looked_up.update(operands(node))
+        return frozenset(looked_up)
 
     def input_name(self, number: int) -> str:
         """What messages call input ``number``: its written name, or ``in0``, ``in1``, ..."""

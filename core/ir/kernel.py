@@ -323,7 +323,7 @@ class Call:
 
     def array(self, buffer: int) -> int:
         """What stands in the place of a buffer of the kernel."""
-        return next((other for ours, other in self.arrays if ours == buffer), buffer)
+        return next((other for called, other in self.arrays if called == buffer), buffer)
 
 
 @record

@@ -166,13 +166,13 @@ def step_of(part: Affine, variable: int) -> int:
     return sum(c for c, v in part.terms if v == variable)
 
 
-def is_invariant(scalar: Scalar, variable: int, own: Container[int]) -> bool:
-    """Whether a leaf is the same in all iterations of the loop over a variable, which defines the variables ``own``."""
+def is_invariant(scalar: Scalar, variable: int, defined: Container[int]) -> bool:
+    """Whether a leaf is the same in all iterations of the loop over a variable, which defines ``defined``."""
     match scalar:
         case Constant():
             return True
         case Local():
-            return scalar.variable not in own
+            return scalar.variable not in defined
         case Load():
             return all(variable not in part.axes() for part in scalar.index)
         case _:

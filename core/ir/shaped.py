@@ -211,8 +211,8 @@ class Assignment:
 
     def values(self) -> tuple[int, ...]:
         """The values that are read, in order: operands, then what is looked up."""
-        found = [read.value for read in self.reads] + [each.source for each in self.lookups()]
-        return tuple(dict.fromkeys(found))
+        values = [read.value for read in self.reads] + [each.source for each in self.lookups()]
+        return tuple(dict.fromkeys(values))
 
     def scatters(self) -> bool:
         """Whether elements of the target are looked up."""

@@ -103,16 +103,16 @@ class Pattern:
 
     def axes(self) -> tuple[Axis, ...]:
         """The axes in the order in which they are written, those of groups included."""
-        found: list[Axis] = []
+        axes: list[Axis] = []
         for index in self.indices:
             match index:
                 case Axis():
-                    found.append(index)
+                    axes.append(index)
                 case Group():
-                    found.extend(term.axis for term in index.terms)
+                    axes.extend(term.axis for term in index.terms)
                 case Fixed():
                     pass
-        return tuple(found)
+        return tuple(axes)
 
     def letters(self) -> str:
         """The letters of the axes in order; empty for rank 0."""
@@ -256,10 +256,10 @@ class Expression:
 
     def leaves(self) -> tuple[Leaf, ...]:
         """The operands in order; those of a lookup are two. A schedule counts them so."""
-        found: list[Leaf] = []
+        leaves: list[Leaf] = []
         for operand in self.operands():
-            found += [operand.place, operand.table] if isinstance(operand, Lookup) else [operand]
-        return tuple(found)
+            leaves += [operand.place, operand.table] if isinstance(operand, Lookup) else [operand]
+        return tuple(leaves)
 
     def inputs(self) -> tuple[Pattern, ...]:
         """The operands that are inputs, in order."""

@@ -51,24 +51,24 @@ def use_of(
 
     ``inside`` are the private buffers that have their place there, None for all; others count as shared.
     """
-    found = _Mentions(program)
-    found.sizes |= {loop.size for loop in loops[1:]}
+    mentions = _Mentions(program)
+    mentions.sizes |= {loop.size for loop in loops[1:]}
     for s in statements_within(body):
-        found.statement(s)
+        mentions.statement(s)
     opened = {loop.variable for loop in loops}
-    buffers = (found.buffers | found.written) - found.tiles
+    buffers = (mentions.buffers | mentions.written) - mentions.tiles
     buffers -= {n for n in buffers if program.buffers[n].space}
     private = {n for n in buffers if program.buffers[n].private and (inside is None or n in inside)}
     for number in buffers:
-        found.sizes |= set(program.buffers[number].dims) if number in private else set()
+        mentions.sizes |= set(program.buffers[number].dims) if number in private else set()
     return Use(
         tuple(sorted(buffers - private)),
         tuple(sorted(private)),
-        frozenset(found.written - found.tiles),
-        tuple(sorted(found.sizes)),
-        tuple(sorted(found.variables - found.opened - opened)),
-        tuple(sorted(found.locals - found.defined)),
-        tuple(sorted(found.looked)),
+        frozenset(mentions.written - mentions.tiles),
+        tuple(sorted(mentions.sizes)),
+        tuple(sorted(mentions.variables - mentions.opened - opened)),
+        tuple(sorted(mentions.locals - mentions.defined)),
+        tuple(sorted(mentions.looked)),
     )
 
 

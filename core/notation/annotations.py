@@ -48,13 +48,13 @@ class _Shape:
             if source.text[position].isspace():
                 position += 1
                 continue
-            found = LEXEME.match(source.text, position, whole.end)
-            if found is None or found.lastgroup is None:
+            match = LEXEME.match(source.text, position, whole.end)
+            if match is None or match.lastgroup is None:
                 here = Span(source, position, position + 1)
                 message = f"`{here.text()}` is no part of a shape"
                 raise NotationError("E0195", message, here, HELP)
-            self._add(found.lastgroup, found.group(), position, named)
-            position = found.end()
+            self._add(match.lastgroup, match.group(), position, named)
+            position = match.end()
 
     def _add(self, kind: str, text: str, start: int, named: bool) -> None:
         if kind != "word" or named:

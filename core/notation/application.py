@@ -331,7 +331,7 @@ def _block(reader: Reader, scope: Scope, refused: list[Error]) -> Block:
 
 def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
     """Start and end of each statement between the braces; the ``;`` between them are taken."""
-    found: list[tuple[int, int]] = []
+    bounds: list[tuple[int, int]] = []
     begin, depth, quote = reader.pos, 0, ""
     for at in range(reader.pos, close + 1):
         c = reader.text[at]
@@ -347,12 +347,12 @@ def _statements(reader: Reader, close: int) -> list[tuple[int, int]]:
             continue
         if code:
             first = reader.past(BLANKS, begin)
-            found.append((first, first + len(code)))
+            bounds.append((first, first + len(code)))
         if c == ";":
             reader.pos = at
             reader.take(at + 1, right=True)
         begin = at + 1
-    return found
+    return bounds
 
 
 def _targets(part: Reader, scope: Scope, refused: list[Error]) -> tuple[Target, ...] | None:

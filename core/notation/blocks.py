@@ -82,7 +82,7 @@ def statements(reader: Reader) -> list[Reader]:
 
 def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
     """What stands from the cursor to ``close``, divided by ``;``, and by lines; the ``;`` are taken."""
-    found: list[tuple[int, int]] = []
+    bounds: list[tuple[int, int]] = []
     begin, depth, quote = reader.pos, 0, ""
     for at in range(reader.pos, close + 1):
         c = reader.text[at]
@@ -97,7 +97,7 @@ def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
             continue
         if code:
             first = reader.past(BLANKS, begin)
-            found.append((first, first + len(code)))
+            bounds.append((first, first + len(code)))
         if c == ";" and at < close:
             reader.pos = at
             reader.take(at + 1, right=True)
@@ -105,7 +105,7 @@ def divided(reader: Reader, close: int, by_lines: bool) -> list[Reader]:
     reader.pos = close
     return [
         Reader(reader.source, first, end, reader.text, reader.trace, "statement")
-        for first, end in found
+        for first, end in bounds
     ]
 
 

@@ -117,8 +117,8 @@ class _Reader:
         self.at = 0
         pattern, position = (TOKEN if self.named else SINGLE), whole.start
         while position < whole.end:
-            found = pattern.match(source.text, position, whole.end)
-            if found is None:
+            match = pattern.match(source.text, position, whole.end)
+            if match is None:
                 here = Span(source, position, position + 1)
                 raise NotationError(
                     "E0140",
@@ -126,10 +126,10 @@ class _Reader:
                     here,
                     "axes are letters, digits and `_`; rows are divided by `|` and `->`, operands by `;`",
                 )
-            if found.lastgroup is not None:
-                span = Span(source, found.start(), found.end())
-                self.tokens.append((found.lastgroup, found.group(), span))
-            position = found.end()
+            if match.lastgroup is not None:
+                span = Span(source, match.start(), match.end())
+                self.tokens.append((match.lastgroup, match.group(), span))
+            position = match.end()
         self.last = Span(source, whole.end, whole.end)
 
     def peek(self) -> tuple[str, str, Span]:
@@ -138,8 +138,8 @@ class _Reader:
 
     def take(self, text: str) -> Span | None:
         """Take a sign if it stands here."""
-        kind, found, span = self.peek()
-        if kind != "sign" or found != text:
+        kind, present, span = self.peek()
+        if kind != "sign" or present != text:
             return None
         self.at += 1
         return span

@@ -133,13 +133,13 @@ class _Reader:
         self.depth = 0
         position = whole.start
         while position < whole.end:
-            found = TOKEN.match(source.text, position, whole.end)
-            if found is None:
+            match = TOKEN.match(source.text, position, whole.end)
+            if match is None:
                 raise _foreign(source, position)
-            if found.lastgroup is not None:
-                span = Span(source, found.start(), found.end())
-                self.tokens.append(_Token(found.lastgroup, found.group(), span))
-            position = found.end()
+            if match.lastgroup is not None:
+                span = Span(source, match.start(), match.end())
+                self.tokens.append(_Token(match.lastgroup, match.group(), span))
+            position = match.end()
         self.last = _Token("end", "", Span(source, whole.end, whole.end))
         for one, other in pairwise(self.tokens):
             _check_apart(one, other)
@@ -168,8 +168,8 @@ class _Reader:
     def unexpected(self, wanted: str) -> NotationError:
         """The error for whatever stands here."""
         token = self.peek()
-        found = f"`{token.text}`" if token.text else "the end"
-        return NotationError("E0161", f"expected {wanted}, found {found}", token.span, HELP)
+        present = f"`{token.text}`" if token.text else "the end"
+        return NotationError("E0161", f"expected {wanted}, found {present}", token.span, HELP)
 
     def operation(self, opening: str) -> _List | _Divided:
         """Two sides at most, each of expressions."""
@@ -277,16 +277,16 @@ class _Reader:
     def _operand(self, opening: _Token) -> _Item:
         token = self.peek()
         if token.kind not in ("word", "number") and token.text != "(":
-            found = f"`{token.text}`" if token.text else "the end"
-            message = f"expected a part of the concatenation, found {found}"
+            present = f"`{token.text}`" if token.text else "the end"
+            message = f"expected a part of the concatenation, found {present}"
             help_line = "the parts are axes, numbers, or axes in parentheses: `(a + 1 + (b c))`"
             labels = [Label(opening.span, "in this concatenation")]
             raise NotationError("E0163", message, token.span, help_line, labels)
         part = self._part()
         after = self.peek()
         if after.text not in ("+", ")"):
-            found = f"`{after.text}`" if after.text else "the end"
-            message = f"expected `+` or `)` in the concatenation, found {found}"
+            present = f"`{after.text}`" if after.text else "the end"
+            message = f"expected `+` or `)` in the concatenation, found {present}"
             help_line = "a part of several axes has parentheses of its own: `(a + (b c))`"
             raise NotationError("E0163", message, after.span, help_line)
         return part
@@ -337,7 +337,7 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
     """What is written on the sides of a sign, wherever it stands, as texts without it."""
     if isinstance(read, _Divided):
         if read.sign == sign:
-            return [found for part in read.parts for found in _alternatives(part, sign)]
+            return [alternative for part in read.parts for alternative in _alternatives(part, sign)]
         parts = [_alternatives(part, sign) for part in read.parts]
         count = _count(parts, read.span, sign)
         return [

@@ -108,11 +108,11 @@ def _miscounted(
 
 def operation(name: str, at: Span) -> EinxOp:
     """The operation of a name. Raises NotationError E0165."""
-    found = EINX_OPS.get(name)
-    if found is None:
+    op = EINX_OPS.get(name)
+    if op is None:
         known = did_you_mean(name, list(EINX_OPS), f"there are {', '.join(EINX_OPS)}", "`{}`")
         raise NotationError("E0165", f"einx has no operation `{name}`", at, known)
-    return found
+    return op
 
 
 def _divided(
@@ -196,7 +196,7 @@ def _second(
         return (_unmarked(first), other), outputs
     if outputs is None or len(outputs) != 1:
         return (first,), outputs
-    found: dict[str, Item] = {}
+    by_name: dict[str, Item] = {}
     for expression in (first, outputs[0]):
         for place in places(expression):
             if not place.marked:
@@ -209,9 +209,9 @@ def _second(
             item: Item = place.leaf
             for ellipsis in reversed(place.around):
                 item = Repetition((item,), ellipsis.place, ellipsis.span)
-            found.setdefault(place.leaf.name, item)
+            by_name.setdefault(place.leaf.name, item)
     summed = set(named(first)) - set(named(_unmarked(outputs[0])))
-    second = Expression(tuple(found.values()), first.span)
+    second = Expression(tuple(by_name.values()), first.span)
     operands = (_marked(_unmarked(first), summed), _marked(second, summed))
     return operands, (_unmarked(outputs[0]),)
 
@@ -446,17 +446,15 @@ def _argument(
     output = _one_output(op, outputs, span)
     if output is not None:
         return inputs, (output,)
-    found = list(_brackets(given, False))
-    if len(found) != 1 or found[0][1]:
-        message = (
-            f"{op.name} needs its output after `->`: its input has {counted(len(found), 'bracket')}"
-        )
-        if len(found) == 1:
+    brackets = list(_brackets(given, False))
+    if len(brackets) != 1 or brackets[0][1]:
+        message = f"{op.name} needs its output after `->`: its input has {counted(len(brackets), 'bracket')}"
+        if len(brackets) == 1:
             message = f"{op.name} needs its output after `->`: the bracket of its input is repeated"
-        labels = [Label(item.span, "") for item, _ in found]
+        labels = [Label(item.span, "") for item, _ in brackets]
         help_line = f"write where the coordinates are: `-> {_unbracketed(given)} [n]`"
         raise MeaningError("E0222", message, span, help_line, labels)
-    bracket = found[0][0]
+    bracket = brackets[0][0]
     axis = Bracket((Axis(COORDINATES, bracket.span),), bracket.span)
     return inputs, (rebuilt(given, lambda item: (axis,) if item is bracket else None),)
 

@@ -134,8 +134,8 @@ def _shape(reader: Reader) -> ShapeNote:
     reader.take(start + 1)
     shape = read_shape(reader.source, reader.span(start + 1, close))
     while lexeme(reader).end <= close:
-        found = lexeme(reader)
-        take(reader, found, right=found.text == "," or found.kind == "label")
+        token = lexeme(reader)
+        take(reader, token, right=token.text == "," or token.kind == "label")
     reader.skip()
     if reader.pos < close:  # `|]` is one lexeme, of which the bar belongs to the shape
         reader.take(close)
@@ -147,19 +147,19 @@ def _shape(reader: Reader) -> ShapeNote:
 def _configuration(reader: Reader, named: dict[str, Span]) -> tuple[Configured, ...]:
     """``; hid, out = 10``."""
     take(reader, lexeme(reader), right=True)
-    found: list[Configured] = []
-    while sign(reader) != ")" or found:
+    configured: list[Configured] = []
+    while sign(reader) != ")" or configured:
         span = _named(reader, "the name of a configuration value", named)
         stop, default = reader.pos, None
         if sign(reader) == "=":
             take(reader, lexeme(reader), left=True, right=True)
             default = read_value(reader, Context(()))
             stop = reader.pos
-        found.append(Configured(span.text(), default, reader.span(span.start, stop)))
+        configured.append(Configured(span.text(), default, reader.span(span.start, stop)))
         if sign(reader) != ",":
             break
         take(reader, lexeme(reader), right=True)
-    return tuple(found)
+    return tuple(configured)
 
 
 def read_definition(reader: Reader, kind: str, head: Head, context: Context) -> Function | Routine:

@@ -73,35 +73,35 @@ def defined_in() -> dict[str, str]:
 def needed_parts(
     libraries: Sequence[str],
     words: Collection[str],
-    own: Mapping[str, Span],
+    defined: Mapping[str, Span],
 ) -> list[Part]:
     """The definitions of libraries that a file needs, in their order.
 
     Args:
         libraries: those that the file uses.
         words: every word of the file.
-        own: the definitions of the file, and where they stand.
+        defined: the definitions of the file, and where they stand.
 
     Raises:
         ModuleError: E0414 (the file defines what a definition of a library needs of its library or of the language).
     """
     parts = {part.name.text(): part for name in dict.fromkeys(libraries) for part in _parts(name)}
     needed: set[str] = set()
-    todo = [name for name in parts if name in words and name not in own]
+    todo = [name for name in parts if name in words and name not in defined]
     while todo:
         name = todo.pop()
         if name in needed:
             continue
         needed.add(name)
         for word in sorted(parts[name].words & (parts.keys() | PRIMITIVES.keys()) - {name}):
-            if word in own:
+            if word in defined:
                 whose = "that of the library" if word in parts else "the primitive"
                 message = f"`{word}` is defined here, and `{name}` of a library needs {whose}"
                 labels = (
-                    Label(own[word], "defined here"),
+                    Label(defined[word], "defined here"),
                     Label(parts[name].name, "needs the other"),
                 )
-                raise ModuleError("E0414", message, own[word], "give it another name", labels)
+                raise ModuleError("E0414", message, defined[word], "give it another name", labels)
             if word in parts:
                 todo.append(word)
     return [part for name, part in parts.items() if name in needed]

@@ -37,10 +37,10 @@ def parse_literal(source: Source, span: Span | None = None) -> Literal:
         NotationError: E0148 (no literal), E0149 (ragged: items of one bracket differ in shape).
     """
     reader = _Reader(source, span or Span(source, 0, len(source.text)))
-    found = reader.read()
+    literal = reader.read()
     if reader.at < len(reader.tokens):
         raise reader.unexpected("the end")
-    return found
+    return literal
 
 
 class _Frame:
@@ -63,15 +63,15 @@ class _Reader:
         self.at = 0
         position = whole.start
         while position < whole.end:
-            found = TOKEN.match(source.text, position, whole.end)
-            if found is None:
+            match = TOKEN.match(source.text, position, whole.end)
+            if match is None:
                 here = Span(source, position, position + 1)
                 message = f"`{here.text()}` is no part of a tensor literal"
                 raise NotationError("E0148", message, here, "for example: [1; 2], (1, 2), [|1; 2|]")
-            if found.lastgroup is not None:
-                span = Span(source, found.start(), found.end())
-                self.tokens.append((found.lastgroup, found.group(), span))
-            position = found.end()
+            if match.lastgroup is not None:
+                span = Span(source, match.start(), match.end())
+                self.tokens.append((match.lastgroup, match.group(), span))
+            position = match.end()
 
     def unexpected(self, wanted: str) -> NotationError:
         """The error for whatever stands here."""

@@ -131,11 +131,13 @@ class _Definition(Terms):
         self._later(body)
         for statements, known in ((body.forward, slots), (body.backward, [*slots, *gradients])):
             inner = {**named, **{slot: (Entry(slot, "slot", span),) for slot in known}}
-            own = {slot: inner[slot][0] for slot in known}
+            slot_entries = {slot: inner[slot][0] for slot in known}
             self._strings(statements, inner)
             self.statements(statements or (), inner)
             for n, tensor in enumerate(self.definition.head.tensors, 1):
-                used = any(own[slot].used for slot in (f"v{n}", f"g{n}") if slot in own)
+                used = any(
+                    slot_entries[slot].used for slot in (f"v{n}", f"g{n}") if slot in slot_entries
+                )
                 environment[tensor.name][0].used |= used
         self.names.unused(Span(body.span.source, body.span.end - 1, body.span.end))
 

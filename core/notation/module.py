@@ -356,7 +356,7 @@ def _body(
 
 def logical_lines(text: str) -> list[tuple[int, int]]:
     """Start and end of each definition, blanks around it left out; ``text`` has no comments."""
-    found: list[tuple[int, int]] = []
+    bounds: list[tuple[int, int]] = []
     depth, continues, start = 0, False, 0
     is_function = False
     for line in text.split("\n"):
@@ -364,16 +364,16 @@ def logical_lines(text: str) -> list[tuple[int, int]]:
         if code:
             begin = start + len(line) - len(line.lstrip(BLANKS))
             end = begin + len(code)
-            if found and (depth or continues or code.startswith(COMBINATORS)):
-                found[-1] = (found[-1][0], end)
+            if bounds and (depth or continues or code.startswith(COMBINATORS)):
+                bounds[-1] = (bounds[-1][0], end)
             else:
-                found.append((begin, end))
+                bounds.append((begin, end))
                 is_function = BEGINS_FUNCTION.match(code) is not None
             depth = _brackets(code, depth)
             continues = code.endswith(COMBINATORS)
             continues = continues or (is_function and UNFINISHED.search(code) is not None)
         start += len(line) + 1
-    return found
+    return bounds
 
 
 def _brackets(line: str, depth: int) -> int:
@@ -468,7 +468,7 @@ def _cycle(circle: list[str], last: Name, names: dict[str, Span]) -> ModuleError
 
 def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
     """The names a definition uses, each once; not what a tensor function or a routine binds itself."""
-    found: dict[str, Name] = {}
+    uses: dict[str, Name] = {}
     if not isinstance(definition, Definition):
         from ilang.core.ir.functions import Called, Reference, bound_names, walk
 
@@ -477,16 +477,16 @@ def _uses(definition: Definition | Function | Routine) -> tuple[Name, ...]:
             if isinstance(part, Reference):
                 if part.name in bound:
                     continue
-                found.setdefault(part.name, Name(part.name, part.span))
+                uses.setdefault(part.name, Name(part.name, part.span))
             elif isinstance(part, Called) and not isinstance(part.component, Reference):
                 for node in postorder(part.component):
                     if isinstance(node, Name):
-                        found.setdefault(node.name, node)
-        return tuple(found.values())
+                        uses.setdefault(node.name, node)
+        return tuple(uses.values())
     for node in postorder(definition.body):
         if isinstance(node, Name):
-            found.setdefault(node.name, node)
-    return tuple(found.values())
+            uses.setdefault(node.name, node)
+    return tuple(uses.values())
 
 
 def only_export(module: Module) -> Definition:
@@ -495,10 +495,10 @@ def only_export(module: Module) -> Definition:
     Raises:
         ModuleError: E0430, E0441.
     """
-    found = exports(module)
-    if not found:
+    exported = exports(module)
+    if not exported:
         raise no_component(module)
-    first, *others = found
+    first, *others = exported
     if not others:
         return first
     names = ", ".join(f"`{d.name}`" for d in (first, *others[:20]))
@@ -521,10 +521,10 @@ def no_component(module: Module, name: str | None = None) -> ModuleError:
         message = f"`{name}` is a {what}, and a component is wanted here"
         return ModuleError("E0441", message, heads[name].span, SESSION_HELP)
     first = min(heads.values(), key=lambda head: head.span.start)
-    own = [d for d in module.definitions if d.span.source.name == module.source.name]
-    if own:
+    definitions = [d for d in module.definitions if d.span.source.name == module.source.name]
+    if definitions:
         message = f"tensor functions use every component of {module.source.name}"
-        help_line = f"name one: `--def {own[0].name}`"
+        help_line = f"name one: `--def {definitions[0].name}`"
         return ModuleError("E0441", message, first.span, help_line)
     message = f"{module.source.name} holds tensor functions and routines alone, and no component"
     return ModuleError("E0441", message, first.span, SESSION_HELP)

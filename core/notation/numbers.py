@@ -17,10 +17,10 @@ NUMBERS = re.compile(r"[-+0-9.eE,;()\[\]|\s]*")
 
 def read_unit(reader: Reader) -> Unit:
     """``'q' 2.0``."""
-    found = lexeme(reader)
+    token = lexeme(reader)
     start = reader.pos
-    span = take(reader, found, right=True)
-    label = found.text[1:-1]
+    span = take(reader, token, right=True)
+    label = token.text[1:-1]
     if not label.strip():
         raise NotationError("E0191", "this label is empty", span, "for example `'q' 2.0`")
     negative = sign(reader) == "-"
@@ -52,20 +52,20 @@ def read_literal(reader: Reader, start: int, left: bool = False) -> Nested:
         message = "this bracket is never closed"
         help_line = f"close it with `{'])'[reader.text[start] == '(']}`"
         raise NotationError("E0110", message, reader.span(start, start + 1), help_line)
-    found = parse_literal(reader.source, reader.span(start, stop))
-    if float("inf") in map(abs, found.numbers):
+    literal = parse_literal(reader.source, reader.span(start, stop))
+    if float("inf") in map(abs, literal.numbers):
         message = "a number of this literal is too large"
         raise NotationError("E0116", message, reader.span(start, stop))
     _trace(reader, stop, left)
-    return Nested(found.numbers, found.levels, reader.span(start, stop))
+    return Nested(literal.numbers, literal.levels, reader.span(start, stop))
 
 
 def _trace(reader: Reader, stop: int, left: bool) -> None:
     """Take the lexemes of a literal, spaced as literals are."""
     while lexeme(reader).end <= stop and reader.pos < stop:
-        found = lexeme(reader)
-        opens, closes = found.text in ("[", "[|"), found.text in ("]", "|]")
-        take(reader, found, left=closes or left, right=opens or found.text in (",", ";"))
+        token = lexeme(reader)
+        opens, closes = token.text in ("[", "[|"), token.text in ("]", "|]")
+        take(reader, token, left=closes or left, right=opens or token.text in (",", ";"))
         left = False
 
 

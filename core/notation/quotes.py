@@ -20,10 +20,10 @@ from ilang.core.source import Span
 
 def read_spec(reader: Reader, help_line: str, right: bool) -> Spec:
     """A specification in quotes; ``right``: tidy text has a space after it."""
-    found = lexeme(reader)
-    if found.kind != "string":
+    token = lexeme(reader)
+    if token.kind != "string":
         raise unexpected(reader, "E0191", "a specification in quotes", help_line)
-    span = take(reader, found, left=True, right=right)
+    span = take(reader, token, left=True, right=right)
     return parse_spec(reader.source, reader.span(span.start + 1, span.end - 1))
 
 
@@ -31,10 +31,10 @@ def read_schedule(reader: Reader) -> Schedule:
     """``~schedule:"| splits | order"`` at the cursor."""
     help_line = '`~schedule:"| i:8 | i i\' j"`'
     read_label(reader, "schedule")
-    found = lexeme(reader)
-    if found.kind != "string":
+    token = lexeme(reader)
+    if token.kind != "string":
         raise unexpected(reader, "E0191", "a schedule in quotes", help_line)
-    span = take(reader, found)
+    span = take(reader, token)
     inner = Reader(reader.source, span.start + 1, span.end - 1, reader.text, None, "schedule")
     if inner.skip() != "|":
         raise unexpected(inner, "E0120", "`|`", "a schedule is `| splits | order | roles`")
@@ -46,9 +46,9 @@ def read_schedule(reader: Reader) -> Schedule:
 
 def at_label(reader: Reader, name: str) -> bool:
     """Whether ``~name`` stands at the cursor."""
-    found = lexeme(reader)
-    follows = lexeme_at(reader, found.end)
-    return found.text == "~" and found.kind == "sign" and follows.text == name
+    token = lexeme(reader)
+    follows = lexeme_at(reader, token.end)
+    return token.text == "~" and token.kind == "sign" and follows.text == name
 
 
 def read_label(reader: Reader, name: str) -> Span:
@@ -64,12 +64,12 @@ def read_logic(part: Reader) -> Logic:
     part.skip()
     start = part.pos
     read_label(part, "logic")
-    found = lexeme(part)
+    token = lexeme(part)
     help_line = '`~logic:"."` goes element by element, `"@"` contracts, `"T"` transposes; or a specification'
-    if found.kind != "string":
+    if token.kind != "string":
         raise unexpected(part, "E0197", "a logic in quotes", help_line)
-    span: Span = take(part, found)
-    text = found.text[1:-1].strip()
+    span: Span = take(part, token)
+    text = token.text[1:-1].strip()
     whole = part.span(start)
     if not text:
         raise NotationError("E0197", "this logic is empty", span, help_line)

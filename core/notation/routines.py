@@ -81,40 +81,40 @@ def read_statements(reader: Reader, context: Context) -> tuple[Statement, ...]:
     context.enter(reader.span(reader.pos, reader.pos + 1))
     parts = statements(reader)
     refused: list[Error] = []
-    found = collected(parts, lambda part: _statement(part, context), refused)
+    collected_statements = collected(parts, lambda part: _statement(part, context), refused)
     if refused:
         raise gathered(refused)
     context.leave()
-    return tuple(found)
+    return tuple(collected_statements)
 
 
 def _statement(part: Reader, context: Context) -> Statement:
     """The statement that fills a reader."""
-    found = lexeme(part)
+    token = lexeme(part)
     start = part.pos
-    follows = lexeme_at(part, found.end)
-    if found.text == "~~":
+    follows = lexeme_at(part, token.end)
+    if token.text == "~~":
         return _commented(part, context)
     statement: Statement | None = None
-    if found.kind == "word" and follows.text == "(":
-        statement = _begins_with_call(part, context, found.text)
-    elif found.text == "for":
+    if token.kind == "word" and follows.text == "(":
+        statement = _begins_with_call(part, context, token.text)
+    elif token.text == "for":
         statement = _for(part, context)
-    elif found.text == "return":
+    elif token.text == "return":
         return _returned(part, context)
-    if found.text == "if":
+    if token.text == "if":
         statement = _condition(part, context)
     if statement is not None:
         finished(part, "E0197", usual=STATEMENT_HELP)
         return statement
-    if found.text == "else":
+    if token.text == "else":
         message = "`else` stands without its `if`"
         help_line = "it begins on the line of the brace before it: `} else { ... }`"
-        raise NotationError("E0197", message, part.span(start, found.end), help_line)
+        raise NotationError("E0197", message, part.span(start, token.end), help_line)
     if (
-        found.kind == "word"
+        token.kind == "word"
         and follows.text == "="
-        and not ASSIGN.match(part.text, part.past(BLANKS, found.end), part.end)
+        and not ASSIGN.match(part.text, part.past(BLANKS, token.end), part.end)
     ):
         return read_binding(part, context)
     return _assigned(part, context)
@@ -250,11 +250,11 @@ def _commented(part: Reader, context: Context) -> Commented:
     context.enter(bracket)
     says: list[Text | Reference | Access] = []
     while sign(part) not in (";", ")"):
-        found = lexeme(part)
-        if found.kind == "string":
-            span = take(part, found, left=bool(says))
-            says.append(Text(found.text[1:-1], span))
-        elif found.kind == "word":
+        token = lexeme(part)
+        if token.kind == "string":
+            span = take(part, token, left=bool(says))
+            says.append(Text(token.text[1:-1], span))
+        elif token.kind == "word":
             begins = len(part.trace or ())
             tensor = read_tensor(part, context)
             if says:
@@ -284,12 +284,12 @@ def _assigned(part: Reader, context: Context) -> Assigned:
     start = part.pos
     target = _target(part, context)
     part.skip()
-    found = ASSIGN.match(part.text, part.pos, part.end)
-    if found is None:
+    match = ASSIGN.match(part.text, part.pos, part.end)
+    if match is None:
         raise _no_assignment(part, target)
-    place = part.take(found.end(), left=True, right=True)
-    fresh = found.group(1) is not None and found.group(2) is not None
-    accumulator = cast("Accumulator | None", found.group(2) or found.group(3))
+    place = part.take(match.end(), left=True, right=True)
+    fresh = match.group(1) is not None and match.group(2) is not None
+    accumulator = cast("Accumulator | None", match.group(2) or match.group(3))
     end = _before_tail(part)
     inner = Reader(part.source, part.pos, end, part.text, part.trace, "statement")
     right = read_right(inner, context)
@@ -315,8 +315,8 @@ def _no_assignment(part: Reader, target: Term) -> NotationError:
 
 def _target(part: Reader, context: Context) -> Reference | Access | Declared:
     """What is assigned: a name, ``x.grad``, or a string."""
-    found = lexeme(part)
-    if found.kind not in ("word", "string") or (found.kind == "word" and found.text in WORDS):
+    token = lexeme(part)
+    if token.kind not in ("word", "string") or (token.kind == "word" and token.text in WORDS):
         raise unexpected(part, "E0197", "a statement", usual=STATEMENT_HELP)
     return read_tensor(part, context)
 
@@ -325,10 +325,10 @@ def _before_tail(part: Reader) -> int:
     """Where the logic and the schedule at the end of a statement begin."""
     end = part.end
     while True:
-        found = TAIL.search(part.text, part.pos, end)
-        if found is None or part.text.count('"', part.pos, found.start()) % 2:
+        match = TAIL.search(part.text, part.pos, end)
+        if match is None or part.text.count('"', part.pos, match.start()) % 2:
             return end
-        end = found.start()
+        end = match.start()
 
 
 def read_tail(part: Reader) -> tuple[Logic | None, Schedule | None]:

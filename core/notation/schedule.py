@@ -60,9 +60,9 @@ def _splits(reader: Reader, named: bool) -> tuple[Split, ...]:
 
 def _split(reader: Reader, first: bool, named: bool) -> Split:
     """``i:2:4``."""
-    found = reader.skip()
+    char = reader.skip()
     start = reader.pos
-    stop = axis_end(reader, start, named) if found else start
+    stop = axis_end(reader, start, named) if char else start
     if stop == start:
         raise reader.unexpected("E0121", "an axis to split", expression=False)
     axis = reader.take(stop, left=first).text()

@@ -85,7 +85,7 @@ def _alone(term: Term, context: Context, reader: Reader) -> Single:
     return Single(None, (term,), reader.span(term.span.start))
 
 
-def _no_power(reader: Reader, start: int, found: Lexeme) -> NotationError:
-    span = reader.span(start, start + len(found.text))
+def _no_power(reader: Reader, start: int, token: Lexeme) -> NotationError:
+    span = reader.span(start, start + len(token.text))
     message = "`**` stands between the two operands of an assignment alone"
     return NotationError("E0199", message, span, "the pointwise power of an expression is `**.`")

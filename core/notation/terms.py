@@ -89,18 +89,18 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
     left = _prefixed(reader, context)
     compared = powered = False
     while True:
-        found = lexeme(reader)
-        level = BINDING.get(found.text, -1) if found.kind == "sign" else -1
+        token = lexeme(reader)
+        level = BINDING.get(token.text, -1) if token.kind == "sign" else -1
         if level < least or level < 0:
             return left
         if (level == COMPARISON and compared) or (level == POWER and powered):
-            raise _chained(reader, found, left)
+            raise _chained(reader, token, left)
         compared, powered = level == COMPARISON, level == POWER
-        place = take(reader, found, left=True, right=True)
-        refuse_joined(reader, found.text, place)
-        if found.text in ("++", "*+"):
-            left = _einsum(reader, context, left, found.text, start)
-        elif found.text == "@|":
+        place = take(reader, token, left=True, right=True)
+        refuse_joined(reader, token.text, place)
+        if token.text in ("++", "*+"):
+            left = _einsum(reader, context, left, token.text, start)
+        elif token.text == "@|":
             left = Sliced(left, _position(reader, context), reader.span(start))
         else:
             right = (
@@ -108,21 +108,21 @@ def read_term(reader: Reader, context: Context, least: int = 0) -> Term:
                 if level == POWER
                 else read_term(reader, context, level + 1)
             )
-            operator = cast("Infix", found.text)
+            operator = cast("Infix", token.text)
             refuse_number(operator, left, right, place)
             left = Binary(operator, left, right, Mark(place), reader.span(start))
 
 
-def _chained(reader: Reader, found: Lexeme, left: Term) -> NotationError:
+def _chained(reader: Reader, token: Lexeme, left: Term) -> NotationError:
     """The error for a second comparison, or a second power."""
-    span = reader.span(reader.pos, found.end)
-    if found.text == "**.":
+    span = reader.span(reader.pos, token.end)
+    if token.text == "**.":
         help_line = "group with parentheses: `(x **. 2) **. 3`"
         return NotationError("E0194", "powers do not chain", span, help_line)
     shown = left.right.span.text() if isinstance(left, Binary) else "b"
     shown = " ".join(shown.split())
     shown = shown if len(shown) < 40 else "b"
-    help_line = f"compare twice: `… && {shown} {found.text} …`; or group with parentheses"
+    help_line = f"compare twice: `… && {shown} {token.text} …`; or group with parentheses"
     return NotationError("E0194", "comparisons do not chain", span, help_line)
 
 
@@ -153,17 +153,17 @@ def _is_number(term: Term) -> bool:
 
 def _prefixed(reader: Reader, context: Context) -> Term:
     """An operand with the prefixes before it."""
-    found = lexeme(reader)
-    is_prefix = found.text in ("-", "?/", "!.", "!..") and found.kind == "sign"
-    if not is_prefix and found.text != "not":
+    token = lexeme(reader)
+    is_prefix = token.text in ("-", "?/", "!.", "!..") and token.kind == "sign"
+    if not is_prefix and token.text != "not":
         return _primary(reader, context)
     start = reader.pos
-    operator = cast("Prefix", found.text)
-    follows = lexeme_at(reader, found.end)
+    operator = cast("Prefix", token.text)
+    follows = lexeme_at(reader, token.end)
     apart = operator == "not" or (operator.startswith("!") and follows.kind == "number")
     apart = apart or (operator == "-" and follows.text == "?/")
-    span = take(reader, found, right=apart)
-    refuse_joined(reader, found.text, span)
+    span = take(reader, token, right=apart)
+    refuse_joined(reader, token.text, span)
     context.enter(span)
     operand = read_term(reader, context, POWER if operator == "-" else CALL)
     context.leave()
@@ -172,11 +172,11 @@ def _prefixed(reader: Reader, context: Context) -> Term:
 
 def _exponent(reader: Reader, context: Context) -> Term:
     """What stands right of ``**.``: a number, perhaps with a sign, or configuration."""
-    found = lexeme(reader)
-    if found.text != "-":
+    token = lexeme(reader)
+    if token.text != "-":
         return _primary(reader, context)
     start = reader.pos
-    take(reader, found)
+    take(reader, token)
     return Unary("-", _primary(reader, context), reader.span(start))
 
 
@@ -203,8 +203,8 @@ def _einsum(reader: Reader, context: Context, left: Term, text: str, start: int)
 
 def _primary(reader: Reader, context: Context) -> Term:
     """A name, a number, a string, a literal, a call, or an expression in parentheses."""
-    found = lexeme(reader)
-    match found.kind:
+    token = lexeme(reader)
+    match token.kind:
         case "number":
             return take_number(reader)
         case "string":
@@ -212,20 +212,20 @@ def _primary(reader: Reader, context: Context) -> Term:
         case "label":
             return read_unit(reader)
         case "word":
-            return _word(reader, context, found)
+            return _word(reader, context, token)
         case _:
-            return _bracketed(reader, context, found)
+            return _bracketed(reader, context, token)
 
 
-def _bracketed(reader: Reader, context: Context, found: Lexeme) -> Term:
+def _bracketed(reader: Reader, context: Context, token: Lexeme) -> Term:
     """What begins with a bracket."""
-    if found.text == "(":
+    if token.text == "(":
         return _parenthesis(reader, context)
-    if found.text in ("[", "[|"):
+    if token.text in ("[", "[|"):
         return read_literal(reader, reader.pos)
-    if found.text == "**":
+    if token.text == "**":
         raise unexpected(reader, "E0191", "an operand", "the pointwise power is `**.`")
-    if found.text == ".":
+    if token.text == ".":
         help_line = "a number begins with a digit: `0.5`"
         raise unexpected(reader, "E0191", "an operand", help_line)
     raise _no_operand(reader)
@@ -243,13 +243,13 @@ def _no_operand(reader: Reader) -> NotationError:
     return unexpected(reader, "E0191", "an operand", usual=TERM_HELP)
 
 
-def _word(reader: Reader, context: Context, found: Lexeme) -> Term:
+def _word(reader: Reader, context: Context, token: Lexeme) -> Term:
     """What begins with a word."""
     start = reader.pos
-    text = found.text
-    follows = lexeme_at(reader, found.end).text
+    text = token.text
+    follows = lexeme_at(reader, token.end).text
     if text in CONSTANTS:
-        return Number(text, CONSTANTS[text], True, take(reader, found))
+        return Number(text, CONSTANTS[text], True, take(reader, token))
     if text == "repeat":
         return _repeat(reader, context)
     if text in QUOTED and follows in ("(", "."):
@@ -257,24 +257,24 @@ def _word(reader: Reader, context: Context, found: Lexeme) -> Term:
 
         return _call(reader, context, read_quoted(reader, context.definitions), start)
     if text in TYPES or text == "I":
-        span = take(reader, found)
+        span = take(reader, token)
         tree: Tree = Identity(span) if text == "I" else Conversion(text, span)
         return _call(reader, context, tree, start)
     if text in WORDS or text == "not":
         message = f"`{text}` is a word of the language, and an operand belongs here"
-        span = reader.span(start, found.end)
+        span = reader.span(start, token.end)
         raise NotationError("E0191", message, span, WORDS_INSTEAD.get(text, TERM_HELP))
-    name = Reference(context.slots.get(text, text), take(reader, found))
+    name = Reference(context.slots.get(text, text), take(reader, token))
     return _call(reader, context, name, start) if follows == "(" else _part(reader, context, name)
 
 
 def read_tensor(reader: Reader, context: Context) -> Reference | Access | Declared:
     """A name, or a string that declares one, and perhaps a part of it; a word or a string stands at the cursor."""
-    found = lexeme(reader)
-    span = take(reader, found)
-    if found.kind == "string":
-        return _part(reader, context, Declared(found.text[1:-1], None, None, span))
-    return _part(reader, context, Reference(context.slots.get(found.text, found.text), span))
+    token = lexeme(reader)
+    span = take(reader, token)
+    if token.kind == "string":
+        return _part(reader, context, Declared(token.text[1:-1], None, None, span))
+    return _part(reader, context, Reference(context.slots.get(token.text, token.text), span))
 
 
 def read_operand(reader: Reader, context: Context, signed: bool = False) -> Term | None:
@@ -282,12 +282,12 @@ def read_operand(reader: Reader, context: Context, signed: bool = False) -> Term
 
     ``signed``: a number may have a minus.
     """
-    found = lexeme(reader)
-    follows = lexeme_at(reader, found.end)
-    if found.text in ("!.", "!..") or (signed and found.text == "-" and follows.kind == "number"):
+    token = lexeme(reader)
+    follows = lexeme_at(reader, token.end)
+    if token.text in ("!.", "!..") or (signed and token.text == "-" and follows.kind == "number"):
         return _prefixed(reader, context)
-    if found.text in ("repeat", "not") or (
-        found.kind not in ("word", "number") and found.text != "("
+    if token.text in ("repeat", "not") or (
+        token.kind not in ("word", "number") and token.text != "("
     ):
         return None
     return _primary(reader, context)
@@ -317,13 +317,13 @@ def _part(
 
 
 def _part_name(reader: Reader, dot: Span) -> str:
-    found = lexeme(reader)
-    if found.text not in PARTS:
-        span = dot.to(reader.span(reader.pos, found.end))
+    token = lexeme(reader)
+    if token.text not in PARTS:
+        span = dot.to(reader.span(reader.pos, token.end))
         message = f"a tensor has no part `{span.text()}`"
         help_line = "the parts are `.value`, `.grad`, `.merge` and `.grad.merge`"
         raise NotationError("E0198", message, span, help_line)
-    return take(reader, found).text()
+    return take(reader, token).text()
 
 
 def _parenthesis(reader: Reader, context: Context) -> Term:
@@ -367,17 +367,17 @@ def read_declared(reader: Reader, context: Context) -> Declared:
     start = reader.pos
     span = take(reader, lexeme(reader))
     name = span.text()[1:-1]
-    found = lexeme(reader)
+    token = lexeme(reader)
     extents: tuple[Term, ...] | None = None
     initial: Number | Nested | None = None
-    if found.kind == "number":
+    if token.kind == "number":
         number = take_number(reader, left=True)
         extents, initial = ((number,), None) if number.whole else (None, number)
-    elif found.kind == "word" and found.text not in WORDS and found.text != "not":
-        extents = (Reference(found.text, take(reader, found, left=True)),)
-    elif found.text == "(":
+    elif token.kind == "word" and token.text not in WORDS and token.text != "not":
+        extents = (Reference(token.text, take(reader, token, left=True)),)
+    elif token.text == "(":
         extents, initial = _extents(reader, context)
-    elif found.text in ("[", "[|"):
+    elif token.text in ("[", "[|"):
         initial = read_literal(reader, reader.pos, left=True)
     end = span.end if extents is None and initial is None else reader.pos
     reader.pos = end
@@ -437,9 +437,9 @@ def _after_comma(reader: Reader) -> bool:
 
 
 def _argument(reader: Reader, context: Context, is_text: bool) -> Term:
-    found = lexeme(reader)
-    if is_text and found.kind == "string":
-        return Text(found.text[1:-1], take(reader, found))
+    token = lexeme(reader)
+    if is_text and token.kind == "string":
+        return Text(token.text[1:-1], take(reader, token))
     return read_term(reader, context)
 
 
@@ -449,11 +449,11 @@ def read_settings(reader: Reader, context: Context) -> tuple[Setting, ...]:
     settings: list[Setting] = []
     while sign(reader) != ")" or settings:
         start = reader.pos = reader.past(BLANKS, reader.pos)
-        found = lexeme(reader)
+        token = lexeme(reader)
         name: str | None = None
-        follows = lexeme_at(reader, found.end)
-        if found.kind == "word" and follows.text == "=":
-            name = take(reader, found).text()
+        follows = lexeme_at(reader, token.end)
+        if token.kind == "word" and follows.text == "=":
+            name = take(reader, token).text()
             take(reader, lexeme(reader), left=True, right=True)
         value = _argument(reader, context, True) if name == "label" else None
         value = read_value(reader, context) if value is None else value

@@ -109,44 +109,44 @@ def lexeme_at(reader: Reader, start: int) -> Lexeme:
     start = reader.past(BLANKS, start)
     if start >= reader.end:
         return Lexeme("end", "", start)
-    found = LEXEME.match(reader.text, start, reader.end)
-    if found is None or found.lastgroup is None:
+    match = LEXEME.match(reader.text, start, reader.end)
+    if match is None or match.lastgroup is None:
         return Lexeme("other", reader.text[start], start + 1)
-    return Lexeme(found.lastgroup, found.group(), found.end())
+    return Lexeme(match.lastgroup, match.group(), match.end())
 
 
-def take(reader: Reader, found: Lexeme, left: bool = False, right: bool = False) -> Span:
+def take(reader: Reader, token: Lexeme, left: bool = False, right: bool = False) -> Span:
     """Take a lexeme that stands at the cursor."""
     reader.skip()
-    return reader.take(found.end, left=left, right=right)
+    return reader.take(token.end, left=left, right=right)
 
 
 def sign(reader: Reader) -> str:
     """The sign at the cursor; empty if there is none."""
-    found = lexeme(reader)
-    return found.text if found.kind == "sign" else ""
+    token = lexeme(reader)
+    return token.text if token.kind == "sign" else ""
 
 
 def word(reader: Reader) -> str:
     """The word at the cursor; empty if there is none."""
-    found = lexeme(reader)
-    return found.text if found.kind == "word" else ""
+    token = lexeme(reader)
+    return token.text if token.kind == "word" else ""
 
 
 def expect(
     reader: Reader, text: str, wanted: str, code: str, left: bool = False, right: bool = False
 ) -> Span:
     """Take a sign or a word that must stand here."""
-    found = lexeme(reader)
-    if found.text != text or found.kind not in ("sign", "word"):
+    token = lexeme(reader)
+    if token.text != text or token.kind not in ("sign", "word"):
         raise unexpected(reader, code, wanted)
-    return take(reader, found, left, right)
+    return take(reader, token, left, right)
 
 
 def closing(reader: Reader, text: str, bracket: Span, code: str, wanted: str = "") -> Span:
     """Take the bracket that closes another one."""
-    found = lexeme(reader)
-    if found.kind == "end":
+    token = lexeme(reader)
+    if token.kind == "end":
         name = {"}": "brace", "]": "bracket"}.get(text, "parenthesis")
         help_line = f"close it with `{text}`"
         raise NotationError("E0110", f"this {name} is never closed", bracket, help_line)
@@ -157,36 +157,36 @@ def unexpected(
     reader: Reader, code: str, wanted: str, help_line: str | None = None, usual: str | None = None
 ) -> NotationError:
     """An error at the cursor, where ``wanted`` was expected; ``usual`` helps where nothing tells what was meant."""
-    found = lexeme(reader)
+    token = lexeme(reader)
     start = reader.pos
-    help_line = help_line or _meant(reader, found) or usual
-    if found.kind == "end":
+    help_line = help_line or _meant(reader, token) or usual
+    if token.kind == "end":
         shown = f"the end of the {reader.unit}"
         return NotationError(
             code, f"expected {wanted} before {shown}", reader.span(start), help_line
         )
-    span = reader.span(start, found.end)
-    if found.text in ('"', "'"):
-        message = f"this quote is not closed by another `{found.text}` on its line"
+    span = reader.span(start, token.end)
+    if token.text in ('"', "'"):
+        message = f"this quote is not closed by another `{token.text}` on its line"
         kind = (
-            'a parameter is written `"w"`' if found.text == '"' else "a label is written `'q' 2.0`"
+            'a parameter is written `"w"`' if token.text == '"' else "a label is written `'q' 2.0`"
         )
         return NotationError("E0112", message, span, kind)
-    if found.kind == "other" and (found.text in LOOKALIKES or not found.text.isascii()):
-        spelled = LOOKALIKES.get(found.text)
+    if token.kind == "other" and (token.text in LOOKALIKES or not token.text.isascii()):
+        spelled = LOOKALIKES.get(token.text)
         help_line = f"the ASCII spelling is `{spelled}`" if spelled else help_line
-        message = f"the character `{found.text}` is not part of the language"
+        message = f"the character `{token.text}` is not part of the language"
         return NotationError("E0102", message, span, help_line)
-    return NotationError(code, f"expected {wanted} before `{found.text}`", span, help_line)
+    return NotationError(code, f"expected {wanted} before `{token.text}`", span, help_line)
 
 
-def _meant(reader: Reader, found: Lexeme) -> str | None:
+def _meant(reader: Reader, token: Lexeme) -> str | None:
     """What was meant by a spelling that other languages have."""
-    if found.kind == "word":
-        return WORDS_INSTEAD.get(found.text)
+    if token.kind == "word":
+        return WORDS_INSTEAD.get(token.text)
     text, at = reader.text, reader.pos
-    if found.text in ASSIGNED and text.startswith("=", at + 1):
-        return f"`c ={found.text} x` {ASSIGNED[found.text]}, in a routine"
+    if token.text in ASSIGNED and text.startswith("=", at + 1):
+        return f"`c ={token.text} x` {ASSIGNED[token.text]}, in a routine"
     if text.startswith(("==", "//"), at - 1):
         at -= 1  # the first of them was read as an operator
     return next((hint for spelling, hint in INSTEAD if text.startswith(spelling, at)), None)
@@ -207,27 +207,27 @@ def take_number(reader: Reader, left: bool = False) -> Number:
     Raises:
         NotationError: E0116.
     """
-    found = lexeme(reader)
-    after = reader.text[found.end : found.end + 1] if found.end < reader.end else ""
+    token = lexeme(reader)
+    after = reader.text[token.end : token.end + 1] if token.end < reader.end else ""
     if after and (after.isalnum() or after in "_."):
-        stop = found.end
+        stop = token.end
         while stop < reader.end and (reader.text[stop].isalnum() or reader.text[stop] in "_."):
             stop += 1
         span = reader.span(reader.pos, stop)
         message = f"`{span.text()}` is not a number"
         help_line = "a number is written like 2, 0.5 or 1e-5"
         raise NotationError("E0116", message, span, help_line)
-    whole = found.text.isdigit()
+    whole = token.text.isdigit()
     if (
-        len(found.text) > 300
-        or (whole and len(found.text) > 18)
-        or float(found.text) == float("inf")
+        len(token.text) > 300
+        or (whole and len(token.text) > 18)
+        or float(token.text) == float("inf")
     ):
-        shown = found.text if len(found.text) < 40 else found.text[:20] + "…"
+        shown = token.text if len(token.text) < 40 else token.text[:20] + "…"
         message = f"the number {shown} is too large"
-        raise NotationError("E0116", message, reader.span(reader.pos, found.end))
-    value = int(found.text) if whole else float(found.text)
-    return Number(found.text, value, whole, take(reader, found, left))
+        raise NotationError("E0116", message, reader.span(reader.pos, token.end))
+    value = int(token.text) if whole else float(token.text)
+    return Number(token.text, value, whole, take(reader, token, left))
 
 
 def refuse_joined(reader: Reader, text: str, span: Span) -> None:
@@ -236,11 +236,11 @@ def refuse_joined(reader: Reader, text: str, span: Span) -> None:
     Raises:
         NotationError: E0193.
     """
-    found = LEXEME.match(reader.text, reader.pos, reader.end)
-    if text not in DOTTED or found is None or found.lastgroup != "number":
+    match = LEXEME.match(reader.text, reader.pos, reader.end)
+    if text not in DOTTED or match is None or match.lastgroup != "number":
         return
-    number = found.group()
-    whole = reader.span(span.start, found.end())
+    number = match.group()
+    whole = reader.span(span.start, match.end())
     meant = f"`{text} {number}`"
     if number.isdigit() and not text.startswith("!"):
         meant += f" or `{text} 0.{number}`"

@@ -278,7 +278,7 @@ def _has_values(tensor: Any) -> bool:
     todo = [tensor]
     while todo:
         here = todo.pop()
-        if not here.operands and getattr(here.made, "values", 0) is None:
+        if not here.operands and getattr(here.node, "values", 0) is None:
             return False
         todo.extend(here.operands)
     return True

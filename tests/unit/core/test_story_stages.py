@@ -20,7 +20,7 @@ def layer() -> Story:
 
 
 def test_rows_of_every_tensor_are_told() -> None:
-    told = {rows.name: (rows.text(), rows.made) for rows in layer().tensors}
+    told = {rows.name: (rows.text(), rows.formula) for rows in layer().tensors}
     assert told["w"] == ("2->16", "parameter")
     assert told["x"] == ("20|2", "data")
     assert told["t1"] == ("20|16", "w @ x")
