@@ -44,6 +44,8 @@ WHERE = "<repl>"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 BINDS = re.compile(rf"\s*({NAME}(?:\s*,\s*{NAME})*)\s*=(?![=>~])(.*)", re.DOTALL)
 DEFINES = re.compile(rf"\s*({NAME})\s*\([^~=]*\)\s*=(?!=)", re.DOTALL)
+OPERATION = re.compile(r"""einx\.$|\bop\s*=\s*["']$""")
+"""Before the name of an operation in einx notation."""
 CALLS = re.compile(rf"\s*({NAME})\s*\((.*)\)\s*", re.DOTALL)
 SAID = {"help": ":help", "?": ":help", "exit": ":quit", "quit": ":quit"}
 """What the words of other shells mean, where they name nothing."""
@@ -310,11 +312,14 @@ class Session:
 
     def completions(self, word: str, before: str = "") -> list[str]:
         """What a word may become, in a text that may have bound names ``before`` it."""
+        from ilang.core.einx_ops import EINX_OPS
         from ilang.icli.colon import COMMANDS
         from ilang.icli.highlight import values
 
         if word.startswith(":"):
             words = [f":{name}" for name in COMMANDS]
+        elif OPERATION.search(before):
+            return [name for name in EINX_OPS if name.startswith(word)]
         else:
             words = [*sorted({*self.names(), *values(before)}), *TYPES, "einsum", "einx."]
         return [known for known in (*words, "rand:") if known.startswith(word)]

@@ -20,7 +20,7 @@ from ilang.core.diagnostic import (
     visible,
 )
 from ilang.core.ir.graph import UNNAMED
-from ilang.core.ir.syntax import Combine, Definition, Module, Name, Swap, Tree
+from ilang.core.ir.syntax import Combine, Definition, Einx, Module, Name, Swap, Tree
 from ilang.core.machine import CPU
 from ilang.core.notation.arity import Wires, combined, swapped, wires_of
 from ilang.core.notation.printer import print_tree
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ilang.codegen.runtime.plan import Plan
     from ilang.codegen.runtime.specialization import Specialization
     from ilang.core.explain.explanation import Explanation
+    from ilang.core.ir.einx import Form
     from ilang.core.ir.graph import Graph
     from ilang.core.ir.shaped import Shaped
 
@@ -448,6 +449,19 @@ class Component:
         self.check_combines()
         tree = Swap(self._tree, self._tree.span)
         return Component(tree, swapped(self._wires), self._definitions)
+
+    def told_to(self, form: Form) -> Component:
+        """An operation in einx notation that goes along axes with this component.
+
+        Raises:
+            MeaningError: E0221 (another number of inputs or outputs).
+        """
+        self.check_combines()
+        tree = Einx(form, form.span, None, self._tree)
+        wires = replace(wires_of(Einx(form, form.span), {}), leaves=self._wires.leaves)
+        whole = Component(tree, wires, self._definitions)
+        whole.graph()
+        return whole
 
     def check_combines(self) -> None:
         """Refuse a component that is no part of others: a program has no text for it."""

@@ -15,16 +15,17 @@ from ilang.core.diagnostic import (
     DataTypeError,
     Error,
     Label,
+    ModuleError,
     NotationError,
     ShapeError,
     visible,
 )
-from ilang.core.einx_ops import EINX_OPS
-from ilang.core.ir.einx import Body, Form, Parameter, Sizes, expression_text, named
+from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text, named
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
 from ilang.core.notation.einx_forms import check_parameters, complete, reduced
+from ilang.core.notation.einx_told import told_name
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.passes.einx.solving import Sizes as Solved
 from ilang.core.record import record
@@ -230,32 +231,44 @@ def general(
     """The result of an operation that is given by its name, or as the function of ``ilang.einx``.
 
     Raises:
-        Error: NotationError E0165 (no such operation, or one of another kind).
+        NotationError: E0165 (no such operation, or one of another kind).
+        ModuleError: E0441 (a tensor function or a routine).
     """
     if isinstance(op, Component):
         return call(Mapped(form, op), text, arrays, named)
     name = op if isinstance(op, str) else getattr(op, "__name__", None)
-    kinds = {"reduce": ("reduce",), "elementwise": ("elementwise",)}
-    rows = [row for row in EINX_OPS.values() if row.kind != "map"]
-    known = [row.name for row in rows if form not in kinds or row.kind in kinds[form]]
-    if name not in known:
-        shown = visible(str(name if name is not None else type(op).__name__))
-        message = f"einx.{form} has no operation `{shown}`"
-        help_line = f"there are {', '.join(known)}; a component is an op as well"
-        raise NotationError("E0165", message, help=help_line)
-    return call(str(name), text, arrays, named)
+    if name is None:
+        _refuse_function(form, op)
+        name = type(op).__name__
+    return call(told_name(form, visible(str(name)), None), text, arrays, named)
+
+
+def _refuse_function(form: str, op: object) -> None:
+    """Refuse a tensor function or a routine: those have rows of their own. Raises ModuleError E0441."""
+    from ilang.codegen.runtime.function import Function
+
+    if isinstance(op, Function):
+        message = (
+            f"{op.name} is a definition with `op` or `cd`, and einx.{form} is told a component"
+        )
+        help_line = (
+            "a tensor function goes along batch axes as it is: run it on arrays with more of them"
+        )
+        raise ModuleError("E0441", message, help=help_line)
 
 
 def component(op: Op, text: object, parameters: Mapping[str, Any]) -> Component:
     """The component of an operation. Raises NotationError E016, MeaningError E022, DataError E0716."""
     form = form_of_call(op, text, parameters)
+    if isinstance(op, Mapped):
+        return op.body.told_to(form)
     tree = Einx(form, form.span)
     return Component(tree, wires_of(tree, {}))
 
 
 def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
     """An operation, complete."""
-    name, body = (op, None) if isinstance(op, str) else (op.form, _body(op.body))
+    name, told = (op, False) if isinstance(op, str) else (op.form, True)
     source = _source(name, text)
     written = read_einx(source)
     try:
@@ -265,12 +278,7 @@ def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
         found = [named(each).get(word) for side in written.sides for each in side]
         labels = [Label(axis.span, "this axis") for axis in found if axis is not None]
         raise NotationError(error.code, error.message, error.span, error.help, labels) from None
-    return complete(name, written, given, whole(source), body)
-
-
-def _body(component: Component) -> Body:
-    component.check_combines()
-    return Body(component.graph(), component.text())
+    return complete(name, written, given, whole(source), told)
 
 
 def given_parameters(given: Mapping[str, Any]) -> list[Parameter]:

@@ -75,14 +75,15 @@ def operation_rows(graph: Graph, shaped: Shaped, verbose: bool) -> tuple[Operati
         return ()
     ranks = [len(shaped.tensors[value].dims) for value in shaped.inputs]
     return tuple(
-        OperationRow(node.text, tuple(_stages(node.form, solved, names, shaped, verbose)))
+        OperationRow(node.text, tuple(_stages(node, solved, names, shaped, verbose)))
         for node, solved, names in operations(graph, ranks)
     )
 
 
 def _stages(
-    form: Form, solved: Solved, names: Sequence[str], shaped: Shaped, verbose: bool
+    node: Einx, solved: Solved, names: Sequence[str], shaped: Shaped, verbose: bool
 ) -> Iterator[StageRow]:
+    form = node.form
     yield StageRow("in full", form_text(form))
     if verbose:
         for expression in form.expressions():
@@ -103,9 +104,17 @@ def _stages(
         yield StageRow("fused", _sides(whole, len(form.inputs)))
     yield StageRow("equations", "; ".join(_equations(solved, names)) or "none")
     yield StageRow("solution", "; ".join(_solution(solved, shaped)) or "no axes")
+    if node.told is not None:
+        yield StageRow("op", f"{node.told.text}   for each {_along(whole) or 'tensor'}")
     index = _index_expression(form, solved)
     if index is not None:
         yield StageRow("the same", index)
+
+
+def _along(expressions: Sequence[Expression]) -> str:
+    """The axes outside brackets."""
+    leaves = (p.leaf for each in expressions for p in places(each) if not p.marked)
+    return " ".join(dict.fromkeys(map(_name, leaves)))
 
 
 def _nodes(expression: Expression) -> Iterator[tuple[int, Item]]:

@@ -13,13 +13,9 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ilang.core.record import record
 from ilang.core.source import Span
-
-if TYPE_CHECKING:
-    from ilang.core.ir.graph import Graph
 
 
 @record
@@ -101,19 +97,11 @@ class Parameter:
 
 
 @record
-class Body:
-    """What an operation does along the axes outside brackets: a program, and its text."""
-
-    program: Graph
-    text: str
-
-
-@record
 class Form:
     """An operation, complete: ``einx.mean("b (s [r])... c -> b s... c", r=4)``.
 
     ``text`` is what stands between the quotes; ``inputs`` and ``outputs`` have what it leaves out as well. Of what is
-    ``given``, ``parameters`` are sizes of axes, and ``options`` what the operation is told beside them, or in ``body``.
+    ``given``, ``parameters`` are sizes of axes, and ``options`` what the operation is told beside them.
     """
 
     op: str
@@ -124,7 +112,6 @@ class Form:
     parameters: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
     span: Span
-    body: Body | None = None
 
     def expressions(self) -> tuple[Expression, ...]:
         """Those of the inputs, then those of the outputs."""

@@ -188,7 +188,10 @@ class View:
 
 @record
 class Einx:
-    """One output of an operation in einx notation; it becomes assignments and views when ranks are known."""
+    """One output of an operation in einx notation; it becomes assignments and views when ranks are known.
+
+    ``told`` is a program that goes along the axes outside brackets.
+    """
 
     operands: tuple[int, ...]
     form: Form
@@ -196,6 +199,16 @@ class Einx:
     text: str
     span: Span
     schedule: Schedule | None = None
+    told: Told | None = None
+
+
+@record
+class Told:
+    """A component that an operation in einx notation is told, and its text."""
+
+    program: Graph
+    text: str
+    span: Span
 
 
 @record

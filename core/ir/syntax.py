@@ -354,11 +354,15 @@ class Kernel:
 
 @record
 class Einx:
-    """``einx.mean("a [b]")``: an operation in einx notation as a component."""
+    """``einx.mean("a [b]")``: an operation in einx notation as a component.
+
+    ``body`` is the component that it is told, ``einx.vmap("a [b]", op=f)``, and goes along the axes outside brackets.
+    """
 
     form: Form
     span: Span
     schedule: Schedule | None = None
+    body: Tree | None = None
 
 
 @record
@@ -524,6 +528,8 @@ def children(tree: Tree) -> tuple[Tree, ...]:
             return (*tree.arguments, tree.component)
         case Block():
             return (*(binding.application for binding in tree.bindings), *tree.outputs)
+        case Einx(body=body) if body is not None:
+            return (body,)
         case _:
             return ()
 
@@ -559,6 +565,9 @@ def _alike(a: Tree, b: Tree) -> bool:
     if isinstance(a, Block) and isinstance(b, Block):
         one, other = ([binding.targets for binding in block.bindings] for block in (a, b))
         return one == other and len(a.outputs) == len(b.outputs)
+    if isinstance(a, Einx) and isinstance(b, Einx):
+        told = (a.body is None) == (b.body is None)
+        return told and (a.form, a.schedule) == (b.form, b.schedule)
     below = len(children(a))
     if a.__class__ is not b.__class__ or below != len(children(b)):
         return False

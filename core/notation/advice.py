@@ -15,12 +15,13 @@ WIRE = re.compile(
 )
 """What stands between the components of a program."""
 SUGGESTED = re.compile("`([^`]*)`")
-GUESSED = "did you mean"
+SURE = ("did you mean", "an operation stands in quotes")
+"""How help begins that no spelling of another system is better than."""
 
 
 def advised(error: Error, reader: Reader, start: int) -> Error:
     """The same error with the best help that the text from ``start`` on gives."""
-    if error.code not in ADVISED or error.span is None or (error.help or "").startswith(GUESSED):
+    if error.code not in ADVISED or error.span is None or (error.help or "").startswith(SURE):
         return error
     if any(ord(c) > 127 and c != "→" for c in error.span.text()):
         return error

@@ -7,7 +7,7 @@ statements first, so that a mistake in one of them hides none of another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from typing import TypeVar
 
 from ilang.core.diagnostic import Error, ModuleError, NotationError
@@ -193,7 +193,7 @@ def _opened(reader: Reader, scope: Scope, depth: int) -> _Open:
     if depth == DEEPEST:
         message = f"more than {DEEPEST} applications are open"
         raise NotationError("E0114", message, reader.here(), "give some of them a name in a block")
-    component = _component(reader, scope)
+    component = read_component(reader, scope.definitions, scope.component)
     reader.skip()
     return _Open(start, component, reader.take(reader.pos + 1))
 
@@ -204,24 +204,32 @@ def _closed(reader: Reader, application: _Open) -> Application:
     return Application(application.component, arguments, reader.span(application.start))
 
 
-def _component(reader: Reader, scope: Scope) -> Tree:
-    """What is applied: a program in parentheses, a quoted one, a specification, or a name."""
+def read_component(
+    reader: Reader, definitions: Container[str], unknown: Callable[[str, Span], Error]
+) -> Tree:
+    """What is applied, or told: a program in parentheses, which are closed, a quoted one, or a name.
+
+    Args:
+        reader: at a parenthesis or a word.
+        definitions: names that have a meaning.
+        unknown: the error for another word.
+    """
     if reader.peek() == "(":
         stop = past_bracket(reader, reader.pos)
         reader.take(reader.pos + 1)
         inner = Reader(
             reader.source, reader.pos, stop - 1, reader.text, reader.trace, "parenthesis"
         )
-        tree = read_program(inner, scope.definitions)
+        tree = read_program(inner, definitions)
         reader.pos = stop - 1
         reader.take(stop)
         return tree
     stop = reader.past(WORD, reader.pos)
     word = reader.text[reader.pos : stop]
     if word in QUOTED:
-        return read_quoted(reader, scope.definitions)
+        return read_quoted(reader, definitions)
     span = reader.take(stop)
-    if word in scope.definitions:
+    if word in definitions:
         return Name(word, span)
     if word in TYPES:
         return Conversion(word, span)
@@ -229,7 +237,7 @@ def _component(reader: Reader, scope: Scope) -> Tree:
         return Identity(span)
     if word in LATER:
         raise no_component_word(word, span)
-    raise scope.component(word, span)
+    raise unknown(word, span)
 
 
 def _leaf(reader: Reader, scope: Scope, inside: bool) -> Argument:

@@ -164,6 +164,8 @@ def wires_of(tree: Tree, known: Mapping[str, Wires]) -> Wires:
                 stack.append(known[node.name])
             case Value():
                 stack.append(Wires(0, 1, 0))
+            case Einx(body=body) if body is not None:
+                stack.append(replace(_leaf(node), leaves=stack.pop().leaves))
             case Application() | Block():
                 count = len(children(node))
                 below, stack = stack[-count:], stack[:-count]

@@ -210,7 +210,7 @@ class _Program:
         if word == "einx" and follows == ".":
             from ilang.core.notation.einx_call import read_call
 
-            return read_call(reader)
+            return read_call(reader, self.names)
         if matches_form(reader) or grouped:
             return self.expression(word)
         if known or word == "I":
@@ -365,7 +365,7 @@ def read_quoted(reader: Reader, names: Container[str]) -> Tree:
     if reader.text[reader.pos : stop] == "einx":
         from ilang.core.notation.einx_call import read_call
 
-        return read_call(reader)
+        return read_call(reader, names)
     program, after = _Program(reader, names), reader.past(BLANKS, stop)
     match reader.text[reader.pos : stop]:
         case "i":

@@ -17,7 +17,6 @@ from ilang.core.einx_ops import EINX_OPS, EinxOp
 from ilang.core.ir.einx import (
     HIDDEN,
     Axis,
-    Body,
     Bracket,
     Composition,
     Concatenation,
@@ -34,6 +33,7 @@ from ilang.core.ir.einx import (
     places,
 )
 from ilang.core.notation.einx import Written
+from ilang.core.notation.einx_told import NEEDED
 from ilang.core.record import replace
 from ilang.core.source import Span
 from ilang.core.suggestion import did_you_mean
@@ -49,7 +49,7 @@ def complete(
     written: Written,
     parameters: Sequence[Parameter],
     at: Span,
-    body: Body | None = None,
+    told: bool = False,
 ) -> Form:
     """The whole of an operation.
 
@@ -58,15 +58,15 @@ def complete(
         written: its expressions.
         parameters: as they are given.
         at: where its name stands.
-        body: what it does along the axes outside brackets, where it is told.
+        told: whether it is told a component, which goes along the axes outside brackets.
 
     Raises:
         NotationError: E0165, E0166 (an unknown operation, an unknown parameter).
         MeaningError: E0220 to E0229.
     """
     op = operation(name, at)
-    if op.kind == "map":
-        _check_body(op, written, body, at)
+    if op.kind == "map" and not told:
+        raise MeaningError("E0229", f"{op.name} is not told its op", at, NEEDED)
     options, sizes = _divided(op, parameters, at)
     inputs, outputs = written.sides[0], written.sides[1] if len(written.sides) > 1 else None
     if op.kind in ("dot", "elementwise") and len(inputs) == 1 and op.arity != 1:
@@ -88,7 +88,6 @@ def complete(
         sizes,
         options,
         written.span,
-        body,
     )
     _check_outputs(form)
     _check_options(op, form)
@@ -503,22 +502,6 @@ def _set(
     _refuse_marks(op, (inputs[-1],), " in its updates")
     _check_kept(op, inputs[0], output)
     return inputs, (output,)
-
-
-def _check_body(op: EinxOp, written: Written, body: Body | None, at: Span) -> None:
-    """It is told a program of so many inputs and outputs. Raises MeaningError E0221, E0229."""
-    if body is None:
-        message = f"{op.name} is not told its op"
-        help_line = "write the operation itself: `einx.sum`; in Python, op is a component as well"
-        raise MeaningError("E0229", message, at, help_line)
-    counts = (len(body.program.inputs), len(body.program.outputs))
-    words = (("input", "before"), ("output", "after"))
-    for side, wanted, (word, where) in zip(written.sides, counts, words, strict=False):
-        if len(side) != wanted:
-            have = counted(len(side), "expression")
-            message = f"`{body.text}` has {counted(wanted, word)}, and there is {have} {where} `->`"
-            help_line = "write an expression for each, with `,` between them"
-            raise MeaningError("E0221", message, written.span, help_line)
 
 
 def _map(

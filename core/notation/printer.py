@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
-from ilang.core.ir.einx import Form, Sizes
+from ilang.core.ir.einx import Sizes
 from ilang.core.ir.syntax import (
     Application,
     Axis,
@@ -87,6 +87,8 @@ def print_tree(tree: Tree, names: Container[str] | None = None) -> str:
         elif isinstance(node, Block):
             statements = [part for binding in node.bindings for part in (*_bound(binding), "; ")]
             todo += reversed(["{ ", *statements, *_listed(node.outputs), " }"])
+        elif isinstance(node, Einx):
+            todo += reversed(_operation(node))
         else:
             pieces.append(_leaf(node, known))
     return "".join(pieces)
@@ -148,7 +150,7 @@ def _would_compare(node: Combine) -> Number | None:
 
 
 def _leaf(
-    tree: Expression | Einsum | Kernel | Einx | Number | Identity | Conversion | Name | Value,
+    tree: Expression | Einsum | Kernel | Number | Identity | Conversion | Name | Value,
     names: Container[str],
 ) -> str:
     match tree:
@@ -157,9 +159,6 @@ def _leaf(
             return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
         case Kernel():
             return f'elementwise("{tree.text}")'
-        case Einx():
-            text = print_form(tree.form)
-            return text if tree.schedule is None else f"{text} {print_schedule(tree.schedule)}"
         case Expression():
             text = print_expression(tree)
             shadowed = tree.right is not None and tree.op in (">>", "<<")
@@ -175,12 +174,13 @@ def _leaf(
             return tree.name
 
 
-def print_form(form: Form) -> str:
+def _operation(tree: Einx) -> list[Tree | str]:
     """``einx.mean("a (b [c])", c=2)``: the text between the quotes on one line, parameters as they are given."""
-    text = " ".join(form.text.split())
+    form = tree.form
     given = "".join(f", {p.name}={print_sizes(p.value)}" for p in form.given)
-    given += f", op={form.body.text}" if form.body is not None else ""
-    return f'einx.{form.op}("{text}"{given})'
+    told = [] if tree.body is None else [", op=", *_applied(tree.body)]
+    after = "" if tree.schedule is None else f" {print_schedule(tree.schedule)}"
+    return [f'einx.{form.op}("{" ".join(form.text.split())}"{given}', *told, f"){after}"]
 
 
 def print_sizes(sizes: Sizes) -> str:

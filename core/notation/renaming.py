@@ -9,6 +9,7 @@ from ilang.core.ir.syntax import (
     Block,
     Combine,
     Definition,
+    Einx,
     Name,
     Swap,
     Tree,
@@ -71,6 +72,8 @@ def _renamed(tree: Tree, names: Mapping[str, str]) -> Tree:
                 arguments = tuple(done[id(argument)] for argument in node.arguments)
                 component = done[id(node.component)]
                 done[id(node)] = replace(node, component=component, arguments=arguments)
+            case Einx(body=body) if body is not None:
+                done[id(node)] = replace(node, body=done[id(body)])
             case Block():
                 bindings = tuple(
                     replace(binding, application=done[id(binding.application)])

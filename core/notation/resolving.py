@@ -34,6 +34,7 @@ from ilang.core.ir.functions import (
 )
 from ilang.core.ir.primitives import PRIMITIVES
 from ilang.core.ir.spec import Spec
+from ilang.core.ir.syntax import Name, Tree, postorder
 from ilang.core.notation.calling import misconfigured, misgiven, shown_component, wires_called
 from ilang.core.notation.environment import Entry, Environment, File, Names
 from ilang.core.record import record
@@ -264,12 +265,31 @@ class Terms:
             self.refused.append(ModuleError("E0444", message, term.span, help_line))
         wires = wires_called(term.component, self.file)
         if wires is None:
+            self._wired(term.component)
             return
         self.refused += misgiven(shown, wires.inputs, term.arguments, term.span, self.file)
         if wires.outputs != 1 and not due.alone:
             message = f"{shown} has {counted(wires.outputs, 'output')}, and one value belongs here"
             help_line = "a call takes all of them as arguments: `max(f(x))`"
             self.refused.append(ModuleError("E0443", message, term.span, help_line))
+
+    def _wired(self, component: Reference | Tree) -> None:
+        """Refuse a component that is wired of tensor functions or routines, or told one."""
+        if isinstance(component, Reference):
+            return
+        for node in postorder(component):
+            if not isinstance(node, Name):
+                continue
+            head = self.file.functions.get(node.name) or self.file.routines.get(node.name)
+            if head is None:
+                continue
+            what = "tensor function" if node.name in self.file.functions else "routine"
+            message = f"`{node.name}` is a {what}, and a component is wired of components"
+            labels = (Label(node.span, "used here"), Label(head.span, "defined here"))
+            help_line = f"call it by itself: `{node.name}(x)`"
+            if what == "tensor function":
+                help_line += ", which goes along batch axes as it is"
+            self.refused.append(ModuleError("E0440", message, node.span, help_line, labels))
 
     # -- repeat and blocks -------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from ilang.core.ir.graph import (
     Graph,
     Input,
     Node,
+    Told,
     View,
     operands,
     rewired,
@@ -49,6 +50,7 @@ from ilang.core.passes.einx.ellipses import Repeated, repeat
 from ilang.core.passes.einx.fusing import fuse
 from ilang.core.passes.einx.mapping import Along
 from ilang.core.record import record, replace
+from ilang.core.source import Span
 
 
 def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
@@ -264,8 +266,8 @@ class _Expanding:
         every = (*solved.inputs, *solved.outputs)
         building = Building(self.nodes, self.sized, scope, node, every, solved.sizes)
         op = EINX_OPS[node.form.op]
-        if node.form.body is not None:
-            return self._mapped(building, node, node.form.body.program, solved, values)
+        if node.told is not None:
+            return self._mapped(building, node, node.told, solved, values)
         if op.kind == "id":
             return _identity(building, solved, values, node.output)
         tensors = [building.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
@@ -275,12 +277,12 @@ class _Expanding:
         return building.merged(computed(building, op, tensors, target, options), dims)
 
     def _mapped(
-        self, b: Building, node: Einx, body: Graph, solved: Solved, values: Sequence[int]
+        self, b: Building, node: Einx, told: Told, solved: Solved, values: Sequence[int]
     ) -> int:
         """One output of a program that goes along the axes outside brackets.
 
         Raises:
-            MeaningError: E0226 (it gives another rank than there are axes in brackets, or has rows).
+            MeaningError: E0226 (it gives another rank than there are axes in brackets).
             ShapeError: E0503 (it takes another rank).
         """
         tensors = [b.taken(v, e) for v, e in zip(values, solved.inputs, strict=True)]
@@ -288,14 +290,16 @@ class _Expanding:
         target = b.wanted(dims)
         along, marked = ([leaf for leaf in target if leaf.marked is m] for m in (False, True))
         ranks = [sum(leaf.marked for leaf in tensor.leaves) for tensor in tensors]
-        program = einx_to_graph(body, ranks)
+        for wanted, have, each in zip(
+            input_ranks(told.program, None), ranks, solved.inputs, strict=True
+        ):
+            if wanted is not None and wanted != have:
+                raise ShapeError("E0503", *_wrong_rank(told, "takes", wanted, have, each))
+        program = einx_to_graph(told.program, ranks)
         rank = infer_ranks(program, ranks).of[program.outputs[node.output]]
-        if rank != len(marked):
+        if rank is not None and rank != len(marked):
             output = solved.outputs[node.output]
-            text, have = expression_text(output), len(marked)
-            message = f"what {node.form.op} is told gives rank {rank}, and {have} of `{text}` are in brackets"
-            help_line = "put brackets around the axes that it gives"
-            raise MeaningError("E0226", message, output.span, help_line)
+            raise MeaningError("E0226", *_wrong_rank(told, "gives", rank, len(marked), output))
         run = Along(b, program, along)
         value, first = run.run(tensors, node.output)
         self.written += run.annotations(-1 - len(self.written))
@@ -329,6 +333,20 @@ class _Expanding:
             called=(),
         )
         return infer_ranks(so_far, self.given).of[value]
+
+
+def _wrong_rank(
+    told: Told, does: str, rank: int, have: int, expression: Expression
+) -> tuple[str, Span, str, list[Label]]:
+    """What an error says of a component that takes, or gives, another rank than there are axes in brackets."""
+    are = "axis is" if have == 1 else "axes are"
+    text = expression_text(expression)
+    message = f"`{told.text}` {does} rank {rank}, and {have} {are} in brackets in `{text}`"
+    labels = [
+        Label(expression.span, f"{have} in brackets"),
+        Label(told.span, f"{does} rank {rank}"),
+    ]
+    return message, expression.span, f"put brackets around the axes that it {does}", labels
 
 
 def _identity(b: Building, solved: Solved, values: Sequence[int], output: int) -> int:

@@ -26,6 +26,7 @@ from ilang.core.diagnostic import (
     InternalError,
     MeaningError,
     ModuleError,
+    NotationError,
     counted,
     visible,
 )
@@ -33,6 +34,7 @@ from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand
 from ilang.core.notation.arity import shared_wires
 from ilang.core.notation.contraction import contractions
+from ilang.core.notation.einx_told import check_told, ranked
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
@@ -40,6 +42,8 @@ from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
+DEEPEST = 20
+"""Operations in einx notation of which each is the op of the next, at most."""
 MOST_LEAVES = 100_000
 """Expressions of a program at most: definitions that double themselves reach this in seventeen steps."""
 
@@ -145,8 +149,9 @@ _Work = tuple[syntax.Tree | syntax.Definition | syntax.Binding, bool]
 class _Wiring:
     """Values under construction: nodes and slots by number, and what slots were bound to."""
 
-    def __init__(self, definitions: Mapping[str, syntax.Definition]) -> None:
+    def __init__(self, definitions: Mapping[str, syntax.Definition], deep: int = 0) -> None:
         self.definitions = definitions
+        self.deep = deep
         self.items: list[_Slot | graph.Node] = []
         self.bound: dict[int, int] = {}
         self.annotations: list[graph.Annotation] = []
@@ -229,7 +234,7 @@ class _Wiring:
             case syntax.Einx():
                 slots = [self._add(_Slot(each.span)) for each in node.form.inputs]
                 text, count = print_tree(replace(node, schedule=None)), len(node.form.outputs)
-                whole = (text, node.span, node.schedule)
+                whole = (text, node.span, node.schedule, self._told(node))
                 made = [graph.Einx(tuple(slots), node.form, n, *whole) for n in range(count)]
                 return _Wires(slots, map(self._add, made))
             case syntax.Expression() if node.op in ARGUMENTS:
@@ -241,6 +246,25 @@ class _Wiring:
                 return _Wires(slots, [self._add(assignment(node, slots))])
             case _:
                 raise InternalError("E9901", f"no leaf: {type(node).__name__}")
+
+    def _told(self, node: syntax.Einx) -> graph.Told | None:
+        """The program that an operation goes along axes with.
+
+        Raises:
+            NotationError: E0114 (too many of them, each the op of the next).
+            MeaningError: E0221 (another number of inputs or outputs than expressions).
+        """
+        if node.body is None:
+            return None
+        if self.deep == DEEPEST:
+            message = f"more than {DEEPEST} operations in einx notation are each the op of the next"
+            raise NotationError("E0114", message, node.span, "write some of them as one")
+        inner = _Wiring(self.definitions, self.deep + 1)
+        span = node.body.span
+        whole = syntax.Definition(graph.UNNAMED, None, ranked(node.body, node.form), span)
+        program = inner.finish(graph.UNNAMED, inner.run(whole), None)
+        check_told(node, len(program.inputs), len(program.outputs))
+        return graph.Told(program, print_tree(node.body), span)
 
     def _contract(self, node: syntax.Einsum, slots: list[int]) -> int:
         """An einsum: one operation, or one for each step of its path."""
@@ -380,7 +404,12 @@ class _Wiring:
 
 
 def _parts(node: syntax.Tree) -> list[_Work]:
-    """What is to be done below a node, in order: the names of a statement are bound after it."""
+    """What is to be done below a node, in order: the names of a statement are bound after it.
+
+    What an operation is told is a program of its own, none of whose inputs are open here.
+    """
+    if isinstance(node, syntax.Einx):
+        return []
     if not isinstance(node, syntax.Block):
         return [(child, False) for child in syntax.children(node)]
     parts: list[_Work] = []

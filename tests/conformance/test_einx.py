@@ -1,13 +1,23 @@
 """Operations in einx notation against NumPy, on every target and in every spelling."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import ilang
-from ilang import Error, einx, i
+from ilang import Error, einx, elementwise, i
+from ilang.core.pipeline import graph_text
 
 Array = NDArray[np.float64]
+
+
+def marked_texts(error: Error) -> list[str]:
+    """What an error underlines."""
+    if error.labels:
+        return [label.span.text() for label in error.labels]
+    return [] if error.span is None else [error.span.text()]
 
 
 def ramp(*shape: int) -> Array:
@@ -364,6 +374,14 @@ TOLD = [
     ("reduce", "[a] b", [X], i("(I & I) >> i*i~i >> +i~."), (X * X).sum(0)),
     ("elementwise", "a, b -> a b", [X[0], X[1]], i(".-.~."), np.subtract.outer(X[0], X[1])),
     ("elementwise", "a b, a", [X, X[:, 0]], i(".*.~."), X * X[:, :1]),
+    ("vmap", "a [b] -> a [b]", [X], i('einsum("...|i => ...|i")'), X),
+    ("vmap", "n [b o i], [b i] n -> [b o] n", [Z, Z[:, :, 0].transpose(1, 2, 0)],
+     i('einsum("...|i->o; ...|i => ...|o")'), np.einsum("nboi,nbi->bon", Z, Z[:, :, 0])),
+    ("vmap", "n [b i] -> n [b]", [Z[0]], i('einsum("...i->...")'), Z[0].sum(2)),
+    ("vmap", "n [a b], n [b] -> n [a b]", [Z[0], Z[0, :, 0]], elementwise("f", ["x0 * x1"]),
+     Z[0] * Z[0, :, :1]),
+    ("elementwise", "a, b -> a b", [X[0], X[1]], elementwise("f", ["x0 - x1"]),
+     np.subtract.outer(X[0], X[1])),
 ]  # fmt: skip
 
 
@@ -372,6 +390,141 @@ def test_components_along_axes(case: tuple[str, str, list[Array], ilang.Componen
     form, text, arrays, op, want = case
     got = getattr(einx, form)(text, *arrays, op=op, target="numpy")
     np.testing.assert_allclose(got, want, rtol=1e-12, strict=True)
+    component = getattr(einx, form)(text, op=op)
+    written = repr(component).removeprefix("<Component ").rpartition(": ")[0]
+    if "op=f)" in written:  # a definition, which a text alone does not have
+        return
+    read = i(written)
+    assert graph_text(read.graph()) == graph_text(component.graph())
+    np.testing.assert_allclose(read(*arrays, target="numpy"), want, rtol=1e-12, strict=True)
+
+
+IN_TEXT = [
+    ('einx.reduce("a [b]", op="sum")', [X], X.sum(1)),
+    ("einx.reduce('a [b]', op=einx.max)", [X], X.max(1)),
+    ('einx.elementwise("a, b -> a b", op="subtract")', [X[0], X[1]], np.subtract.outer(X[0], X[1])),
+    ('einx.vmap("a [b]", shift=2, op="roll")', [X], np.roll(X, 2, 1)),
+    ('einx.vmap("(a c) [b] -> a c", op=((I & I) >> i*i~i >> +i~.), c=2, )', [X],
+     (X * X).sum(1).reshape(2, 2)),
+    ('einx.vmap("a [b] -> a", op=i("+i~."))', [X], X.sum(1)),
+    ('einx.vmap("a [b] -> a", op=einx.vmap("(c [d]) -> c", d=3, op=einsum("d->")) >> +i~.)', [X], None),
+    ('einx.vmap("a [b] -> a", op=(einx.vmap("(c [d]) -> c", d=3, op=einsum("d->")) >> +i~.))', [X],
+     X.sum(1)),
+    ('einx.vmap("n [a b], n [b] -> n [a b]", op=elementwise("f: x, y -> x * y"))',
+     [Z[0], Z[0, :, 0]], Z[0] * Z[0, :, :1]),
+    ('einx.vmap("a [b] -> a [b]", op=f32) >> ij~ji', [X], X.astype(np.float32).T),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IN_TEXT, ids=lambda case: case[0])
+def test_what_programs_are_told(case: tuple[str, list[Array], Array | None]) -> None:
+    text, arrays, want = case
+    if want is None:
+        with pytest.raises(ilang.NotationError) as caught:
+            i(text)
+        assert caught.value.code == "E0112"
+        return
+    for target in ("numpy", "c", *(["cuda-emulated"] if "vmap" in text else [])):
+        np.testing.assert_allclose(i(text)(*arrays, target=target), want, rtol=1e-6, strict=True)
+
+
+FILE = """
+row   = (I & +i~.) >> i/.~i
+whole = einx.vmap("a [b] -> a [b]", op=row)
+named(x[a,b]) = { y = einx.vmap("a [b] -> b", op=(row >> total))(x); y }
+total = +i~.
+op scaled(x) = einx.vmap("[a] b -> [a] b", op=row)(x) *. 2
+op loss(x) = einx.reduce("[a b]", op="sum")(whole("w" * x))
+"""
+
+
+def test_files_tell_definitions(tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(FILE.replace('a [b] -> b"', 'a [b] -> a"'), "utf-8")
+    file = ilang.load(path)
+    rows = X / X.sum(1, keepdims=True)
+    np.testing.assert_allclose(file["whole"](X), rows)
+    np.testing.assert_allclose(file["named"](X), np.ones(4))
+    scaled = file.session("scaled", shapes={"x": "4|6"})(x=X.astype(np.float32))
+    np.testing.assert_allclose(scaled, 2 * X / X.sum(0), rtol=1e-5)
+    one, other = (
+        file["whole"].grad()(X, X),
+        i("(+ij~i & I) >> ij/i~ij".replace("(+ij~i & I)", "(I & +ij~i)")).grad()(X, X),
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    # Definitions of two files of the same name stay apart.
+    path.write_text(
+        'row = (I & >i~.) >> i-.~i\nwhole = einx.vmap("a [b] -> a [b]", op=row)\n', "utf-8"
+    )
+    both = file["whole"] >> ilang.load(path)["whole"]
+    np.testing.assert_allclose(both(X), rows - rows.max(1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("op half(x) = x *. 0.5\nf = einx.vmap(\"a [b] -> a [b]\", op=half)", ["half"]),
+        ("op half(x) = x *. 0.5\nop f(x) = einx.vmap(\"a [b] -> a [b]\", op=half)(x)", ["half", "op half(x)"]),
+        ("op half(x) = x *. 0.5\nop f(x) = (half >> f32)(x)", ["half", "op half(x)"]),
+        ("cd run(x) { return x }\nop f(x) = (run >> f32)(x)", ["run", "cd run(x)"]),
+    ],
+)  # fmt: skip
+def test_no_tensor_function_is_told(text: str, marked: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "m.i"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ilang.ModuleError) as caught:
+        ilang.load(path)
+    assert caught.value.code == "E0440"
+    assert marked_texts(caught.value) == marked
+    path.write_text("op half(x) = x *. 0.5\n", "utf-8")
+    with pytest.raises(ilang.ModuleError) as told:
+        einx.vmap("a [b] -> a [b]", X, op=ilang.load(path)["half"])
+    assert told.value.code == "E0441"
+    assert "half" in told.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "marked"),
+    [
+        ('einx.reduce("a [b]", op="sam")', "E0165", ["sam"]),
+        ('einx.reduce("a [b]", op="add")', "E0165", ["add"]),
+        ('einx.reduce("a [b]", op=sum)', "E0401", ["sum"]),
+        ('einx.reduce("a [b]", op=total)', "E0401", ["total"]),
+        ('einx.reduce("a [b]", op=+i~.)', "E0112", ["+i~."]),
+        ('einx.reduce("a [b]", op=I >> +i~.)', "E0112", [">>"]),
+        ('einx.reduce("a [b]", op=3)', "E0112", ["3"]),
+        ('einx.reduce("a [b]", op=einx.)', "E0112", [")"]),
+        ('einx.reduce("a [b]", op=(+i~.)', "E0110", ["("]),
+        ('einx.reduce("a [b]", op=(+i~.', "E0110", ["("]),
+        ('einx.reduce("a [b]", op="sum', "E0112", ['"']),
+        ('einx.reduce("a [b]")', "E0229", ["reduce"]),
+        ('einx.reduce("a [b]", op="sum", op="max")', "E0166", ["op"]),
+        ('einx.sum("a [b]", op="max")', "E0166", ['"']),
+        ('einx.reduce("a [b]", op=(i*i~i >> +i~.))', "E0221", ["a [b]", "i*i~i >> +i~."]),
+        ('einx.reduce("a [b]", op=(+i~. & *i~.))', "E0221", ["a [b]", "+i~. & *i~."]),
+        ('einx.vmap("a [b] -> a, a", op=(+i~.))', "E0221", ["a, a", "+i~."]),
+        ('einx.vmap("a [b c] -> a", op=(+i~.))', "E0503", ["a [b c]", "+i~."]),
+        ('einx.vmap("a [b] -> a [b]", op=(+i~.))', "E0226", ["a [b]", "+i~."]),
+        ('einx.vmap("a [b...] -> a", op=elementwise("f: x -> x"))', "E0508", ["x"]),
+    ],
+)  # fmt: skip
+def test_what_programs_must_not_be_told(text: str, code: str, marked: list[str]) -> None:
+    with pytest.raises(Error) as caught:
+        i(text).explain()
+    error = caught.value
+    assert error.code == code
+    assert marked_texts(error) == marked
+    assert error.help or error.code in ("E0110", "E0112")
+
+
+def test_nothing_is_told_without_end() -> None:
+    inner = "+i~."
+    for _ in range(20):
+        inner = f'einx.vmap("[a] -> ", op=({inner}))'
+    np.testing.assert_allclose(i(inner)(X[0], target="numpy"), X[0].sum())
+    with pytest.raises(ilang.NotationError) as caught:
+        i(f'einx.vmap("[a] -> ", op=({inner}))').graph()
+    assert caught.value.code == "E0114"
 
 
 def test_several_results_along_axes() -> None:
@@ -392,7 +545,6 @@ def test_several_results_along_axes() -> None:
         ("a [b] -> a", i("+ij~i"), "E0503"),
         ("a [b], [b] -> a", i("+i~."), "E0221"),
         ("a [b]", i("+i~."), "E0222"),
-        ("a [b] -> a [b]", i('einsum("...|i => ...|i")'), "E0226"),
         ("a [b] -> [b]", i("I >> f32"), "E0506"),
         ("a [b] -> a", i("f(x: i64[n]) = (+n~.)(x)"), "E0604"),
         ("a [b] -> a", i("f(x[3]) = (+n~.)(x)"), "E0506"),

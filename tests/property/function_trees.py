@@ -28,6 +28,7 @@ COMPONENTS = (
     "f64",
     'einsum("ij; jk => ik")',
     'einx.sum("a [b]")',
+    'einx.vmap("a [b] -> a", op=(f >> +i~.))',
     "f & Norm",
     "ij*jk~ijk || i j k",
 )

@@ -1,4 +1,4 @@
-"""Random programs of the notations that are called: einx, elementwise kernels, NumPy's einsum, named values, mixed.
+"""Random programs of the notations that are called: einx, elementwise kernels, NumPy's einsum, named values, told.
 
 Each is a component, the arrays it is called with, and the results, which something else computed: loops over named
 axes, NumPy. What one notation gives is often handed on to an index expression, by wires or by names.
@@ -90,6 +90,52 @@ def named(seed: int) -> Drawn:
     return Drawn("named", component, "", tuple(arrays.values()), results, errors)
 
 
+def told(seed: int) -> Drawn:
+    """A program of another notation, told to ``einx.vmap``, along an axis that some of its arrays have more.
+
+    Of the two parts along that axis the first is what the program is drawn with, and the second is that backwards,
+    whose results are those of the program alone, as the reference evaluates it; coordinates stay what they are.
+    """
+    chance = random.Random(seed)
+    base = chance.choice((einx, kernel, einsum))(seed)
+    while not base.text or base.errors:
+        seed += 1_000_003
+        base = chance.choice((einx, kernel, einsum))(seed)
+    more = [chance.random() < 0.6 for _ in base.arrays]
+    more[chance.randrange(len(more))] = True
+    pairs = list(zip(base.arrays, more, strict=True))
+    last = ilang.i(base.text)(*(_other(a) if m else a for a, m in pairs), target="numpy")
+    others = last if isinstance(last, tuple) else (last,)
+    at = [chance.randint(0, a.ndim) if m else None for a, m in pairs]
+    arrays = [
+        a if n is None else np.stack([a, _other(a)], n) for (a, _), n in zip(pairs, at, strict=True)
+    ]
+    given = ", ".join(
+        _along(f"x{k}_", a.ndim, n) for k, ((a, _), n) in enumerate(zip(pairs, at, strict=True))
+    )
+    places = [chance.randint(0, result.ndim) for result in base.results]
+    gives = ", ".join(
+        _along(f"y{k}_", r.ndim, n)
+        for k, (r, n) in enumerate(zip(base.results, places, strict=True))
+    )
+    results = [
+        np.stack([one, other], n)
+        for one, other, n in zip(base.results, others, places, strict=True)
+    ]
+    text = f'einx.vmap("{given} -> {gives}", op=({base.text}))'
+    return Drawn("told", ilang.i(text), text, tuple(arrays), tuple(results))
+
+
+def _other(array: Array) -> Array:
+    return np.flip(array) if array.dtype.kind == "f" else array
+
+
+def _along(name: str, rank: int, place: int | None) -> str:
+    """The axes of an expression: those of a program in brackets, and among them one more at a place."""
+    axes = [f"[{name}{n}]" for n in range(rank)]
+    return " ".join(axes if place is None else [*axes[:place], "more", *axes[place:]])
+
+
 def _text(component: Component) -> str:
     """A component as it is written."""
     return repr(component).removeprefix("<Component ").rpartition(": ")[0]
@@ -100,6 +146,7 @@ NOTATIONS: dict[str, Callable[[int], Drawn]] = {
     "elementwise": kernel,
     "einsum": einsum,
     "named": named,
+    "told": told,
 }
 """The notations, each with what draws a program of a seed."""
 

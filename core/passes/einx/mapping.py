@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from ilang.core.diagnostic import MeaningError
+from ilang.core.diagnostic import InternalError
 from ilang.core.ir.affine import axis_index
 from ilang.core.ir.graph import (
     Annotation,
@@ -54,9 +54,6 @@ class Along:
         Args:
             inputs: of the program; leaves in brackets are its own dimensions.
             output: the number of the output.
-
-        Raises:
-            MeaningError: E0226 (an operation of tensors with rows).
         """
         for value, tensor in zip(self.program.inputs, inputs, strict=True):
             self._input(value, tensor)
@@ -124,7 +121,7 @@ class Along:
             case Operation(logic=Einsum() as logic):
                 made = replace(self._contraction(node, logic, along), operands=tuple(read))
             case _:
-                raise self._rows(node)
+                raise InternalError("E9901", f"no node of a component: {type(node).__name__}")
         return self.building.add(made)
 
     def _axes(self, leaves: Sequence[Leaf]) -> list[Axis]:
@@ -191,29 +188,21 @@ class Along:
     def _contraction(self, node: Operation, logic: Einsum, along: Sequence[Leaf]) -> Operation:
         """A specification with labels for axes in front of what each shape has.
 
-        Raises:
-            MeaningError: E0226 (a shape with batch or input rows).
+        An array has its axes in the order batch, output, input: what stands before them is of the batch row.
         """
         spec = logic.spec
         unique = Names(spec.names())
         labels = {leaf.key: Label(unique.fresh(leaf.key), leaf.span) for leaf in along}
 
         def before(shape: ShapeSpec, leaves: Sequence[Leaf]) -> ShapeSpec:
-            batch, given, row = shape.rows
-            if batch != given or batch.axes() or batch.variable:
-                raise self._rows(node)
+            batch, *others = shape.rows
             first = tuple(labels[leaf.key] for leaf in leaves)
-            return replace(shape, rows=(batch, given, replace(row, leading=(*first, *row.leading))))
+            return replace(shape, rows=(replace(batch, leading=(*first, *batch.leading)), *others))
 
         operands = zip(spec.operands, node.operands, strict=True)
         shapes = tuple(before(shape, self.along[value]) for shape, value in operands)
         whole = replace(spec, operands=shapes, result=before(spec.result, along))
         return replace(node, logic=Einsum(whole), schedule=None)
-
-    def _rows(self, node: Node) -> MeaningError:
-        message = f"`{self.program.name}` has rows of axes, and goes along no others"
-        help_line = "write it as an index expression, or as an operation in einx notation"
-        return MeaningError("E0226", message, self.building.span, help_line)
 
     def _constraints(self) -> None:
         """What the program says of sizes, of values that are computed."""

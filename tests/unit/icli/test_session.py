@@ -334,6 +334,20 @@ def test_completions(session: Session) -> None:
     assert session.completions("sc") == ["scores"]
     assert session.completions(":lo") == [":loops", ":load"]
     assert session.completions("r") == ["rand:"]
+    assert session.completions("logs", "f = einx.") == ["logsumexp"]
+    assert session.completions("su", 'einx.reduce("a [b]", op="') == [
+        "sum",
+        "subtract",
+        "subtract_at",
+    ]
+    assert session.completions("sc", 'einx.reduce("a [b]", op=') == ["scores"]
+
+
+def test_operations_are_told_definitions(session: Session) -> None:
+    session.feed("total = +ij~.")
+    session.feed("t = [[[1,2],[3,4]],[[5,6],[7,8]]]")
+    assert "[10. 26.]" in text(session.feed('einx.vmap("a [b c] -> a", op=total) t'))
+    assert code(session.feed('einx.vmap("a [b] -> a", op=t) t')) == "E0401"
 
 
 def test_lines_that_go_on() -> None:
