@@ -20,11 +20,11 @@ from ilang.core.diagnostic import (
     ShapeError,
     visible,
 )
-from ilang.core.ir.einx import Form, Parameter, Sizes, expression_text, named
+from ilang.core.ir.einx import Form, Parameter, Sizes, named
 from ilang.core.ir.syntax import Einx
 from ilang.core.notation.arity import wires_of
 from ilang.core.notation.einx import read_einx
-from ilang.core.notation.einx_forms import check_parameters, complete, reduced
+from ilang.core.notation.einx_forms import check_parameters, complete
 from ilang.core.notation.einx_told import told_name
 from ilang.core.passes.einx.solving import OPEN, form_of, shape_of, solve_sizes
 from ilang.core.passes.einx.solving import Sizes as Solved
@@ -324,16 +324,6 @@ def _widened(value: Any) -> Any:
     return np.asarray(value).astype(np.int64) if dtype == np.uint32 else value
 
 
-def with_brackets(pattern: str) -> str:
-    """A pattern of einops, with brackets around the axes of its input that its output does not have."""
-    written = read_einx(Source("<einops>", pattern))
-    if len(written.sides) != 2 or any(len(side) != 1 for side in written.sides):
-        message = "a pattern has one input and one output"
-        raise NotationError("E0164", message, written.span, "write `b (h h2) c -> b h c`")
-    (given,), (output,) = written.sides
-    return f"{expression_text(reduced(given, output))} -> {expression_text(output)}"
-
-
 def packing(pattern: str, count: int, back: bool = False) -> str:
     """The operation that packs tensors along the `*` of a pattern, or unpacks them."""
     parts = [f"(packed{n}...)" for n in range(count)]
@@ -343,9 +333,22 @@ def packing(pattern: str, count: int, back: bool = False) -> str:
 
 
 def completed(shapes: Sequence[Sequence[int]], total: int) -> list[list[int]]:
-    """Shapes of which one size may be -1, what is left of a number of elements."""
+    """Shapes of which one size may be -1, what is left of a number of elements.
+
+    Raises:
+        ShapeError: E0518 (several sizes are -1, or the sizes are not those of so many elements).
+    """
     sizes = [[int(size) for size in shape] for shape in shapes]
+    opened = [size for shape in sizes for size in shape if size < 0]
+    if len(opened) > 1 or any(size != -1 for size in opened):
+        message = f"{' and '.join(map(str, opened))} are sizes of what is unpacked"
+        raise ShapeError("E0518", message, help="give all sizes but one, which may be -1")
     rest = total - sum(prod(shape) for shape in sizes if -1 not in shape)
-    return [
+    whole = [
         [rest // max(1, -prod(shape)) if size == -1 else size for size in shape] for shape in sizes
     ]
+    have = sum(map(prod, whole))
+    if have != total or any(size < 0 for shape in whole for size in shape):
+        message = f"{total} elements along `*` are not those of the shapes {visible(str(shapes))}"
+        raise ShapeError("E0518", message, help="the sizes of what is unpacked add up to the axis")
+    return whole

@@ -51,6 +51,7 @@ def test_pack_and_unpack() -> None:
     np.testing.assert_array_equal(packed, want)
     for one, other in zip(unpack(packed, shapes, "b * c"), tensors, strict=True):
         np.testing.assert_array_equal(one, other)
+    assert unpack(packed[:, :0], [], "b * c") == []
     parts = unpack(packed, [(1,), (-1,)], "b * c")
     assert [part.shape for part in parts] == [(2, 1, 3), (2, 30, 3)]
 
@@ -58,12 +59,56 @@ def test_pack_and_unpack() -> None:
 def test_parse_shape() -> None:
     assert parse_shape(X, "batch h _ _") == {"batch": 2, "h": 4}
     assert parse_shape(X, "... c") == {"c": 3}
+    assert parse_shape(X[:, :1], "_ () w 3") == {"w": 6}
+
+
+def test_both_places_are_underlined() -> None:
+    with pytest.raises(Error) as caught:
+        rearrange(X, "a b ...  -> ... (a b ...)")
+    error = caught.value
+    assert error.message == "`...` stands twice on one side of the pattern"
+    assert [label.span.text() for label in error.labels] == ["...", "..."]
+    assert len({label.span.start for label in error.labels}) == 2
 
 
 @pytest.mark.parametrize(
     ("call", "code"),
     [
-        (lambda: rearrange(X, "b h w c -> b h w"), "E0506"),
+        (lambda: rearrange(X, "b h w c -> b h w"), "E0167"),
+        (lambda: rearrange(X, "... b ... -> b ... ..."), "E0167"),
+        (lambda: rearrange(X, "... c -> c (... ...)"), "E0167"),
+        (lambda: rearrange(X, "b (...) -> b (...)"), "E0167"),
+        (lambda: rearrange(X, "b h w c -> b h w c ..."), "E0167"),
+        (lambda: rearrange(X, "b h... -> h... b"), "E0167"),
+        (lambda: rearrange(X, "b b w c -> b w c"), "E0167"),
+        (lambda: rearrange(X, "b h w c -> b ((h w) c)"), "E0167"),
+        (lambda: rearrange(X, "b h w 3 -> b h w 3"), "E0167"),
+        (lambda: rearrange(X, "b h w 0 -> b h w"), "E0167"),
+        (lambda: rearrange(X, "b h_ w c -> b h_ w c"), "E0167"),
+        (lambda: rearrange(X, "b h w c -> b h w c d", d=2), "E0167"),
+        (lambda: rearrange(X, "b [h] w c -> b [h] w c"), "E0160"),
+        (lambda: rearrange(X, "b h w c | b h w c"), "E0160"),
+        (lambda: rearrange(X, "b h w c -> b h -> w c"), "E0164"),
+        (lambda: rearrange(X, "b (h h1) w c -> b h h1 w c"), "E0578"),
+        (lambda: rearrange(X, "b h w c -> b h w c", q=2), "E0166"),
+        (lambda: reduce(X, "b h w c -> b d", "sum", d=2), "E0167"),
+        (lambda: reduce(X, "b h w c -> b 2", "sum"), "E0167"),
+        (lambda: repeat(X, "b h w c -> b h w"), "E0167"),
+        (lambda: repeat(X, "b h w 3 -> b h w 2"), "E0167"),
+        (lambda: parse_shape(X, "b b _ c"), "E0167"),
+        (lambda: parse_shape(X, "(b h) _ c"), "E0167"),
+        (lambda: parse_shape(X, "b -> c"), "E0164"),
+        (lambda: parse_shape(X, "b ... ... c"), "E0167"),
+        (lambda: pack([X], "b b *"), "E0167"),
+        (lambda: pack([X], "b (c) *"), "E0167"),
+        (lambda: pack([], "b *"), "E0701"),
+        (lambda: pack([X[0, 0]], "b h w *"), "E0503"),
+        (lambda: unpack(X, [(1,)], "b *"), "E0503"),
+        (lambda: unpack(X[0, 0, 0], [(-1,), (-1,)], "*"), "E0518"),
+        (lambda: unpack(X[0, 0, 0], [(-1, -1)], "*"), "E0518"),
+        (lambda: unpack(X[0, 0, 0], [(2,), (2,)], "*"), "E0518"),
+        (lambda: unpack(X[0, 0, 0], [], "*"), "E0518"),
+        (lambda: unpack(X[0, 0, 0], [(3,)], "* ..."), "E0167"),
         (lambda: rearrange(X, "b h w -> w h b"), "E0503"),
         (lambda: rearrange(X, "b (h h1) w c -> b h h1 w c", h1=3), "E0577"),
         (lambda: repeat(X, "b h w c -> b h w c d"), "E0223"),
