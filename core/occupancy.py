@@ -11,7 +11,7 @@ from math import prod
 from ilang.core.dtype import BYTES
 from ilang.core.ir.gpu import Combine, Spread
 from ilang.core.ir.kernel import Block, Define, For, Kernel, Program, blocks_of, statements_within
-from ilang.core.ir.rewriting import accesses
+from ilang.core.ir.rewriting import accesses, named
 from ilang.core.machine import Device, Multiprocessor
 from ilang.core.record import record
 
@@ -78,9 +78,10 @@ def _rounded(count: int, unit: int) -> int:
 def _shared(program: Program, kernel: Kernel, spread: Spread, device: Device) -> int:
     """The bytes that a block shares: its buffers, those of its warps, and what is combined from warp to warp."""
     parts = spread.threads // device.warp if spread.over == "warps" else 1
-    touched = {number for number, _ in accesses(kernel.body)}
     sizes = [
-        _bytes(program, number) for number in touched if program.buffers[number].space == "shared"
+        _bytes(program, number)
+        for number in named(kernel.body)
+        if program.buffers[number].space == "shared"
     ]
     combined = [s for s in statements_within(spread.body) if isinstance(s, Combine)]
     sums = [

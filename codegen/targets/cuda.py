@@ -25,7 +25,7 @@ from ilang.codegen.targets.library import linked
 from ilang.codegen.targets.session import Session
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
@@ -198,6 +198,8 @@ class _Kernel:
                 yield from self._combine(s, indent)
             case Barrier():
                 yield f"{indent}{'__syncwarp' if self.outer.over == 'warps' else '__syncthreads'}();"
+            case Swap():
+                yield from self._swap(s, indent)
             case Tile() | Transpose():
                 raise AssertionError("CUDA has no statement of a CPU")
             case _:
@@ -496,9 +498,10 @@ class _Kernel:
     def _memory(self, s: Spread, indent: str) -> Iterator[str]:
         """The private buffers of a thread, and those of a block or of its warps."""
         yield from self._scratch(f"(int64_t){GRID}", indent)
-        warp = self._device().warp
-        touched = {x.buffer for x in statements_within(s.body) if isinstance(x, Store)}
-        for number in sorted(touched):
+        warp, inside = self._device().warp, list(statements_within(s.body))
+        touched = {x.buffer for x in inside if isinstance(x, Store)}
+        swapped = {n for x in inside if isinstance(x, Swap) for n in (x.first, x.second)}
+        for number in sorted(touched | swapped):
             buffer = self.program.buffers[number]
             if buffer.space:
                 elements = prod(self.program.sizes[size].fixed or 0 for size in buffer.dims)
@@ -510,8 +513,20 @@ class _Kernel:
                     every = f"{name}_of_warps"
                     yield f"{indent}__shared__ {kind} {every}[{s.threads // warp}][{count}];"
                     yield f"{indent}{kind} *{name} = {every}[threadIdx.x / {warp}];"
+                elif number in swapped:
+                    yield f"{indent}{shared}{kind} {name}_memory[{count}];"
+                    yield f"{indent}{kind} *{name} = {name}_memory;"
                 else:
                     yield f"{indent}{shared}{kind} {name}[{count}];"
+
+    def _swap(self, s: Swap, indent: str) -> Iterator[str]:
+        """Two pointers to what a block shares are exchanged."""
+        first, second = self._name(s.first), self._name(s.second)
+        yield f"{indent}{{"
+        yield f"{indent}{INDENT}{self._type(s.first)} *const other = {first};"
+        yield f"{indent}{INDENT}{first} = {second};"
+        yield f"{indent}{INDENT}{second} = other;"
+        yield f"{indent}}}"
 
     def _scratch(self, worker: str, indent: str) -> Iterator[str]:
         """The private buffers of a thread in the workspace."""

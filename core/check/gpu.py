@@ -9,7 +9,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -22,7 +22,7 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, substituted
+from ilang.core.ir.rewriting import accesses, named, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
@@ -43,7 +43,7 @@ def verify_ordered(program: Program, before: Program | None = None) -> None:
     for kernel in program.kernels:
         ordered = kernel_to_barriers(replace(program, kernels=(kernel,))).kernels[0]
         _demand(program, kernel, ordered == kernel, "threads of a block wait before they meet")
-        within = {buffer for buffer, _ in accesses(kernel.body)}
+        within = named(kernel.body)
         spread, device = kernel.body[0], program.machine.device
         assert isinstance(spread, Spread)
         assert device is not None
@@ -65,7 +65,7 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     spread = kernel.body[0] if len(kernel.body) == 1 else None
     _demand(program, kernel, isinstance(spread, Spread), "a kernel is one spread")
     assert isinstance(spread, Spread)
-    inside = [s for s in statements_within(spread.body) if isinstance(s, (Spread, Barrier))]
+    inside = [s for s in statements_within(spread.body) if isinstance(s, (Spread, Barrier, Swap))]
     blocks = spread.over in ("blocks", "warps")
     device = program.machine.device
     assert device is not None
@@ -75,10 +75,16 @@ def _kernel(program: Program, kernel: Kernel) -> None:
     )
     for s in inside:
         if isinstance(s, Spread):
-            alone = not any(isinstance(x, (Spread, Barrier)) for x in statements_within(s.body))
+            together = (Spread, Barrier, Swap)
+            alone = not any(isinstance(x, together) for x in statements_within(s.body))
             right = alone and s.over == "threads" and s.threads == threads
             _demand(program, kernel, right, "threads of a block share what nobody else shares")
             _independent(program, kernel, s, _combined(kernel))
+        elif isinstance(s, Swap):
+            first, second = program.buffers[s.first], program.buffers[s.second]
+            alike = s.first != s.second and replace(second, name=first.name) == first
+            right = alike and first.space == "shared"
+            _demand(program, kernel, right, "buffers that are swapped are alike, a block's")
     if blocks:
         _alike(program, kernel, spread.body)
     few = 0 < spread.threads <= device.most_block_threads

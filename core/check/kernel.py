@@ -10,7 +10,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import INTEGERS
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -124,8 +124,8 @@ class _Verifier:
                     self._opened(s.blocks, (s.body, s.edge))
                 case Spread():
                     self._opened(s.loops, (s.body,))
-                case Barrier() | Combine():
-                    known = isinstance(s, Barrier) or s.variable in self.defined
+                case Barrier() | Combine() | Swap():
+                    known = not isinstance(s, Combine) or s.variable in self.defined
                     self.demand(known, "a variable is defined before it is combined")
                 case Transpose():
                     self.block((s.loops,))

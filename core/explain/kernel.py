@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.kernel import (
     Buffer,
     Call,
@@ -134,6 +134,7 @@ def _declarations(program: Program, kernel: Kernel) -> Iterator[str]:
             dims = ",".join(_extent(program, size) for size in buffer.dims)
             kinds = [kind] if buffer.owner is None else [f"of {program.buffers[buffer.owner].name}"]
             kinds += ["padded"] if buffer.padded else []
+            kinds += ["double-buffered"] if buffer.double else []
             kinds += ["wrapping"] if buffer.wrapping else []
             words.append(f"{buffer.name} {buffer.dtype}[{dims}] {' '.join(kinds)}")
     if words:
@@ -181,7 +182,7 @@ class _Loops:
                     yield from self._tile(s, indent)
                 case Transpose():
                     yield from self._transpose(s, indent)
-                case Barrier() | Combine():
+                case Barrier() | Combine() | Swap():
                     yield indent + self._together(s)
                 case Spread():
                     yield from self._spread(s, indent)
@@ -260,10 +261,13 @@ class _Loops:
         yield f"{indent}{self._head(s.loops)} in squares{past}"
         yield from self.lines(s.loops.body, indent + "  ")
 
-    def _together(self, s: Barrier | Combine) -> str:
+    def _together(self, s: Barrier | Combine | Swap) -> str:
         """What all threads of a block do together."""
         if isinstance(s, Barrier):
             return "barrier"
+        if isinstance(s, Swap):
+            names = [self.program.buffers[number].name for number in (s.first, s.second)]
+            return f"swap {' and '.join(names)}"
         name = self.kernel.locals[s.variable].name
         every = "all lanes" if self._is_for_warps() else "all threads"
         return f"{name} = combine {name} of {every} with {s.primitive}"

@@ -8,6 +8,7 @@ Invariants of a kernel for a GPU:
       stores nothing, and its loops and conditions are the same for all of them.
     - A ``Barrier`` stands there too, so that all threads of a block, or lanes of a warp, arrive; between two accesses
       by different threads to one element, one of them a write, there is one.
+    - Buffers that are swapped are two that a block shares, alike but for their names; all threads swap them.
     - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
       or, in a spread over the grid, in scratch storage of the thread that owns it.
@@ -62,3 +63,11 @@ class Combine:
 @record
 class Barrier:
     """All threads of a block, or of a warp, wait for each other, and see what they wrote before."""
+
+
+@record
+class Swap:
+    """Two buffers that a block shares exchange their names: from here on each is the memory that the other one was."""
+
+    first: int
+    second: int

@@ -26,7 +26,7 @@ from typing import Literal, assert_never
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Cut, Fetch, Into, Late, Outline, Registers, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.scalar import Apply, Scalar
 from ilang.core.ir.schedule import Asked, MicroTile, Role, Runs
 from ilang.core.ir.shaped import Bound, Reach, Rule, Size
@@ -47,7 +47,8 @@ class Buffer:
 
     ``role``: input, output, inout (updated in place), temporary, view (the memory is that of buffer ``owner``), or tile
     (a ``Tile`` fills it). The last dimension of a ``padded`` one has room for whole loop parts, past the end of a
-    ragged dimension. ``space`` says where a private one is. The elements of a ``wrapping`` one are integers that a
+    ragged dimension. ``space`` says where a private one is; of a ``double`` one a GPU reads one copy while it fills the
+    other one. The elements of a ``wrapping`` one are integers that a
     reduction adds to or multiplies: a target may hold them unsigned, so that no step converts.
     """
 
@@ -60,6 +61,7 @@ class Buffer:
     space: Space = ""
     owner: int | None = None
     wrapping: bool = False
+    double: bool = False
 
 
 @record
@@ -223,6 +225,7 @@ Statement = (
     | Spread
     | Barrier
     | Combine
+    | Swap
 )
 Block = tuple[Statement, ...]
 
@@ -374,7 +377,7 @@ def blocks_of(s: Statement) -> tuple[Block, ...]:
             return (s.body,)
         case Transpose():
             return ((s.loops,),)
-        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine():
+        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine() | Swap():
             return ()
         case _:
             assert_never(s)
@@ -411,6 +414,7 @@ def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
             | Transpose()
             | Barrier()
             | Combine()
+            | Swap()
         ):
             return s
         case _:
@@ -433,7 +437,12 @@ def map_statements(body: Block, change: Callable[[Statement], Statement | None])
     return body if same else tuple(out)
 
 
-LEAVES = (Store, Define, Change, HorizontalReduction, Barrier, Combine)
+def has_spread(s: Statement) -> bool:
+    """Whether iterations are shared out inside of a statement."""
+    return any(isinstance(inner, Spread) for inner in statements_within((s,)))
+
+
+LEAVES = (Store, Define, Change, HorizontalReduction, Barrier, Combine, Swap)
 """The statements that no others stand in."""
 
 
@@ -442,7 +451,7 @@ def children(s: Statement) -> tuple[Statement, ...]:
     match s:
         case For():
             return s.body
-        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine():
+        case Define() | Change() | Store() | HorizontalReduction() | Barrier() | Combine() | Swap():
             return ()
         case If():
             return (*s.body, *s.otherwise)

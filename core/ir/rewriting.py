@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -105,6 +105,12 @@ def accesses(body: Sequence[Statement]) -> Iterator[Access]:
             yield s.buffer, s.index
 
 
+def named(body: Sequence[Statement]) -> set[int]:
+    """The buffers that a block mentions: those that it reads or writes, and those that it swaps."""
+    swaps = (s for s in statements_within(body) if isinstance(s, Swap))
+    return {n for n, _ in accesses(body)} | {n for s in swaps for n in (s.first, s.second)}
+
+
 def substituted(s: Statement, substitution: Substitution) -> Statement:
     """A statement with other indices for some of the loop variables around it."""
     match s:
@@ -113,7 +119,8 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             quotient = None if s.quotient is None else substituted_scalar(s.quotient, substitution)
             assert quotient is None or isinstance(quotient, Apply)
             body = _block(s.body, substitution)
-            return replace(s, body=body, rest=rest, fetch=fetch, quotient=quotient)
+            each = tuple(x for x in _block(s.each, substitution) if isinstance(x, Store))
+            return replace(s, body=body, rest=rest, fetch=fetch, quotient=quotient, each=each)
         case If():
             body, otherwise = _block(s.body, substitution), _block(s.otherwise, substitution)
             return replace(
@@ -135,7 +142,7 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
                 replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.loops
             )
             return replace(s, loops=opened, body=_block(s.body, substitution))
-        case HorizontalReduction() | Barrier() | Combine():
+        case HorizontalReduction() | Barrier() | Combine() | Swap():
             return s
         case Transpose():
             loops = substituted(s.loops, substitution)
@@ -184,7 +191,7 @@ def substituted_index(index: Affine, substitution: Substitution) -> Affine:
     index = index.looking(lambda part: substituted_index(part, substitution))
     terms: list[tuple[int, int]] = []
     offset = index.offset
-    looked = index.looked
+    looked, window = index.looked, index.window
     for coefficient, variable in index.terms:
         if variable not in substitution:
             terms.append((coefficient, variable))
@@ -192,8 +199,9 @@ def substituted_index(index: Affine, substitution: Substitution) -> Affine:
         instead = substitution[variable]
         terms += [(coefficient * c, v) for c, v in instead.terms]
         offset += coefficient * instead.offset
+        window = window or instead.window
         looked += tuple((coefficient * c, each) for c, each in instead.looked)
-    return replace(index, terms=tuple(terms), offset=offset, looked=looked)
+    return replace(index, terms=tuple(terms), offset=offset, window=window, looked=looked)
 
 
 def substituted_load(load: Load, substitution: Substitution) -> Load:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread
+from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
 from ilang.core.ir.kernel import (
     Change,
     Define,
@@ -116,7 +116,7 @@ class _Mentions:
             case Transpose():
                 if s.stream_from:  # it may go past the caches, by its size
                     self.sizes |= set(self.program.buffers[s.target.buffer].dims)
-            case Spread() | Barrier():
+            case Spread() | Barrier() | Swap():
                 return
             case Combine():
                 self.locals.add(s.variable)

@@ -216,6 +216,7 @@ class _Lowering(OnlineReductions):
             if copied not in site.places:
                 site.places[copied] = self._copied(reader, read, instance.copies[number], site)
             reader.staged[read] = site.places[copied]
+            self._doubled(reader, number)
             return
         node, nest = self._node(read.value)
         home = {
@@ -233,6 +234,13 @@ class _Lowering(OnlineReductions):
             yield self._assignment(frame, site)
             site.places[source.instance] = frame.place
         reader.staged[read] = seen(site.places[source.instance], source)
+        self._doubled(reader, number)
+
+    def _doubled(self, reader: Frame, number: int) -> None:
+        """Say that what a read is staged in has two buffers, where a schedule asks for them."""
+        buffer = reader.staged[reader.node.reads[number]].buffer
+        if buffer is not None and reader.nest.space(number) == "s2":
+            self.storage.doubles(buffer)
 
     def _walk_intervals(self, frame: Frame) -> None:
         """Let axes walk intervals, from loops that are open."""

@@ -98,6 +98,11 @@ class Storage:
         """Make a register tile of a private buffer."""
         self.buffers[number] = replace(self.buffers[number], role="tile", padded=False)
 
+    def doubles(self, number: int) -> None:
+        """Give a private buffer two copies, where the machine may fill one while it reads the other."""
+        double = self.buffers[number].private and self.machine.kind == "gpu"
+        self.buffers[number] = replace(self.buffers[number], double=double)
+
     def accumulates(self, number: int, node: Assignment) -> None:
         """Say that a buffer has the accumulators of a reduction: integers wrap where they are added or multiplied."""
         wrapping = wraps(node, self.buffers[number].dtype)

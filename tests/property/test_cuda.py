@@ -211,6 +211,27 @@ SCHEDULED = {
     "one_warp": ("i*i~i >> +i~. || i 0 | i:l", (((70,), (70,)), ((0,), (0,)))),
     "warps_along_y": ("+ij~i || i j | i:y,j:l", (((5, 70),), ((300, 3),))),
     "warps_of_squares": ("ij~ji | i:32,j:8 | j i 0 j' i' | i':l", (((50, 70),), ((1, 33),))),
+    "double": (WRITTEN.replace("k' i' j' >>", "k' i' j' | 0:s2,1:s2 >>"), MATMUL),
+    "double_and_single": (WRITTEN.replace("k' i' j' >>", "k' i' j' | 0:s2,1:s >>"), MATMUL),
+    "double_parts": (
+        (
+            "ik*kj~ijk | i:8:4,j:8:4,k:2:8 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2 "
+            ">> +ijk~ij | i:8:4,j:8:4,k:2:8 | i j k k' k'' i' j' i'' j'' 0"
+        ),
+        (*MATMUL, ((9, 70), (70, 21))),
+    ),
+    "double_and_computed": (
+        (
+            "md*nd~mnd | m:16,n:16 | m n m' n' d >> +mnd~mn | m:16,n:16 | m n m' n' d 0 "
+            ">> mn*ne~mne | m:16,n:16,e:16 | m e n 0 1 n' m' e' | 0:s2,1:s2 "
+            ">> +mne~me | m:16,n:16,e:16 | m e n n' m' e' 0 | m:y,e:x,m':ty,e':tx"
+        ),
+        (((20, 3), (35, 3), (35, 20)), ((3, 2), (0, 2), (0, 2)), ((3, 0), (17, 0), (17, 2))),
+    ),
+    "double_of_warps": (
+        "ij~ji | i:32,j:8 | j i 0 j' i' | j:x,i:q,i':l,0:s2",
+        (((70, 50),), ((1, 33),), ((0, 3),)),
+    ),
     "online": (ATTENTION, (((20, 8), (35, 8), (35, 8)), ((3, 2), (0, 2), (0, 2)))),
 }
 

@@ -8,12 +8,13 @@ Example:
                                                                  spread i1 j1 over the threads: acc += copy
 
 Statements that all threads do alike are walked in order, with what was read and written since the last barrier; a loop
-is walked as if it ran twice. What each thread alone touches, always in loops that are shared out alike, orders nothing.
+is walked again until its next iteration begins with nothing new. What each thread alone touches, always in loops that
+are shared out alike, orders nothing.
 """
 
 from __future__ import annotations
 
-from ilang.core.ir.gpu import Barrier, Spread
+from ilang.core.ir.gpu import Barrier, Spread, Swap
 from ilang.core.ir.kernel import (
     Block,
     For,
@@ -22,6 +23,7 @@ from ilang.core.ir.kernel import (
     Program,
     Statement,
     Store,
+    has_spread,
     statements_within,
 )
 from ilang.core.ir.rewriting import accesses, parts_of, with_bodies
@@ -40,6 +42,12 @@ class Touched:
     def meets(self, other: Touched) -> bool:
         """Whether what comes next has to wait."""
         return bool(self.written & (other.read | other.written) or self.read & other.written)
+
+    def swapped(self, s: Swap) -> Touched:
+        """The same when two buffers have exchanged their names."""
+        other = {s.first: s.second, s.second: s.first}
+        read, written = ({other.get(n, n) for n in each} for each in (self.read, self.written))
+        return Touched(frozenset(read), frozenset(written))
 
     def joined(self, other: Touched) -> Touched:
         """Both."""
@@ -90,12 +98,13 @@ class Placing:
             if isinstance(s, Barrier):
                 out.append(s)
                 touched = Touched()
-            elif isinstance(s, For) and _has_spread(s):
-                _, after = self.block(s.body, touched)
-                inner, end = self.block(s.body, touched.joined(after))
-                out.append(replace(s, body=inner))
-                touched = touched.joined(end)
-            elif isinstance(s, If) and _has_spread(s):
+            elif isinstance(s, For) and has_spread(s):
+                inner, touched = self._loop(s, touched)
+                out.append(inner)
+            elif isinstance(s, Swap):
+                out.append(s)
+                touched = touched.swapped(s)
+            elif isinstance(s, If) and has_spread(s):
                 within, one = self.block(s.body, touched)
                 otherwise, other = self.block(s.otherwise, touched)
                 out.append(replace(s, body=within, otherwise=otherwise))
@@ -109,13 +118,17 @@ class Placing:
                 touched = touched.joined(own)
         return tuple(out), touched
 
+    def _loop(self, loop: For, touched: Touched) -> tuple[For, Touched]:
+        """A loop with barriers: every iteration begins with no more than ``touched`` and what some iteration left."""
+        while True:
+            body, after = self.block(loop.body, touched)
+            if touched.joined(after) == touched:
+                return replace(loop, body=body), touched
+            touched = touched.joined(after)
+
     def of(self, s: Statement) -> Touched:
         """What a statement touches where threads may meet."""
         inside = list(statements_within((s,)))
         read = {part.buffer for x in inside for part in parts_of(x) if isinstance(part, Load)}
         written = {x.buffer for x in inside if isinstance(x, Store)}
         return Touched(frozenset(read - self.alone), frozenset(written - self.alone))
-
-
-def _has_spread(s: For | If) -> bool:
-    return any(isinstance(inner, Spread) for inner in statements_within((s,)))

@@ -52,7 +52,8 @@ def _bound(program: Program, kernel: Kernel) -> Block:
 
 def _without_room(program: Program, full: Full) -> Refusal:
     """Why buffers do not fit."""
-    names = ", ".join(program.buffers[number].name for number in full.buffers)
+    named = [(program.buffers[number].name, number in full.double) for number in full.buffers]
+    names = ", ".join(f"{name} twice" if double else name for name, double in named)
     help_line = "split what they walk into smaller parts, or stage it further inside"
     if full.bytes is None:
         problem = f"the threads of a block share {names}, of a size known only at run time"

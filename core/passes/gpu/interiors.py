@@ -30,6 +30,7 @@ from ilang.core.ir.kernel import (
     Rest,
     Statement,
     Store,
+    has_spread,
     map_statements,
     statements_within,
 )
@@ -71,14 +72,14 @@ class _Freeing:
 
     def regions(self, body: Block) -> Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
-        if not any(isinstance(s, (For, If)) and _has_spread(s) for s in body):
+        if not any(isinstance(s, (For, If)) and has_spread(s) for s in body):
             return self._region(body)
         out: list[Statement] = []
         for s in body:
             match s:
-                case For() if _has_spread(s):
+                case For() if has_spread(s):
                     out.append(replace(s, body=self.regions(s.body)))
-                case If() if _has_spread(s):
+                case If() if has_spread(s):
                     within, otherwise = self.regions(s.body), self.regions(s.otherwise)
                     out.append(replace(s, body=within, otherwise=otherwise))
                 case Spread():
@@ -305,7 +306,3 @@ def _most(index: Affine, inner: Extents) -> Affine | None:
         else:
             offset += c * (extent - 1)
     return replace(index, terms=tuple(terms), offset=offset)
-
-
-def _has_spread(s: For | If) -> bool:
-    return any(isinstance(inner, Spread) for inner in statements_within((s,)))

@@ -24,11 +24,13 @@ from ilang.core.ir.kernel import (
     Change,
     Define,
     For,
+    If,
     Kernel,
     Program,
     Space,
     Statement,
     Store,
+    blocks_of,
     map_statements,
     statements_within,
 )
@@ -44,7 +46,7 @@ class Place:
     """The space of a buffer, and the dimensions that it keeps there.
 
     Threads read ``wide`` elements of it at a time; ``sector`` threads along a row of memory write down a column of it.
-    Neighbors among threads touch elements ``across`` its rows.
+    Neighbors among threads touch elements ``across`` its rows. A ``double`` one has room for two.
     """
 
     space: Space
@@ -52,6 +54,7 @@ class Place:
     wide: int = 1
     sector: int = 0
     across: bool = False
+    double: bool = False
 
     def has_rows(self) -> bool:
         """Whether all dimensions but the first are one row."""
@@ -60,17 +63,22 @@ class Place:
 
 @record
 class Full:
-    """What has no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known."""
+    """What has no room in a space: ``buffers`` of so many ``bytes`` together, None where these are not known.
+
+    Those that are ``double`` have room for two, which is counted.
+    """
 
     space: Space
     buffers: tuple[int, ...]
     bytes: int | None
     most: int
+    double: tuple[int, ...] = ()
 
 
 def kernel_to_spaces(program: Program) -> Program:
     """The program with a space for each private buffer that there is room for."""
     buffers, sizes, kernels = list(program.buffers), list(program.sizes), []
+    double: set[int] = set()
     for kernel in program.kernels:
         places = placed(program, kernel)
         assert not isinstance(places, Full), "a kernel is bound so that its buffers have places"
@@ -82,6 +90,8 @@ def kernel_to_spaces(program: Program) -> Program:
                 dims = tuple(range(len(sizes) - len(extents or ()), len(sizes)))
             buffers[number] = replace(buffers[number], space=place.space, dims=dims, padded=False)
         kernels.append(replace(kernel, body=_folded(program, kernel.body, places)))
+        double |= {number for number, place in places.items() if place.double}
+    buffers = [replace(b, double=n in double) if b.double else b for n, b in enumerate(buffers)]
     return replace(program, buffers=tuple(buffers), sizes=tuple(sizes), kernels=tuple(kernels))
 
 
@@ -160,7 +170,8 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
         found[number] = place
     for space, bytes_ in used.items():
         if most[space] < bytes_:
-            return Full(space, tuple(kept[space]), bytes_, most[space])
+            double = tuple(number for number in kept[space] if found[number].double)
+            return Full(space, tuple(kept[space]), bytes_, most[space], double)
     return found
 
 
@@ -176,7 +187,13 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
         every,
         _wide(program, spread.body, number),
         max((sector_of(program, s, number) for s in inside), default=0),
-        any(_is_across(s, number) for s in inside),
+    )
+    outer = 1 if shared.has_rows() else len(every) - 1
+    shared = replace(
+        shared,
+        across=any(_is_across(s, number, outer) for s in inside),
+        double=program.buffers[number].double
+        and loop_around(program, spread.body, number) is not None,
     )
     if count != sum(buffer == number for s in inside for buffer, _ in accesses(s.body)):
         return shared
@@ -188,14 +205,28 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
     return shared
 
 
-def _is_across(spread: Spread, number: int) -> bool:
-    """Whether neighbors among threads touch elements of a buffer in other rows."""
+def loop_around(program: Program, body: Block, number: int) -> For | None:
+    """The innermost loop of all threads together that has all uses of a buffer inside; None where it runs once."""
+    count, found, inside = sum(buffer == number for buffer, _ in accesses(body)), None, True
+    while inside:
+        inside = False
+        for s in body:
+            for part in blocks_of(s) if isinstance(s, (For, If)) else ():
+                if sum(buffer == number for buffer, _ in accesses(part)) == count:
+                    found, body, inside = s if isinstance(s, For) else found, part, True
+    if found is None or (program.sizes[found.size].fixed or 2) < 2:
+        return None
+    return found
+
+
+def _is_across(spread: Spread, number: int, outer: int) -> bool:
+    """Whether neighbors among threads touch elements of a buffer in other rows, which ``outer`` dimensions number."""
     every = [loop for loop in spread.loops if loop.role == "tx"] or [*spread.loops]
     return bool(every) and any(
         every[-1].variable in part.axes()
         for buffer, index in accesses(spread.body)
         if buffer == number
-        for part in index[:-1]
+        for part in index[:outer]
     )
 
 
@@ -257,7 +288,9 @@ def _buffers(body: Block) -> set[int]:
 def _bytes(program: Program, number: int, place: Place) -> int | None:
     """The bytes of what a buffer keeps; None where they are known at run time only."""
     extents = _extents(program, number, place)
-    return None if extents is None else BYTES[program.buffers[number].dtype] * prod(extents)
+    if extents is None:
+        return None
+    return BYTES[program.buffers[number].dtype] * prod(extents) * (1 + place.double)
 
 
 def _folded(program: Program, body: Block, places: dict[int, Place]) -> Block:

@@ -27,6 +27,7 @@ from ilang.core.ir.kernel import (
     Space,
     Statement,
     Store,
+    has_spread,
     map_statements,
     statements_within,
 )
@@ -69,14 +70,14 @@ class _Moving:
 
     def _regions(self, body: Block) -> Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
-        if not any(isinstance(s, (For, If)) and _has_spread(s) for s in body):
+        if not any(isinstance(s, (For, If)) and has_spread(s) for s in body):
             return self._region(body)
         out: list[Statement] = []
         for s in body:
             match s:
-                case For() if _has_spread(s):
+                case For() if has_spread(s):
                     out.append(replace(s, body=self._regions(s.body)))
-                case If() if _has_spread(s) and s.body and s.otherwise and s.stored is None:
+                case If() if has_spread(s) and s.body and s.otherwise and s.stored is None:
                     within = map_statements(s.body, self._moved)
                     out.append(replace(s, body=within, aligned=_moves(self.program, within)))
                 case Spread():
@@ -206,7 +207,3 @@ def _moves(program: Program, body: Block) -> tuple[int, ...]:
     loops = (s for s in statements_within(body) if isinstance(s, For))
     wide = {number for loop in loops for number in loop.wide}
     return tuple(sorted(number for number in wide if not program.buffers[number].space))
-
-
-def _has_spread(s: For | If) -> bool:
-    return any(isinstance(inner, Spread) for inner in statements_within((s,)))

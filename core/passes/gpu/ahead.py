@@ -1,0 +1,298 @@
+"""Which copies of a loop can be loaded for the next iteration before this one computes, and what each becomes.
+
+Example, of 512 elements that 256 threads copy:
+    in:   spread i in 0..2 and j in 0..256 over the threads: copy[i,j] = a[k,i,j]
+    out:  spread j: for i unrolled: copy_loaded[i] = a[k,i,j]         to registers
+          spread j: for i unrolled: copy_next[i,j] = copy_loaded[i]   from there
+
+A copy reads nothing but arrays that the kernel leaves as they are, and has no more for a thread than that loads at a
+time. The next iteration may be the first one of the next of a loop around: where an axis is split twice, what follows
+the last part of a part is the first one of the next part, and each index goes on as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.gpu import Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Buffer,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    has_spread,
+    statements_within,
+)
+from ilang.core.ir.rewriting import accesses, parts_of, step_of, substituted
+from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select
+from ilang.core.ir.shaped import Size
+from ilang.core.record import record, replace
+
+
+@record
+class Copy:
+    """A spread that copies: each thread has one iteration, in which unrolled ``loops`` stand around one ``store``.
+
+    The innermost loop moves ``lanes`` neighbors in ``wide`` buffers together. ``at`` is a number of each iteration,
+    below ``count``: its place in the registers ``held``, from which the buffer ``filled`` takes it.
+    """
+
+    spread: Spread
+    loops: tuple[For, ...]
+    store: Store
+    wide: tuple[int, ...]
+    lanes: int
+    at: Affine
+    count: int
+    held: int = -1
+    filled: int = -1
+
+    def loads(self) -> Statement:
+        """The copy into registers."""
+        wide = tuple(number for number in self.wide if number != self.store.buffer)
+        return self._around(Store(self.held, (self.at,), self.store.value), wide)
+
+    def fills(self) -> Statement:
+        """The copy from there."""
+        assert self.store.value.dtype is not None
+        value = Load(self.held, (self.at,), self.store.value.dtype)
+        wide = (self.filled,) if self.store.buffer in self.wide else ()
+        return self._around(Store(self.filled, self.store.index, value), wide)
+
+    def _around(self, store: Store, wide: tuple[int, ...]) -> Statement:
+        """All loops around a statement."""
+        body: Block = (store,)
+        for loop in reversed(self.loops):
+            body = (replace(loop, body=body),)
+        if wide:
+            body = _moving(body, wide, self.lanes)
+        return replace(self.spread, body=body)
+
+
+def _moving(body: Block, wide: tuple[int, ...], lanes: int) -> Block:
+    """Loops right inside each other, the innermost one of which moves neighbors together."""
+    (loop,) = body
+    assert isinstance(loop, For)
+    if isinstance(loop.body[0], For):
+        return (replace(loop, body=_moving(loop.body, wide, lanes)),)
+    each = (substituted(loop.body[0], {loop.variable: Affine((), n)}) for n in range(lanes))
+    return (replace(loop, wide=wide, each=tuple(s for s in each if isinstance(s, Store))),)
+
+
+class Copies:
+    """A program with more buffers and sizes; the names of the kernel that is changed, and what it writes."""
+
+    def __init__(self, program: Program) -> None:
+        """For a program, before any of its kernels is entered."""
+        self.program = program
+        self.buffers: list[Buffer] = list(program.buffers)
+        self.sizes: list[Size] = list(program.sizes)
+        self.names: list[str] = []
+        self.written: set[int] = set()
+
+    def enter(self, kernel: Kernel) -> None:
+        """Go on with a kernel."""
+        self.names = list(kernel.names)
+        inside = statements_within(kernel.body)
+        self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, Store)}
+
+    def add(self, buffer: Buffer) -> int:
+        """The number of a new buffer."""
+        self.buffers.append(buffer)
+        return len(self.buffers) - 1
+
+    def named(self, name: str) -> str:
+        """A name that no buffer has."""
+        while any(buffer.name == name for buffer in self.buffers):
+            name += "_"
+        return name
+
+    def of(self, loop: For, number: int) -> dict[int, Copy]:
+        """The copies of a loop into a buffer, by the ids of their statements; none if it is filled in any other way."""
+        found: dict[int, Copy] = {}
+        if loop.chunk is not None or (loop.rest is not None and loop.rest.until is not None):
+            return {}
+        for s in _leaves(loop.body):
+            if any(x.buffer == number for x in statements_within((s,)) if isinstance(x, Store)):
+                copy = self._copy(s) if isinstance(s, Spread) else None
+                if copy is None:
+                    return {}
+                found[id(s)] = copy
+        return found
+
+    def held(self, copies: dict[int, Copy], filled: int) -> dict[int, Copy]:
+        """Copies that share registers, and fill a buffer."""
+        buffer = self.buffers[filled]
+        most = max(copies.values(), key=lambda copy: copy.count)
+        size = most.loops[0].size if len(most.loops) == 1 else self._size(most.count)
+        name = self.named(f"{buffer.name.removesuffix('_next')}_loaded")
+        held = self.add(
+            Buffer(name, buffer.dtype, (size,), "temporary", private=True, space="local")
+        )
+        return {key: replace(copy, held=held, filled=filled) for key, copy in copies.items()}
+
+    def _copy(self, spread: Spread) -> Copy | None:
+        """What a spread copies; None where it computes, or has more for a thread than that loads at a time."""
+        device = self.program.machine.device
+        assert device is not None
+        body, inner = spread.body, list[For]()
+        while len(body) == 1 and isinstance(body[0], For):
+            inner.append(body[0])
+            body = body[0].body
+        store = body[0]
+        every = (*spread.loops, *inner)
+        if len(body) > 1 or not isinstance(store, Store) or store.contracts or not spread.loops:
+            return None
+        if any(loop.rest or loop.chunk or not self._extent(loop) for loop in every):
+            return None
+        if not all(self._stays(part) for part in parts_of(store)):
+            return None
+        known = prod(self._extent(loop) for loop in every)
+        room = device.loads * self.program.machine.vector_bytes()
+        most = room // BYTES[self.buffers[store.buffer].dtype]
+        if known > spread.threads * most:
+            return None
+        spread, turns, instead = self._shared_out(spread)
+        loops = (*turns, *(replace(x, role="u", body=(), wide=(), each=()) for x in inner))
+        count = prod(self._extent(loop) for loop in loops)
+        moved = substituted(store, instead)
+        assert isinstance(moved, Store)
+        terms, step = [], count
+        for loop in loops:
+            step //= self._extent(loop)
+            terms.append((step, loop.variable))
+        wide, lanes = (inner[-1].wide, self._extent(inner[-1])) if inner else ((), 1)
+        at = Affine(tuple(terms))
+        return Copy(spread, loops, moved, wide, lanes, at, count) if count <= most else None
+
+    def _stays(self, part: Scalar) -> bool:
+        """Whether a part of a scalar is the same whenever it is read."""
+        if isinstance(part, Load):
+            own = self.buffers[part.buffer].private or any(x.looked for x in part.index)
+            return not own and self.program.owner(part.buffer) not in self.written
+        return not isinstance(part, Local)
+
+    def _shared_out(self, spread: Spread) -> tuple[Spread, list[For], dict[int, Affine]]:
+        """A spread of which a thread has one iteration at most, loops around its others, what variables become."""
+        left, loops, turns = spread.threads, list[For](), list[For]()
+        instead: dict[int, Affine] = {}
+        for loop in reversed(spread.loops):
+            extent = self._extent(loop)
+            part = next(n for n in range(min(extent, left), 0, -1) if extent % n == 0)
+            left //= part
+            if part == extent:
+                loops.insert(0, loop)
+                continue
+            size = loop.size if part == 1 else self._size(extent // part)
+            turns.insert(0, replace(loop, role="u", size=size))
+            if part > 1:
+                variable = self._variable(self.names[loop.variable])
+                instead[loop.variable] = Affine(((part, loop.variable), (1, variable)))
+                loops.insert(0, replace(loop, variable=variable, size=self._size(part)))
+        return replace(spread, loops=tuple(loops), body=()), turns, instead
+
+    def _extent(self, loop: For) -> int:
+        """How often a loop runs; 0 where that is known at run time only."""
+        return self.sizes[loop.size].fixed or 0
+
+    def _size(self, extent: int) -> int:
+        """The size number of a constant."""
+        self.sizes.append(Size(str(extent), extent, ()))
+        return len(self.sizes) - 1
+
+    def _variable(self, name: str) -> int:
+        """A loop variable with a name that no loop has."""
+        while name in self.names:
+            name += "t"
+        self.names.append(name)
+        return len(self.names) - 1
+
+
+class Iterations:
+    """The iterations of a loop, counted on through loops ``outer`` right around it, innermost first."""
+
+    def __init__(self, program: Program, loop: For, around: Sequence[For], copies: Block) -> None:
+        """For a loop that has ``copies``, inside other ones."""
+        self.loop = loop
+        self.outer: list[For] = []
+        counted, inner = [(1, loop.variable)], program.sizes[loop.size].fixed
+        last, steps = loop, 1
+        for other in reversed(around):
+            if inner is None or last.rest is not None or other.rest is not None or other.chunk:
+                break
+            steps *= inner
+            if any(
+                step_of(x, other.variable) != steps * step_of(x, loop.variable)
+                for x in _forms(copies)
+            ):
+                steps //= inner
+                break
+            counted.append((steps, other.variable))
+            self.outer.append(other)
+            last, inner = other, program.sizes[other.size].fixed
+        self._counted = counted
+        self._left = Affine(
+            (), steps * (inner or 0), sizes=() if inner is not None else ((steps, last.size),)
+        )
+
+    def more(self) -> tuple[Within, ...]:
+        """That an iteration is not the last one."""
+        left = self._left.plus(((-c, v) for c, v in self._counted), -2)
+        return (Within(left, None), *self._before_end(1))
+
+    def any(self) -> tuple[Within, ...]:
+        """That there is one."""
+        if not self._left.sizes and self._left.offset:
+            return self._before_end(None)
+        return (Within(self._left.plus((), -1), None), *self._before_end(None))
+
+    def _before_end(self, on: int | None) -> tuple[Within, ...]:
+        """That the first iteration, or one ``on`` from this one, is before the end of a dimension that the loop has."""
+        rest = self.loop.rest
+        if rest is None:
+            return ()
+        terms = () if on is None else ((rest.step, self.loop.variable),)
+        return (Within(rest.start.plus(terms, rest.step * (on or 0)), rest.size),)
+
+
+def chosen(body: Block, choose: Callable[[Statement], Statement | None]) -> Block:
+    """A block with other statements for what is under conditions alone; None leaves one out."""
+    out: list[Statement] = []
+    for s in body:
+        if isinstance(s, If) and has_spread(s):
+            within, otherwise = chosen(s.body, choose), chosen(s.otherwise, choose)
+            out += [replace(s, body=within, otherwise=otherwise)] if within or otherwise else []
+        else:
+            changed = choose(s)
+            out += [] if changed is None else [changed]
+    return tuple(out)
+
+
+def _leaves(body: Block) -> Iterator[Statement]:
+    """The statements of a block, those under conditions in place of these."""
+    for s in body:
+        if isinstance(s, If) and has_spread(s):
+            yield from _leaves(s.body)
+            yield from _leaves(s.otherwise)
+        else:
+            yield s
+
+
+def _forms(body: Block) -> Iterator[Affine]:
+    """Every index of a block, those of conditions among them."""
+    for _, index in accesses(body):
+        yield from index
+    for s in statements_within(body):
+        within = list(s.within) if isinstance(s, If) else []
+        for part in parts_of(s):
+            within += part.within if isinstance(part, Select) else ()
+            if isinstance(part, Position):
+                yield part.index
+        yield from (each.index for each in within)

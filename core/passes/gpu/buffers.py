@@ -1,0 +1,161 @@
+"""Give what is double-buffered two buffers: one is filled while the other one is read, and one barrier orders both.
+
+Example, of a copy with the role s2:
+    in:   for k in 0..n_k                            out:  if 0 < n_k: spread i over the threads: copy[i] = a[0,i]
+            spread i over the threads                      for k in 0..n_k
+              copy[i] = a[k,i]                               if k + 1 < n_k: spread i: copy_loaded = a[k+1,i]
+            spread j over the threads                        spread j over the threads
+              acc += copy[j]                                   acc += copy[j]
+                                                             if k + 1 < n_k: spread i: copy_next[i] = copy_loaded
+                                                             swap copy and copy_next
+
+The loop is the innermost one that all threads go through together and that has all uses inside. What the next iteration
+copies is loaded into registers before this one computes, and stored after that: nothing waits for memory in between
+(``ahead.py`` says which copies can be).
+
+All else is computed where it was, into the other buffer, so that one barrier is enough, too:
+    out:  for k in 0..n_k
+            swap copy and copy_next
+            spread i over the threads: copy[i] = ...
+            spread j over the threads: acc += copy[j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ilang.core.ir.affine import Affine, Within
+from ilang.core.ir.gpu import Spread, Swap
+from ilang.core.ir.kernel import (
+    Block,
+    For,
+    If,
+    Kernel,
+    Program,
+    Statement,
+    has_spread,
+)
+from ilang.core.ir.rewriting import accesses, substituted
+from ilang.core.passes.gpu.ahead import Copies, Copy, Iterations, chosen
+from ilang.core.passes.gpu.spaces import loop_around
+from ilang.core.record import record, replace
+
+
+@record
+class Waiting:
+    """What stands before a loop so many ``levels`` further out."""
+
+    body: Block
+    levels: int
+
+
+def kernel_to_buffers(program: Program) -> Program:
+    """The program with two buffers for what is double-buffered."""
+    if not any(buffer.double for buffer in program.buffers):
+        return program
+    doubling = _Doubling(program)
+    kernels = tuple(doubling.kernel(kernel) for kernel in program.kernels)
+    buffers = tuple(replace(buffer, double=False) for buffer in doubling.copies.buffers)
+    return replace(program, kernels=kernels, buffers=buffers, sizes=tuple(doubling.copies.sizes))
+
+
+class _Doubling:
+    """A program, and the loops of a kernel in which buffers take turns, by their variables."""
+
+    def __init__(self, program: Program) -> None:
+        self.copies = Copies(program)
+        self.turns: dict[int, list[int]] = {}
+
+    def kernel(self, kernel: Kernel) -> Kernel:
+        """A kernel with two buffers for what is double-buffered."""
+        (spread,) = kernel.body
+        assert isinstance(spread, Spread)
+        self.turns = {}
+        for number in sorted({number for number, _ in accesses(kernel.body)}):
+            double = self.copies.buffers[number].double
+            loop = loop_around(self.copies.program, spread.body, number) if double else None
+            if loop is not None:
+                self.turns.setdefault(loop.variable, []).append(number)
+        if not self.turns:
+            return kernel
+        self.copies.enter(kernel)
+        body, waiting = self._block(spread.body, ())
+        assert not waiting, "what stands before a loop is in a block of threads"
+        names = tuple(self.copies.names)
+        return replace(kernel, body=(replace(spread, body=body),), names=names)
+
+    def _block(self, body: Block, around: tuple[For, ...]) -> tuple[Block, list[Waiting]]:
+        """A block inside loops that stand right in each other, and what stands before these."""
+        out: list[Statement] = []
+        further: list[Waiting] = []
+        for s in body:
+            if isinstance(s, For) and has_spread(s):
+                loop, waiting = self._loop(s, around)
+                for each in waiting:
+                    if each.levels:
+                        further.append(replace(each, levels=each.levels - 1))
+                    else:
+                        out += each.body
+                out.append(loop)
+            elif isinstance(s, If) and has_spread(s):
+                within, _ = self._block(s.body, ())
+                otherwise, _ = self._block(s.otherwise, ())
+                out.append(replace(s, body=within, otherwise=otherwise))
+            else:
+                out.append(s)
+        return tuple(out), further
+
+    def _loop(self, loop: For, around: tuple[For, ...]) -> tuple[For, list[Waiting]]:
+        """A loop whose iterations fill buffers in turn, and what stands before it."""
+        body, waiting = self._block(loop.body, (*around, loop))
+        loop = replace(loop, body=body)
+        ahead: dict[int, Copy] = {}
+        swaps: list[Swap] = []
+        for number in self.turns.get(loop.variable, []):
+            other = self._other(number)
+            found = self.copies.of(loop, number)
+            if found:
+                swaps.append(Swap(number, other))
+                ahead.update(self.copies.held(found, other))
+            else:
+                loop = replace(loop, body=(Swap(number, other), *loop.body))
+        if ahead:
+            loop, before = _rotated(self.copies, loop, around, ahead, swaps)
+            waiting.append(before)
+        return loop, waiting
+
+    def _other(self, number: int) -> int:
+        """The buffer that takes turns with one."""
+        buffer = self.copies.buffers[number]
+        return self.copies.add(replace(buffer, name=self.copies.named(f"{buffer.name}_next")))
+
+
+def _rotated(
+    copies: Copies,
+    loop: For,
+    around: Sequence[For],
+    ahead: Mapping[int, Copy],
+    swaps: Sequence[Swap],
+) -> tuple[For, Waiting]:
+    """A loop that copies for its next iteration, and the copy for its first one."""
+    first = chosen(loop.body, lambda s: s if id(s) in ahead else None)
+    loads = chosen(loop.body, lambda s: ahead[id(s)].loads() if id(s) in ahead else None)
+    fills = chosen(loop.body, lambda s: ahead[id(s)].fills() if id(s) in ahead else None)
+    rest = chosen(loop.body, lambda s: None if id(s) in ahead else s)
+    iterations = Iterations(copies.program, loop, around, first)
+    on = {loop.variable: Affine(((1, loop.variable),), 1)}
+    more = iterations.more()
+    body = (
+        *_if(more, tuple(substituted(s, on) for s in loads)),
+        *rest,
+        *_if(more, tuple(substituted(s, on) for s in fills)),
+        *swaps,
+    )
+    start = {each.variable: Affine((), window=True) for each in (loop, *iterations.outer)}
+    before = _if(iterations.any(), tuple(substituted(s, start) for s in first))
+    return replace(loop, body=body), Waiting(before, len(iterations.outer))
+
+
+def _if(conditions: tuple[Within, ...], body: Block) -> Block:
+    """A block under conditions, where there are any."""
+    return (If(conditions, body),) if conditions else body

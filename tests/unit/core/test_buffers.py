@@ -1,0 +1,147 @@
+"""Double-buffered copies: what is loaded ahead and what is not, one barrier for a tile, and what has no room."""
+
+from __future__ import annotations
+
+import pytest
+
+from ilang.core.check.gpu import verify, verify_ordered
+from ilang.core.diagnostic import InternalError, ScheduleError
+from ilang.core.ir.gpu import Barrier, Swap
+from ilang.core.ir.kernel import For, Program, map_statements, statements_within
+from ilang.core.machine import GPU
+from ilang.core.occupancy import resources_of
+from ilang.core.pipeline import graph_of, infer, loops_text, lower, text_component
+from ilang.core.record import replace
+
+PRODUCT = (
+    "ik*kj~ijk | i:16,j:16,k:16 | i j k 0 1 k' i' j' | {} "
+    ">> +ijk~ij | i:16,j:16,k:16 | i j k k' i' j' 0 | i:y,j:x,i':ty,j':tx"
+)
+TWICE = (
+    "ik*kj~ijk | i:16:4,j:16:4,k:4:16 | i j k k' 0 1 k'' i' j' i'' j'' | 0:s2,1:s2 "
+    ">> +ijk~ij | i:16:4,j:16:4,k:4:16 | i j k k' k'' i' j' i'' j'' 0"
+)
+FUSED = (
+    "md*nd~mnd | m:16,n:16 | m n m' n' d >> +mnd~mn | m:16,n:16 | m n m' n' d 0 "
+    ">> mn*ne~mne | m:16,n:16,e:16 | m e n 0 1 n' m' e' | 0:s2 "
+    ">> +mne~me | m:16,n:16,e:16 | m e n n' m' e' 0 | m:y,e:x,m':ty,e':tx"
+)
+"""A product of a product, of which blocks compute a part where they read it."""
+
+
+def program(text: str, shapes: list[tuple[int, ...]] | None = None) -> Program:
+    return lower(infer(graph_of(text_component(text), "f"), shapes=shapes), GPU)
+
+
+def swaps(made: Program) -> list[Swap]:
+    return [s for k in made.kernels for s in statements_within(k.body) if isinstance(s, Swap)]
+
+
+def names(made: Program) -> set[str]:
+    """Of buffers that a block shares or a thread has."""
+    return {buffer.name for buffer in made.buffers if buffer.space}
+
+
+def barriers_of_a_tile(made: Program) -> int:
+    """The most barriers in one branch of the innermost loop that all threads go through."""
+    (kernel,) = made.kernels
+    loops = [s for s in statements_within(kernel.body) if isinstance(s, For)]
+    inner = [s for s in loops if any(isinstance(x, Barrier) for x in statements_within(s.body))][-1]
+    text = loops_text(replace(made, kernels=(replace(kernel, body=(inner,)),)))
+    return text.count("barrier") // 2  # in whole blocks, and in others
+
+
+@pytest.mark.parametrize(
+    ("roles", "barriers", "swapped"), [("0:s,1:s", 2, 0), ("0:s2,1:s", 2, 1), ("0:s2,1:s2", 1, 2)]
+)
+def test_one_barrier_is_enough_where_both_take_turns(
+    roles: str, barriers: int, swapped: int
+) -> None:
+    made = program(PRODUCT.format(roles))
+    assert (barriers_of_a_tile(made), len(swaps(made))) == (barriers, swapped)
+
+
+def test_without_its_barrier_threads_meet() -> None:
+    made = program(PRODUCT.format("0:s2,1:s2"))
+    (kernel,) = made.kernels
+    for loop in (s for s in statements_within(kernel.body) if isinstance(s, For)):
+        if any(isinstance(x, Barrier) for x in statements_within(loop.body)):
+            bare = map_statements((loop,), lambda s: None if isinstance(s, Barrier) else s)
+            body = map_statements(kernel.body, lambda s: bare[0] if s == loop else s)  # noqa: B023
+            with pytest.raises(InternalError, match="wait before they meet"):
+                verify_ordered(replace(made, kernels=(replace(kernel, body=body),)))
+            return
+    raise AssertionError("no loop has a barrier")
+
+
+def test_only_what_a_block_shares_is_swapped() -> None:
+    made = program(PRODUCT.format("0:s2,1:s2"))
+    (kernel,) = made.kernels
+    for other in (0, swaps(made)[0].first):  # an input, and itself
+        body = map_statements(
+            kernel.body,
+            lambda s: replace(s, second=other) if isinstance(s, Swap) else s,  # noqa: B023
+        )
+        with pytest.raises(InternalError, match="swapped are alike"):
+            verify(replace(made, kernels=(replace(kernel, body=body),)))
+
+
+def test_both_buffers_of_what_is_computed_are_counted_once_more() -> None:
+    made = program(FUSED)
+    single = program(FUSED.replace(" | 0:s2", ""))
+    taken = [resources_of(each, each.kernels[0]).shared for each in (single, made)]
+    assert taken[1] - taken[0] == 16 * 16 * 4
+
+
+def test_copies_are_loaded_before_what_is_computed_and_stored_after_it() -> None:
+    lines = [line.strip() for line in loops_text(program(PRODUCT.format("0:s2,1:s2"))).split("\n")]
+    loaded = next(n for n, line in enumerate(lines) if line.startswith("in0_copy_loaded["))
+    added = next(n for n, line in enumerate(lines) if line.startswith("run +="))
+    stored = next(n for n, line in enumerate(lines) if line.startswith("in0_copy_next["))
+    assert loaded < added < stored
+
+
+def test_the_first_copy_stands_before_all_loops_of_an_axis() -> None:
+    """The first part of a part follows the last one of the part before, so that no load is waited for there."""
+    text = loops_text(program(TWICE))
+    first, loop = text.index("in0_copy["), text.index("for k in 0..")
+    assert first < loop
+    assert "if 0 <= -k1-4k+4n_k_64-2" in text
+
+
+def test_what_is_computed_goes_into_the_other_buffer() -> None:
+    made = program(FUSED)
+    assert {"t2", "t2_next"} <= names(made)
+    assert not any(name.startswith("t2_loaded") for name in names(made))
+    (swap,) = swaps(made)
+    assert made.buffers[swap.first].name == "t2"
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (PRODUCT.format("0:s2,1:s2"), [(64, 16), (16, 64)]),  # one tile
+        ("ij~ji | i:32,j:8 | j i 0 j' i' | i':tx,j':ty,0:s2", None),  # one copy for each block
+        ("ik*kj~ijk || i j k 0 1 | 0:s2,1:s2 >> +ijk~ij || i j k 0", None),  # for each thread
+    ],
+)
+def test_what_is_filled_once_has_one_buffer(
+    text: str, shapes: list[tuple[int, ...]] | None
+) -> None:
+    assert not swaps(program(text, shapes))
+
+
+def test_both_buffers_are_counted() -> None:
+    one = "ij~ji | i:64,j:128 | j i 0 j' i' | j:x,i:q,i':tx,j':u,0:{}"
+    program(one.format("s"))
+    with pytest.raises(ScheduleError, match=r"shares 69,632 bytes \(in0_copy twice\)") as caught:
+        program(one.format("s2"))
+    assert caught.value.code == "E0333"
+    assert caught.value.fix is not None
+    program(one.split(" | ", maxsplit=1)[0] + " " + caught.value.fix.text)
+
+
+def test_more_than_a_thread_loads_at_a_time_is_copied_where_it_was() -> None:
+    made = program("ij~ji | i:64,j:64 | j i 0 j' i' | j:x,i:q,i':tx,j':q,0:s2")
+    assert len(swaps(made)) == 1
+    assert "in0_copy_loaded" not in names(made)
