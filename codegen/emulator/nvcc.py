@@ -2,8 +2,9 @@
 
     make NVCC="python -m ilang.codegen.emulator.nvcc" test
 
-``I_EMULATOR_CHECK=1`` builds with every load and store checked. What is linked has the emulator inside; a program in
-which something was found ends with status 9, whatever it thinks of its results.
+``I_EMULATOR_CHECK=1`` builds with every load and store checked. What is linked has the emulator inside, and its NCCL; a
+program in which something was found ends with status 9, whatever it thinks of its results. As for nvcc ``-ccbin`` names
+the compiler, ``mpicxx`` for ranks.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ SOURCES = (".cu", ".cpp", ".cc", ".c")
 OBJECTS = (".o", ".a", ".so")
 COMPILES = {"-c", "-dc"}
 SHARES = {"-shared", "--shared"}
-PASSED_ON = {"-o", "-I", "-D", "-L", "-l", "-isystem", "-Xcompiler", "-Xlinker"}
+PASSED_ON = {"-o", "-ccbin", "-I", "-D", "-L", "-l", "-isystem", "-Xcompiler", "-Xlinker"}
 """Options with a value that means something here."""
 WITH_VALUE = {
-    *("-arch", "-gencode", "-code", "-maxrregcount", "-ccbin", "-cudart", "-t", "--threads"),
+    *("-arch", "-gencode", "-code", "-maxrregcount", "-cudart", "-t", "--threads"),
     *("-Xptxas", "-Werror", "-diag-suppress", "-std", "-x"),
 }
 """Options whose value is the next argument, and which mean nothing here."""
 NOTHING_HERE = re.compile(
-    r"-(O.*|g|G|lineinfo|w|m64|rdc=.*|std=.*|arch=.*|gencode=.*|code=.*|ccbin=.*|cudart=.*|maxrregcount=.*"
-    r"|Werror=.*|Wno-deprecated-gpu-targets|Xptxas=.*|use_fast_math|restrict|t=?\d+|lcudart.*|lcuda"
+    r"-(O.*|g|G|lineinfo|w|m64|rdc=.*|std=.*|arch=.*|gencode=.*|code=.*|cudart=.*|maxrregcount=.*"
+    r"|Werror=.*|Wno-deprecated-gpu-targets|Xptxas=.*|use_fast_math|restrict|t=?\d+|lcudart.*|lcuda|lnccl"
     r"|-(expt-.*|fmad=.*|use_fast_math|std=.*|threads=.*|extended-lambda|generate-.*|gpu-.*))"
 )
 """Options that choose what a GPU or nvcc itself does."""
@@ -50,6 +51,7 @@ class Command:
     flags: tuple[str, ...]
     links: tuple[str, ...]
     output: str | None
+    compiler: str | None
     compiles_only: bool
     is_shared: bool
 
@@ -64,8 +66,11 @@ def read(arguments: Sequence[str]) -> Command:
     links: list[str] = []
     files: list[str] = []
     output: str | None = None
+    compiler: str | None = None
     for name, value in _pairs(arguments):
-        if name in ("-I", "-D", "-isystem"):
+        if name == "-ccbin":
+            compiler = value
+        elif name in ("-I", "-D", "-isystem"):
             flags += _placed(name, value)
         elif name == "-Xcompiler":
             flags += value.split(",")
@@ -89,6 +94,7 @@ def read(arguments: Sequence[str]) -> Command:
         tuple(flags),
         tuple(links),
         output,
+        compiler,
         not COMPILES.isdisjoint(arguments),
         not SHARES.isdisjoint(arguments),
     )
@@ -98,7 +104,9 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each argument with its value, attached or the next one; "" for those that have none."""
     words = iter(arguments)
     for word in words:
-        if word in PASSED_ON or word in WITH_VALUE:
+        if word.startswith("-ccbin="):
+            yield "-ccbin", word.partition("=")[2]
+        elif word in PASSED_ON or word in WITH_VALUE:
             value = next(words, None)
             if value is None:
                 raise ToolError("E0921", f"{word} needs a value", help=f"{word} VALUE")
@@ -152,7 +160,7 @@ def _compiled(
     mode = recipes.CHECKED if checked and not is_c else recipes.FAST
     standard = (*recipes.STANDARD[1:], "-x", "c") if is_c else (*recipes.STANDARD, recipes.UNIQUE)
     flags = (*standard, *recipes.LINES, *mode, *command.flags, f"-I{path.parent}")
-    return _run([*flags, "-c", str(copy), "-o", object_file], folder)
+    return _run(command, [*flags, "-c", str(copy), "-o", object_file], folder)
 
 
 def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
@@ -165,15 +173,16 @@ def _linked(command: Command, objects: Sequence[str], folder: Path) -> str:
     linked = str(Path(command.output or "a.out").absolute())
     # Objects initialise in this order, and checked programs call the runtime where they do.
     inputs = (str(runtime), *objects, *command.objects)
-    return _run([*kind, *inputs, "-o", linked, *command.links, *recipes.SYSTEM], folder)
+    return _run(command, [*kind, *inputs, "-o", linked, *command.links, *recipes.SYSTEM], folder)
 
 
-def _run(arguments: Sequence[str], folder: Path) -> str:
-    command = [*find_compiler(recipes.CPP).command, *arguments]
-    status, said = run_compiler(command, folder, recipes.CPP)
+def _run(command: Command, arguments: Sequence[str], folder: Path) -> str:
+    chosen = (command.compiler,) if command.compiler else find_compiler(recipes.CPP).command
+    line = [*chosen, *arguments]
+    status, said = run_compiler(line, folder, recipes.CPP)
     if status:
         sys.stderr.write(said)
-        raise failure(command, folder, status, said, recipes.CPP)
+        raise failure(line, folder, status, said, recipes.CPP)
     return said
 
 

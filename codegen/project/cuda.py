@@ -12,14 +12,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ilang.codegen.project.extents import Function
-from ilang.codegen.project.makefile import package
+from ilang.codegen.project.makefile import (
+    ALONE_ON_DEVICE,
+    MPI_AND_NCCL,
+    NOTHING,
+    package,
+    switched,
+)
 from ilang.codegen.project.render import HOW_TO_CALL, MARK, example_call, source_comment
 from ilang.codegen.project.selftest import selftest
 from ilang.codegen.project.steps import TestedSession
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
 from ilang.codegen.targets.cuda import emit_source
 from ilang.codegen.targets.cuda_header import emit_header
-from ilang.codegen.targets.cuda_session import declarations, example_session
+from ilang.codegen.targets.cuda_session import declarations, example_session, ranks_declarations
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.session import Session
 from ilang.core.dtype import BYTES
@@ -41,6 +47,9 @@ def render_cuda(
     programs = [function.program for function in functions]
     written = [each.session for each in sessions]
     declared = [line for each in written for line in (*declarations(each), "")]
+    of_ranks = any(each.of_ranks() for each in written)
+    declared += ranks_declarations(stem) if of_ranks else ()
+    switch = MPI_AND_NCCL if of_ranks else ALONE_ON_DEVICE if written else NOTHING
     example, rules = (
         (f"{stem}_example.cu", EXAMPLE_IN_CUDA) if written else (f"{stem}_example.c", EXAMPLE_IN_C)
     )
@@ -51,7 +60,7 @@ def render_cuda(
         f"{stem}.cu": "\n".join(source_comment(source_text, f"{stem}.cu"))
         + "\n"
         + emit_source(programs, stem, written),
-        "Makefile": MAKEFILE.replace("EXAMPLE", rules).replace("STEM", stem),
+        "Makefile": switched(MAKEFILE.replace("EXAMPLE", rules), switch).replace("STEM", stem),
         f"{stem}_test.c": selftest(functions, stem, on_device=True, sessions=sessions),
         f"{stem}_bench.cu": "\n".join(_bench(functions, stem)) + "\n",
         example: "\n".join(
@@ -221,9 +230,13 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
     session, dims = tested.session, tested.dims()
     name, counts = session.name, {each: math.prod(extents) for each, extents in dims.items()}
     words = ["&model", *session.inputs, *session.outputs]
-    yield from SESSION_EXAMPLE_HEAD.replace("STEM", stem).split("\n")
+    head = SESSION_EXAMPLE_HEAD + (STOPPED_RANK if session.of_ranks() else STOPPED)
+    yield from head.replace("STEM", stem).split("\n")
     yield "int main(void)"
     yield "{"
+    if session.of_ranks():
+        yield f"{INDENT}int rank = 0, ranks;"
+        yield f"{INDENT}TRY({stem}_begin(&rank, &ranks));"
     yield f"{INDENT}{name} model;"
     yield f"{INDENT}cudaStream_t stream;"
     yield f"{INDENT}void *memory;"
@@ -256,6 +269,8 @@ def _session_example(tested: TestedSession, stem: str) -> Iterator[str]:
             yield f"{INDENT}}}"
     freed = (*session.inputs, *session.outputs, *(["work"] if session.is_open() else []), "memory")
     yield from (f"{INDENT}cudaFree({each});" for each in freed)
+    if session.of_ranks():
+        yield f"{INDENT}{stem}_end();"
     yield f"{INDENT}return 0;"
     yield "}"
 
@@ -281,7 +296,7 @@ MAKEFILE = """\
 #     make compile    compile for each of ARCHS, which needs no GPU; what registers cannot hold is told
 #     make install    header, libraries and pkg-config file, below PREFIX (/usr/local)
 #     make clean      remove what was made
-#
+MPI_TEXT#
 # NVCC, ARCH, ARCHS, NVCCFLAGS, CC, CFLAGS, AR, PREFIX and DESTDIR may come from the command line or the environment:
 # make ARCH=sm_90, say, where the machine that compiles has no GPU.
 
@@ -291,10 +306,10 @@ ARCHS ?= sm_75 sm_80 sm_90
 NVCCFLAGS ?= -O3
 CFLAGS ?= -O2
 PREFIX ?= /usr/local
-
+MPI_COMPILER
 # A product and a sum are rounded one after the other (--fmad=false), but where the text itself says otherwise: results
 # are then those of C. NVCCFLAGS comes later and wins.
-FLAGS = -std=c++17 --fmad=false $(NVCCFLAGS)
+MPI_FLAGFLAGS = -std=c++17 --fmad=falseMPI_USE $(NVCCFLAGS)
 DEVICE = -arch=$(ARCH) -Xcompiler -fPIC
 TOLD = -Xptxas -warn-spills
 
@@ -310,16 +325,16 @@ libSTEM.a: STEM.o
 	$(AR) rcs $@ STEM.o
 
 libSTEM.so: STEM.o
-	$(NVCC) $(FLAGS) $(DEVICE) --shared STEM.o -o $@
+	$(NVCC) $(FLAGS) $(DEVICE) --shared STEM.o -o $@MPI_LINK
 
 STEM_test.o: STEM_test.c STEM.h
 	$(CC) -std=gnu11 $(CFLAGS) -c STEM_test.c -o $@
 
 STEM_test: STEM_test.o libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_test.o libSTEM.a -o $@
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_test.o libSTEM.a -o $@MPI_LINK
 
 STEM_bench: STEM_bench.cu STEM.h libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_bench.cu libSTEM.a -o $@
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_bench.cu libSTEM.a -o $@MPI_LINK
 
 EXAMPLE
 
@@ -351,11 +366,11 @@ STEM_example.o: STEM_example.c STEM.h
 	$(CC) -std=gnu11 $(CFLAGS) -c STEM_example.c -o $@
 
 STEM_example: STEM_example.o libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.o libSTEM.a -o $@"""
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.o libSTEM.a -o $@MPI_LINK"""
 
 EXAMPLE_IN_CUDA = """\
 STEM_example: STEM_example.cu STEM.h libSTEM.a
-	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.cu libSTEM.a -o $@"""
+	$(NVCC) $(FLAGS) $(DEVICE) STEM_example.cu libSTEM.a -o $@MPI_LINK"""
 
 BENCH_HEAD = """\
 /* STEM_bench.cu: how long every function of STEM.h takes, at extents that fill a device.
@@ -393,12 +408,26 @@ SESSION_EXAMPLE_HEAD = """\
 
 #include "STEM.h"
 
+"""
+
+STOPPED = """\
 /* what a call gives other than 0 ends the program */
 #define TRY(call) do { const int status = (int)(call); if (status != 0) return stopped(status); } while (0)
 
 static int stopped(int status)
 {
     printf("status %d\\n", status);
+    return 1;
+}
+"""
+
+STOPPED_RANK = """\
+/* what a call gives other than 0 ends the program, on all ranks; the one that fails tells of it */
+#define TRY(call) do { const int status = (int)(call); if (status != 0) return stopped(rank, status); } while (0)
+
+static int stopped(int rank, int status)
+{
+    if (status != 8) fprintf(stderr, "rank %d: status %d\\n", rank, status);
     return 1;
 }
 """

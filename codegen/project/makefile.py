@@ -7,12 +7,13 @@ from ilang.core.record import record
 
 @record
 class Switch:
-    """What a Makefile has for MPI: the line that tells of it, how the compiler is chosen, the flags, their use."""
+    """What a Makefile has for MPI: lines that tell of it, how the compiler is chosen, flags, their use; libraries."""
 
     says: str
     compiler: str
     flags: str
     use: str
+    link: str = ""
 
 
 MPI = Switch(
@@ -29,22 +30,47 @@ ALONE = Switch(
     " $(MPI_$(MPI))",
 )
 """For sessions that ranks would run each for itself."""
+MPI_AND_NCCL = Switch(
+    "#\n"
+    "# Several ranks, which mpirun starts, for any of them (after make clean if the library is there already):\n"
+    "#\n"
+    "#     NCCL=1          sums go from device to device; MPI starts NCCL, and the host compiler is mpicxx, or MPICXX\n"
+    "#     MPI=1           sums go through the host\n",
+    "MPICXX ?= mpicxx\n",
+    "MPI_1 = -DWITH_MPI -ccbin $(MPICXX)\n"
+    "NCCL_1 = -DWITH_MPI -DWITH_NCCL -ccbin $(MPICXX)\n"
+    "LDLIBS_1 = -lnccl\n",
+    " $(if $(NCCL_$(NCCL)),$(NCCL_$(NCCL)),$(MPI_$(MPI)))",
+    " $(LDLIBS_$(NCCL))",
+)
+"""The same on devices."""
+ALONE_ON_DEVICE = Switch(
+    "",
+    "",
+    f"{ALONE.flags}NCCL_1 = $(MPI_1)\n",
+    " $(MPI_$(MPI))$(NCCL_$(NCCL))",
+)
 NOTHING = Switch("", "", "", "")
 """For functions."""
 
 
 def makefile(stem: str, switch: Switch) -> str:
-    """The Makefile of a project."""
+    """The Makefile of a project in C."""
+    return switched(MAKEFILE, switch).replace("STEM", stem)
+
+
+def switched(text: str, switch: Switch) -> str:
+    """A Makefile with what it has for MPI."""
     places = {
         "MPI_TEXT": switch.says,
         "MPI_COMPILER": switch.compiler,
         "MPI_FLAG": switch.flags,
         "MPI_USE": switch.use,
+        "MPI_LINK": switch.link,
     }
-    text = MAKEFILE
     for place, lines in places.items():
         text = text.replace(place, lines)
-    return text.replace("STEM", stem)
+    return text
 
 
 def package(stem: str, libraries: str = "-lm") -> str:

@@ -76,16 +76,15 @@ def solved(
     name: str,
     shapes: Mapping[str, Rows],
     config: Mapping[str, Given],
-    machine: Machine = CPU,
 ) -> Solved:
-    """A tensor function or a routine to be exported, its shapes inferred; on a GPU one rank runs it.
+    """A tensor function or a routine to be exported, its shapes inferred, for any number of ranks.
 
     Raises:
         DataError: E0765 (it gives nothing), E0766 (a size comes at run time, and may not). MeaningError: E0286 (the
             number of ranks has to be known). Error: whatever is wrong with the text, the shapes or the configuration.
     """
     options = Options(name, shapes, config, *DEFAULTS.values())
-    one = Solved(model, options, of_any_ranks=machine.device is None)
+    one = Solved(model, options, of_any_ranks=True)
     place = one.built.fixed.get(RANKS)
     if place is not None and RANKS not in one.config:
         message = (
@@ -161,8 +160,8 @@ class _Together:
         if known is None:
             text = "constant" if kept.role == "constant" else kept.path
             name = self.names.of(text, owner)
-            on_device = kept.role == "setting" and self.machine.device is not None
-            place = self.names.of(f"{name}_on_device") if on_device else ""
+            is_read_there = kept.number() and self.machine.device is not None
+            place = self.names.of(f"{name}_on_device") if is_read_there else ""
             known = replace(kept, name=name, place=place)
             if path:
                 self.by_path[kept.role, path] = name

@@ -25,7 +25,7 @@ from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT, listed, literal
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import TITLES, Kept, Listed, Session, Stage, Struct, Uniform
+from ilang.codegen.targets.session import TITLES, Kept, Listed, Session, Stage, Struct, Sum, Uniform
 from ilang.core.dtype import BYTES
 from ilang.core.machine import Machine
 
@@ -292,10 +292,8 @@ def _run_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}if ({missing(session)}) return 1;"
     read = {name for stage in session.stages for name in stage.arguments}
     yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
-    several = session.of_ranks() and 1 < len(session.stages)
-    if several:
-        yield f"{INDENT}int this_rank;"
-        yield f"{INDENT}const int all_ranks = count_ranks(&this_rank);"
+    several = session.waits()
+    yield from counted_ranks() if several else ()
     yield f"{INDENT}int status = 0;"
     for number, stage in enumerate(session.stages, 1):
         program = identifier(stage.program.name)
@@ -315,6 +313,12 @@ def _run_function(session: Session) -> Iterator[str]:
 def missing(session: Session) -> str:
     """What a run cannot do without, in C."""
     return "model == NULL || sizes == NULL" if session.is_open() else "model == NULL"
+
+
+def counted_ranks() -> Iterator[str]:
+    """Declare which rank this is, and how many there are."""
+    yield f"{INDENT}int this_rank;"
+    yield f"{INDENT}const int all_ranks = count_ranks(&this_rank);"
 
 
 def sizes_of(stage: Stage, number: int) -> str:
@@ -368,21 +372,32 @@ def argument(session: Session, name: str) -> str:
 
 def _between(session: Session, stage: Stage) -> Iterator[str]:
     """What is copied and summed after a stage."""
-    kept = {each.name: each for each in session.kept}
     for copied in copies(session, stage):
         yield f"{INDENT}memcpy({', '.join(copied)});"
     for each in stage.sums:
-        count = sum(kept[name].count() for name in each.parts)
-        letter = f"'{LETTERS[each.dtype]}'"
-        parts = f"model->{each.parts[0]}"
-        if not each.others:
-            yield f"{INDENT}sum_over_ranks({parts}, {count}, {letter}, all_ranks);"
-            continue
-        others = f"model->{each.others[0]}"
-        size = count * BYTES[each.dtype]
-        yield f"{INDENT}memset({others}, 0, {size});"
-        words = [others, parts, f"model->{each.room}", str(count), letter, "this_rank", "all_ranks"]
-        yield wrapped(f"{INDENT}sum_over_others(", words, ");")
+        words = summed(session, each)
+        if each.others:
+            size = BYTES[each.dtype] * count_of(session, each)
+            yield f"{INDENT}memset({words[0]}, 0, {size});"
+            yield wrapped(f"{INDENT}sum_over_others(", words, ");")
+        else:
+            yield f"{INDENT}sum_over_ranks({', '.join(words)});"
+
+
+def count_of(session: Session, summed: Sum) -> int:
+    """How many elements of a rank are summed at once."""
+    kept = {each.name: each for each in session.kept}
+    return sum(kept[name].count() for name in summed.parts)
+
+
+def summed(session: Session, each: Sum) -> list[str]:
+    """The arguments of a sum over ranks."""
+    parts, letter = f"model->{each.parts[0]}", f"'{LETTERS[each.dtype]}'"
+    words = [parts, str(count_of(session, each)), letter]
+    if not each.others:
+        return [*words, "all_ranks"]
+    room = f"model->{each.room}"
+    return [f"model->{each.others[0]}", parts, room, *words[1:], "this_rank", "all_ranks"]
 
 
 def copies(session: Session, stage: Stage) -> Iterator[tuple[str, str, str]]:

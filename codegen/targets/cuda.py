@@ -83,6 +83,9 @@ def emit_source(programs: Sequence[Program], stem: str, sessions: Sequence[Sessi
     """The implementation that goes with ``cuda_header.emit_header``."""
     includes = (*INCLUDES, *SESSION_INCLUDES) if sessions else INCLUDES
     body = [line for each in sessions for line in cuda_session.lines(each)]
+    if any(each.of_ranks() for each in sessions):
+        includes = (*includes, *cuda_session.INCLUDES_OF_RANKS)
+        body += cuda_session.ranks_lines(stem)
     lines = [f'#include "{stem}.h"', "", *includes, "", *_implementation(programs, body)]
     return "\n".join(lines) + "\n"
 

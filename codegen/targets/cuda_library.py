@@ -1,6 +1,6 @@
-"""The library of CUDA programs: ``headers/cuda.cuh`` and ``sessions.cuh``, and of C what holds of every machine.
+"""The library of CUDA programs: ``headers/cuda.cuh``, ``sessions.cuh``, ``ranks.cuh``, and of C what holds everywhere.
 
-These are the elementary functions, random numbers, and files; elements are moved between those and the device.
+These are the elementary functions, random numbers, files, between which and the device elements are moved, and ranks.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ def parts() -> tuple[Part, ...]:
     """The parts that the text of a program may name, each after those that it names itself."""
     elementary = (part for part in header(mathlib.HEADER) if "INLINED" not in part.names)
     named = (*parts_of(HEAD), *elementary, *header("philox.h"), *header("cuda.cuh"))
-    files, sessions = header("safetensors.h"), header("sessions.cuh")
-    moved = {name for part in sessions for name in part.names}
+    sessions, ranks = header("sessions.cuh"), header("ranks.cuh")
+    on_device = {name for part in (*sessions, *ranks) for name in part.names}
+    files, processes = (
+        [part for part in header(name) if on_device.isdisjoint(part.names)]
+        for name in ("safetensors.h", "ranks.h")
+    )
     first = [part for part in files if "stored_array" in part.names]
-    rest = [part for part in files if part not in first and moved.isdisjoint(part.names)]
-    return (*named, *first, *sessions, *rest)
+    rest = [part for part in files if part not in first]
+    return (*named, *first, *sessions, *rest, *processes, *ranks)

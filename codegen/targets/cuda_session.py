@@ -7,22 +7,26 @@
     int NAME_save(const NAME *model, const char *path, struct CUstream_st *stream);
     int NAME_load(NAME *model, const char *path, struct CUstream_st *stream);
 
-They are what those in C are (``c_session.py``), with the same numbers and the same files, for one rank. The struct is
-the host's; a run hands the values of its configuration to a kernel, which puts them where the others find them.
+They are what those in C are (``c_session.py``), with the same numbers and the same files. The struct is the host's; a
+run hands the values of its configuration to a kernel, which puts them where the others find them. Several ranks agree
+on a status before every sum and before anything that lasts changes; what fails on one of them keeps it from nothing
+that others wait for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
+from ilang.codegen.targets import c_session
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.c_session import (
     STATUS,
     argument,
     bytes_function,
     copies,
+    counted_ranks,
     entries,
     exchanged,
     laid_out,
@@ -36,6 +40,7 @@ from ilang.codegen.targets.c_session import (
     sizes_lines,
     sizes_of,
     struct_lines,
+    summed,
     table_name,
     tables,
     work_function,
@@ -45,9 +50,19 @@ from ilang.codegen.targets.cfamily import C_TYPES, INDENT, literal
 from ilang.codegen.targets.cuda_entry import status_lines
 from ilang.codegen.targets.cuda_header import LOOKS, STREAM
 from ilang.codegen.targets.identifiers import identifier
-from ilang.codegen.targets.session import Kept, Listed, Session, Struct, Uniform
+from ilang.codegen.targets.session import Kept, Listed, Session, Stage, Struct, Uniform
 from ilang.core.dtype import BYTES
 from ilang.core.pipeline import host_of
+
+STATUS_OF_RANKS = {
+    **c_session.STATUS_OF_RANKS,
+    9: "NCCL has failed, and says why where NCCL_DEBUG is WARN",
+}
+"""What a run of several ranks may return as well."""
+INCLUDES_OF_RANKS = (
+    *("#ifdef WITH_MPI", "#include <mpi.h>", "#endif"),
+    *("#ifdef WITH_NCCL", "#include <nccl.h>", "#endif"),
+)
 
 # -- the header --------------------------------------------------------------------------------------------------------
 
@@ -72,6 +87,9 @@ def declarations(session: Session) -> Iterator[str]:
     yield " * If its status is not 0, nothing that lasts has changed."
     if any(host_of(stage.program).ranges for stage in session.stages):
         yield f" * {LOOKS}"
+    if session.waits():
+        yield " * All ranks come here. Their sums are NCCL's, on the stream; without NCCL they go through the host, and"
+        yield " * a run waits for the stream before each of them."
     yield " */"
     yield f"{_signature(session, 'run')};"
     yield ""
@@ -85,7 +103,7 @@ def declarations(session: Session) -> Iterator[str]:
     yield f"{_signature(session, 'load')};"
     yield ""
     yield "/*"
-    yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
+    yield from (f" * returns {code}: {text}" for code, text in _statuses(session).items())
     yield " * returns less than 0: the negative number of a cudaError_t"
     yield " */"
     yield f"const char *{name}_status(int status);"
@@ -100,6 +118,26 @@ def example_session(session: Session) -> Iterator[str]:
     yield f"int status = {name}_init(&model, memory, 0, stream);"
     yield f"status = {name}_run({', '.join([*shown_words(session), 'stream'])});"
     yield f'status = {name}_save(&model, "{name}.safetensors", stream);'
+
+
+def _statuses(session: Session) -> dict[int, str]:
+    """What the functions of a session return."""
+    return {**STATUS, **STATUS_OF_RANKS} if session.of_ranks() else STATUS
+
+
+def ranks_declarations(stem: str) -> Iterator[str]:
+    """The functions of a file that several ranks run, for a header."""
+    yield "/*"
+    yield " * Begin to be a rank: which one this is, and how many there are, those of MPI where the files are compiled"
+    yield " * with -DWITH_MPI (make MPI=1), or -DWITH_NCCL as well (make NCCL=1), else this process alone. Ranks on"
+    yield " * one machine take its devices in turn: all of them call this before anything of CUDA. A session counts"
+    yield " * ranks when it begins. Returns what a run returns."
+    yield " */"
+    yield f"int {stem}_begin(int *rank, int *ranks);"
+    yield ""
+    yield "/* End: all ranks come here, their streams waited for. A process that ends without it ends all of them. */"
+    yield f"void {stem}_end(void);"
+    yield ""
 
 
 def _signature(session: Session, part: str) -> str:
@@ -121,7 +159,23 @@ def lines(session: Session) -> Iterator[str]:
     yield from _run_function(session)
     yield from _host_function(session)
     yield from _files(session)
-    yield from status_lines(session.name, STATUS)
+    yield from status_lines(session.name, _statuses(session))
+
+
+def ranks_lines(stem: str) -> Iterator[str]:
+    """The functions of a file that several ranks run."""
+    yield f"int {stem}_begin(int *rank, int *ranks)"
+    yield "{"
+    yield f"{INDENT}const int status = begin_ranks();"
+    yield f"{INDENT}*ranks = count_ranks(rank);"
+    yield f"{INDENT}return status;"
+    yield "}"
+    yield ""
+    yield f"void {stem}_end(void)"
+    yield "{"
+    yield f"{INDENT}end_ranks();"
+    yield "}"
+    yield ""
 
 
 def _settings(session: Session) -> list[Kept]:
@@ -150,7 +204,10 @@ def _init_function(
     yield "{"
     yield from laid_out(session, places, total)
     for each in session.struct.kept:
-        if each.count() and each.role != "between":
+        if each.role == "ranks":
+            yield f"{INDENT}int this_rank;"
+            yield f"{INDENT}model->{each.name} = ({C_TYPES[each.dtype]})count_ranks(&this_rank);"
+        elif each.count() and each.role != "between":
             yield f"{INDENT}{_fill(session.struct, each)}"
     yield f"{INDENT}return 0;"
     yield "}"
@@ -188,24 +245,56 @@ def _run_function(session: Session) -> Iterator[str]:
     yield "{"
     yield f"{INDENT}if ({missing(session)}) return 1;"
     yield from (f"{INDENT}(void){each};" for each in session.inputs if each not in read)
+    several = session.waits()
+    yield from counted_ranks() if several else ()
+    yield f"{INDENT}int status = 0;"
     if settings:
         given = [f"model->{each.place}" for each in settings]
         given += [f"model->{each.name}" for each in settings]
         yield wrapped(f"{INDENT}{session.name}_set<<<1, 1, 0, stream>>>(", given, ");")
-        yield f"{INDENT}TRY(cudaGetLastError());"
-    yield f"{INDENT}int status = 0;"
+        yield _tried(session, "cudaGetLastError()")
     for number, stage in enumerate(session.stages, 1):
-        program = identifier(stage.program.name)
-        words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
-        yield sizes_of(stage, number)
-        yield wrapped(f"{INDENT}status = {program}(", [*words, work_of(stage), "stream"], ");")
-        yield f"{INDENT}if (status != 0) return status;"
-        for target, source, size in copies(session, stage):
-            moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
-            yield f"{INDENT}TRY(cudaMemcpyAsync({moved}));"
+        yield from _stage(session, stage, number)
     yield from exchanged(session)
     yield "}"
     yield ""
+
+
+def _stage(session: Session, stage: Stage, number: int) -> Iterator[str]:
+    """A stage, and what is copied and summed after it."""
+    several = session.waits()
+    program = identifier(stage.program.name)
+    words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
+    unless = "if (status == 0) " if several else ""
+    yield sizes_of(stage, number)
+    yield wrapped(f"{INDENT}{unless}status = {program}(", [*words, work_of(stage), "stream"], ");")
+    if not several:
+        yield f"{INDENT}if (status != 0) return status;"
+    for target, source, size in copies(session, stage):
+        moved = f"{target}, {source}, {size}, cudaMemcpyDeviceToDevice, stream"
+        yield _tried(session, f"cudaMemcpyAsync({moved})")
+    if several:
+        given = "status_before_sum(status, all_ranks, stream)" if stage.sums else "status"
+        yield f"{INDENT}status = status_of_ranks({given}, all_ranks);"
+        yield f"{INDENT}if (status != 0) return status;"
+    for each in stage.sums:
+        called = "sum_over_others" if each.others else "sum_over_ranks"
+        words = ["status", *summed(session, each), "stream"]
+        yield wrapped(f"{INDENT}status = {called}(", words, ");")
+
+
+def _tried(session: Session, call: str) -> str:
+    """A call of CUDA: what it gives other than success ends a run; where ranks wait for each other, not at once."""
+    if session.waits():
+        return f"{INDENT}if (status == 0) status = -(int){call};"
+    return f"{INDENT}TRY({call});"
+
+
+def _refused(session: Session, test: str, status: int) -> str:
+    """What gives a status where a test holds, in the same manner."""
+    if session.waits():
+        return f"{INDENT}if (status == 0 && ({test})) status = {status};"
+    return f"{INDENT}if ({test}) return {status};"
 
 
 def _host_function(session: Session) -> Iterator[str]:
@@ -213,29 +302,22 @@ def _host_function(session: Session) -> Iterator[str]:
     names = (*session.inputs, *session.outputs)
     tensors = [session.tensors[each] for each in names]
     sizes = [_bytes_of(session, name) for name in names]
+    several = session.waits()
     yield _signature(session, "run_host")
     yield "{"
     yield f"{INDENT}if ({missing(session)}) return 1;"
-    for number, stage in enumerate(session.stages, 1):
-        if any(f"plan_{number}." in size for size in sizes):
-            program = identifier(stage.program.name)
-            yield sizes_of(stage, number)
-            yield f"{INDENT}{program}_layout plan_{number} = {{}};"
-            yield f"{INDENT}if (!{program}_plan(&sizes_{number}, &plan_{number})) return 3;"
-    needed = [
-        f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
-        for name, size in zip(names, sizes, strict=True)
-        if size != "0"
-    ]
-    if needed:
-        yield f"{INDENT}if ({' || '.join(needed)}) return 1;"
+    if several:
+        yield from counted_ranks()
+        yield f"{INDENT}int status = 0;"
+    yield from _measured(session, names, sizes)
     if names:
         yield f"{INDENT}Memory memory[{len(names)}];"
     for n, (name, size) in enumerate(zip(names, sizes, strict=True)):
         start = f"memory[{n}].start"
-        yield f"{INDENT}TRY(cudaMalloc(&{start}, {size}));"
+        yield _tried(session, f"cudaMalloc(&{start}, {size})")
         if n < len(session.inputs):
-            yield f"{INDENT}TRY(cudaMemcpy({start}, {name}, {size}, cudaMemcpyHostToDevice));"
+            moved = f"{start}, {name}, {size}, cudaMemcpyHostToDevice"
+            yield _tried(session, f"cudaMemcpy({moved})")
     words = ["model", "sizes"] if session.is_open() else ["model"]
     for n, (dtype, _) in enumerate(tensors):
         const = "const " if n < len(session.inputs) else ""
@@ -243,9 +325,12 @@ def _host_function(session: Session) -> Iterator[str]:
     if session.is_open():
         words.append("work.start")
         yield f"{INDENT}const size_t work_bytes = {session.name}_work(sizes);"
-        yield f"{INDENT}if (work_bytes == SIZE_MAX) return 3;"
+        yield _refused(session, "work_bytes == SIZE_MAX", 3)
         yield f"{INDENT}Memory work;"
-        yield f"{INDENT}TRY(cudaMalloc(&work.start, work_bytes));"
+        yield _tried(session, "cudaMalloc(&work.start, work_bytes)")
+    if several:
+        yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
+        yield f"{INDENT}if (status != 0) return status;"
     yield wrapped(f"{INDENT}const int done = {session.name}_run(", [*words, "NULL"], ");")
     yield f"{INDENT}if (done != 0) return done;"
     yield f"{INDENT}TRY(cudaDeviceSynchronize());"
@@ -256,6 +341,23 @@ def _host_function(session: Session) -> Iterator[str]:
     yield f"{INDENT}return 0;"
     yield "}"
     yield ""
+
+
+def _measured(session: Session, names: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
+    """The layouts that say how many bytes arrays have, and whether those that have any are there."""
+    for number, stage in enumerate(session.stages, 1):
+        if any(f"plan_{number}." in size for size in sizes):
+            program = identifier(stage.program.name)
+            yield sizes_of(stage, number)
+            yield f"{INDENT}{program}_layout plan_{number} = {{}};"
+            yield _refused(session, f"!{program}_plan(&sizes_{number}, &plan_{number})", 3)
+    needed = [
+        f"{name} == NULL" if size.isdecimal() else f"({size} > 0 && {name} == NULL)"
+        for name, size in zip(names, sizes, strict=True)
+        if size != "0"
+    ]
+    if needed:
+        yield _refused(session, " || ".join(needed), 1)
 
 
 def _bytes_of(session: Session, name: str) -> str:

@@ -50,7 +50,7 @@ class Kept:
 
     ``role`` is one of ``TITLES``, or "between" for an array between two programs of a run; ``next`` is the name of the
     array that runs write, where they give it other values; ``place``, on a device, of the array where runs find a
-    setting, which is a field of the struct.
+    setting or the number of ranks, which are fields of the struct.
     """
 
     role: str
@@ -197,3 +197,7 @@ class Session:
         """Whether several ranks may run it together."""
         is_counted = any(each.role == "ranks" for each in self.kept)
         return is_counted or any(stage.sums for stage in self.stages)
+
+    def waits(self) -> bool:
+        """Whether a run waits for other ranks, between two of its stages."""
+        return self.of_ranks() and 1 < len(self.stages)

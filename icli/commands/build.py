@@ -121,9 +121,7 @@ def _with_sessions(
     machine = MACHINES[target]
     definitions = all_of(
         heads,
-        lambda head: solved(
-            model, head.name, _given(head, rows), settings_of(head, config), machine
-        ),
+        lambda head: solved(model, head.name, _given(head, rows), settings_of(head, config)),
     )
     built = exported(definitions, machine)
     functions = [function for each in built for function in each.functions]

@@ -47,12 +47,12 @@ static int count_ranks(int *rank)
 /* what a rank returns: its status, or 8 where that is 0 and another rank has one; all ranks come here */
 static int status_of_ranks(int status, int ranks)
 {
-    int worst = status;
+    int failed = status != 0;
 #ifdef WITH_MPI
-    if (ranks > 1) MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (ranks > 1) MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 #endif
     (void)ranks;
-    return status == 0 && worst != 0 ? 8 : status;
+    return status == 0 && failed ? 8 : status;
 }
 
 /* as many elements as one message may have */

@@ -69,15 +69,21 @@ int main(int count, char **words)
 """
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that ranks run, from a project that passes its test."""
+def with_mpi(here: Path) -> str:
+    """The places of programs where MPI's are found; a folder is to try them in."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if shutil.which("mpicc", path=path) is None or shutil.which("mpirun", path=path) is None:
         pytest.skip("ranks need MPI: pip install 'ilang[mpi]'")
-    tried = run(Path(shutil.which("true") or "true"), 2, tmp_path_factory.mktemp("tried"))
+    tried = run(Path(shutil.which("true") or "true"), 2, here)
     if tried.returncode:
         pytest.skip(f"mpirun cannot start processes here: {tried.stderr[-300:]}")
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that ranks run, from a project that passes its test."""
+    path = with_mpi(tmp_path_factory.mktemp("tried"))
     folder = tmp_path_factory.mktemp("ranks")
     (folder / "model.i").write_text(MODEL)
     shapes = ["--shape", "n=4|", "--shape", "t=4,2"]
@@ -117,10 +123,10 @@ def given(count: int, here: Path) -> tuple[Any, Any]:
     return n, t
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_ranks_in_c_train_as_one_session_does(count: int, program: Path, tmp_path: Path) -> None:
-    n, t = given(count, tmp_path)
-    done = run(program, count, tmp_path)
+def trains_as_one_session_does(program: Path, count: int, here: Path) -> None:
+    """Ranks give the losses and parameters of a session that has the whole batch, and all of them the same bits."""
+    n, t = given(count, here)
+    done = run(program, count, here)
     assert done.returncode == 0, done.stderr
     whole = load(program.with_name("model.i")).session(
         "step", {"n": f"{4 * count}|", "t": f"{4 * count},2"}, seed=4
@@ -128,21 +134,27 @@ def test_ranks_in_c_train_as_one_session_does(count: int, program: Path, tmp_pat
     whole.config["lr"] = 0.1 / count
     losses = [float(whole(n=n, t=t)[0]) for _ in range(RUNS)]
     np.testing.assert_allclose([float(line) for line in done.stdout.split()], losses, 1e-5)
-    first, *others = [(tmp_path / f"{r}.safetensors").read_bytes() for r in range(count)]
+    first, *others = [(here / f"{r}.safetensors").read_bytes() for r in range(count)]
     parameters = {path: array.copy() for path, array in whole.parameters.items()}
-    whole.load(tmp_path / "0.safetensors")
+    whole.load(here / "0.safetensors")
     for path, array in parameters.items():
         np.testing.assert_allclose(whole.parameters[path], array, 1e-4, 1e-6)
     states = {path: whole.parameters[path].tobytes() for path in parameters}
     for number, other in enumerate(others, 1):
-        whole.load(tmp_path / f"{number}.safetensors")
+        whole.load(here / f"{number}.safetensors")
         assert states == {path: whole.parameters[path].tobytes() for path in parameters}
         assert len(other) == len(first)
 
 
-def test_a_rank_that_fails_fails_all_and_changes_nothing(program: Path, tmp_path: Path) -> None:
-    given(2, tmp_path)
-    done = run(program, 2, tmp_path, "99")
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_ranks_in_c_train_as_one_session_does(count: int, program: Path, tmp_path: Path) -> None:
+    trains_as_one_session_does(program, count, tmp_path)
+
+
+def fails_on_all_and_changes_nothing(program: Path, here: Path) -> None:
+    """Where one rank fails in its third run, it alone says so, and both have what the second run left."""
+    given(2, here)
+    done = run(program, 2, here, "99")
     assert done.returncode != 0
     assert [line for line in done.stderr.splitlines() if "returned" in line] == [
         "rank 1 returned 4"
@@ -151,6 +163,10 @@ def test_a_rank_that_fails_fails_all_and_changes_nothing(program: Path, tmp_path
     session = load(program.with_name("model.i")).session("step", {"n": "4|", "t": "4,2"})
     every = []
     for rank in range(2):
-        assert session.load(tmp_path / f"{rank}.safetensors")["runs"] == "2"
+        assert session.load(here / f"{rank}.safetensors")["runs"] == "2"
         every.append({path: array.tobytes() for path, array in session.parameters.items()})
     assert every[0] == every[1]
+
+
+def test_a_rank_that_fails_fails_all_and_changes_nothing(program: Path, tmp_path: Path) -> None:
+    fails_on_all_and_changes_nothing(program, tmp_path)

@@ -116,15 +116,16 @@ def test_a_shared_library(tmp_path: Path) -> None:
 
 
 def test_arguments() -> None:
-    words = (
-        "-O3 -arch=sm_90 -gencode arch=a,code=b -Xcompiler -fPIC,-O1 -DN=3 -I . -lm a.cu b.o -o x"
-    )
+    words = "-O3 -arch=sm_90 -gencode arch=a,code=b -Xcompiler -fPIC,-O1 -DN=3 -I . -lm -lnccl a.cu b.o -o x"
     command = nvcc.read(words.split())
     assert command.sources == (str(Path("a.cu").absolute()),)
     assert command.objects == (str(Path("b.o").absolute()),)
     assert command.flags == ("-fPIC", "-O1", "-DN=3", f"-I{Path.cwd()}")
     assert (command.links, command.output) == (("-lm",), "x")
     assert not command.compiles_only
+    assert command.compiler is None
+    for named in (["-ccbin", "mpicxx"], ["-ccbin=mpicxx"]):
+        assert nvcc.read([*named, "a.cu"]).compiler == "mpicxx"
     for wrong in (["-ptx"], ["a.cu", "-o"], ["a.f90"]):
         with pytest.raises(ToolError, match="E0921"):
             nvcc.read(wrong)
