@@ -229,8 +229,20 @@ def _array(name: str, value: object) -> Array:
 
 
 def unsupported(name: str, dtype: np.dtype[Any]) -> DataError:
-    """The error for an array whose element type there is not."""
-    help_line = f"element types are {LISTED}; convert it in NumPy, where you see what is lost: x.astype(np.float32)"
+    """The error for an array whose element type there is not; where its numbers can be converted, how."""
+    wider = [kind for kind in SUPPORTED if dtype.itemsize < kind.itemsize]
+    kinds = [kind for kind in wider if np.can_cast(dtype, kind, "safe")]
+    first = {kind.kind: f"{name}.astype(np.{kind})" for kind in reversed(kinds)}
+    help_line = f"element types are {LISTED}"
+    if first and np.issubdtype(dtype, np.number):
+        help_line += f"; nothing is lost by {' or '.join(sorted(first.values(), reverse=True))}"
+    elif np.issubdtype(dtype, np.complexfloating):
+        help_line += f"; pass {name}.real and {name}.imag"
+    elif np.issubdtype(dtype, np.number):
+        widest = "int64" if np.issubdtype(dtype, np.integer) else "float64"
+        help_line += f"; convert it where you see what is lost: {name}.astype(np.{widest})"
+    else:
+        help_line += ", which are numbers"
     return DataTypeError(
         "E0703", f"{name} has element type {dtype}, which is not supported", help=help_line
     )

@@ -259,6 +259,23 @@ def test_other_element_types_are_refused(dtype: str, plus: Component) -> None:
 
 
 @pytest.mark.parametrize(
+    ("dtype", "casts"),
+    [
+        (np.uint8, "nothing is lost by in1.astype(np.int32) or in1.astype(np.float32)"),
+        (np.int16, "nothing is lost by in1.astype(np.int32) or in1.astype(np.float32)"),
+        (np.uint32, "nothing is lost by in1.astype(np.int64) or in1.astype(np.float64)"),
+        (np.float16, "nothing is lost by in1.astype(np.float32)"),
+        (np.uint64, "convert it where you see what is lost: in1.astype(np.int64)"),
+        (np.longdouble, "convert it where you see what is lost: in1.astype(np.float64)"),
+        (np.complex64, "pass in1.real and in1.imag"),
+    ],
+)
+def test_refused_arrays_are_told_the_cast(dtype: Any, casts: str, plus: Component) -> None:
+    error = refused("E0703", plus, grid(2, 2), np.zeros((2, 2), dtype))
+    assert (error.help or "").endswith(f"; {casts}")
+
+
+@pytest.mark.parametrize(
     "value",
     [
         [[1.0, 2.0]],
