@@ -46,7 +46,21 @@ def test_wiring_is_shown() -> None:
     )
 
 
-@pytest.mark.parametrize("sample", ["29_transformer", "30_lstm", "31_waves"])
+OVER_NAMES = [
+    path.stem
+    for path in sorted(SAMPLES.glob("[0-9]*.i"))
+    if any(
+        over_names(each.body)
+        for each in parse_module(Source("m.i", path.read_text("utf-8"))).definitions
+    )
+]
+
+
+def test_samples_are_found() -> None:
+    assert {"29_transformer", "30_lstm", "31_waves", "32_heads"} <= set(OVER_NAMES)
+
+
+@pytest.mark.parametrize("sample", OVER_NAMES)
 def test_samples_mean_their_wiring(sample: str) -> None:
     named, twin = twins((SAMPLES / f"{sample}.i").read_text("utf-8"))
     assert named.called
@@ -87,12 +101,19 @@ def waves(*given: Array) -> tuple[Array, ...]:
     return e + dt * (np.diff(by, axis=0, prepend=0) - np.diff(bx, axis=1, prepend=0)), bx, by
 
 
+def heads(*given: Array) -> tuple[Array, ...]:
+    q, k, v = (x.reshape(len(x), 2, -1).swapaxes(0, 1) for x in given)
+    weights = [softmax(one @ other.T) for one, other in zip(q, k, strict=True)]
+    return (np.concatenate([w @ x for w, x in zip(weights, v, strict=True)], 1),)
+
+
 @pytest.mark.parametrize(
     ("sample", "shapes", "reference"),
     [
         ("29_transformer", [(5, 2), *[(2, 2)] * 4, (2, 7), (7, 2)], transformer),
         ("30_lstm", [(3, 4), (3, 5), (3, 5), (4, 4, 5), (4, 5, 5), (4, 5)], lstm),
         ("31_waves", [(6, 9), (6, 9), (6, 9), ()], waves),
+        ("32_heads", [(3, 6), (5, 6), (5, 6)], heads),
     ],
 )
 def test_numpy_gives_the_same(
