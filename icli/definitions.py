@@ -10,6 +10,7 @@ from ilang.core.ir.syntax import Module, Tree
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.configuration import configuration
 from ilang.icli.options import Option
+from ilang.icli.programs import several
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Config, Function
@@ -41,10 +42,21 @@ def functions_of(program: Tree | Module, name: str | None) -> list[Function]:
     return all_functions(program, [each for each in heads if each == name])
 
 
+def one_function(functions: Sequence[Function]) -> Function:
+    """The one definition that a command works on.
+
+    Raises: CommandError E0818 if there are several.
+    """
+    first, *others = functions
+    if others:
+        raise several([each.name for each in functions])
+    return first
+
+
 def all_functions(module: Module, names: Sequence[str]) -> list[Function]:
     """Definitions by name."""
     from ilang.codegen.runtime.function import Function
-    from ilang.codegen.runtime.session import Model
+    from ilang.codegen.runtime.model import Model
 
     model = Model(module)
     return [Function(model, each) for each in names]
@@ -101,7 +113,7 @@ def rows_given(name: str, shape: str, words: bool = False) -> Rows:
     Raises:
         CommandError: E0810 (no shape).
     """
-    from ilang.codegen.runtime.session import rows_of
+    from ilang.codegen.runtime.model import rows_of
 
     try:
         return rows_of(name, shape, words)

@@ -83,6 +83,21 @@ class Request:
         return self.values.get(name, ())
 
 
+def whole_number(request: Request, option: str, default: int, least: int = 1) -> int:
+    """The whole number that an option gives.
+
+    Raises: CommandError E0825 (it gives something else, or a number below ``least``).
+    """
+    text = request.one(option)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal() or int(text) < least:
+        raise CommandError(
+            "E0825", f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
+        )
+    return int(text)
+
+
 COLOR = Option(
     ("--color",), "WHEN", "When to color; auto is when the output is a terminal",
     ("auto", "always", "never"),

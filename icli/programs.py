@@ -183,8 +183,12 @@ def one_subject(program: Tree | Module, name: str | None) -> Subject:
     asked = chosen(program, given)
     if asked is None or len(asked) == 1:
         return subjects(program, given)[0]
-    names = [definition.name for definition in asked]
-    raise CommandError(
+    raise several([definition.name for definition in asked])
+
+
+def several(names: Sequence[str]) -> CommandError:
+    """The error for several definitions where a command works on one."""
+    return CommandError(
         "E0818",
         f"there are {len(names)} definitions to choose from: {', '.join(names[:20])}",
         help=f"choose one: --def {names[0]}",

@@ -15,8 +15,8 @@ from ilang.codegen.project.stages import Arrays, fixed_dims, run_of
 from ilang.codegen.project.structs import Guest, groups
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
 from ilang.codegen.runtime.initial import initial_uniform, stored_values
+from ilang.codegen.runtime.model import DEFAULTS, Model, Options
 from ilang.codegen.runtime.philox import hashed
-from ilang.codegen.runtime.session import DEFAULTS, Model, Options
 from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.targets.identifiers import identifier, type_identifier
 from ilang.codegen.targets.session import DEVICE_PARTS, Kept, Listed, Session, Struct, Uniform

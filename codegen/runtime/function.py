@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ilang.codegen.runtime.session import Model, Session, options_of
+from ilang.codegen.runtime.model import Model, options_of
+from ilang.codegen.runtime.session import Session
 from ilang.codegen.runtime.solved import Solved
 from ilang.core import pipeline
 from ilang.core.diagnostic import DataError
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from ilang.core.ir.shaped import Shaped
 
 Config = Mapping[str, "Given"] | None
+KEPT = 16
+"""Shapes for which a definition that is called stays compiled."""
 
 
 @record
@@ -57,6 +62,14 @@ class Told:
         ]
 
 
+def _lasts(name: str, paths: Sequence[str]) -> DataError:
+    """The error for a call of a definition that has parameters or state."""
+    more = f" and {len(paths) - 3} more" * (3 < len(paths))
+    message = f"{name} has parameters or state, which a session keeps: {', '.join(paths[:3])}{more}"
+    help_line = f's = m.session("{name}") gives what can be called: s(...)'
+    return DataError("E0764", message, help=help_line)
+
+
 def _counted(title: str, rows: tuple[Lasting, ...]) -> str:
     number = sum(each.count for each in rows)
     first, _, rest = title.partition(" ")
@@ -76,18 +89,44 @@ class Function:
         """For a definition of a file."""
         self.model = model
         self.name = name
+        self._sessions: OrderedDict[object, Session] = OrderedDict()
+        self._lock = Lock()
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        """Refuse: a run has parameters, which a session keeps. Raises: DataError E0764."""
-        message = f"{self.name} has parameters or state, which a session keeps"
-        help_line = f'm.session("{self.name}", shapes={{...}}) gives what can be called'
-        raise DataError("E0764", message, help=help_line)
+    def __call__(self, *arrays: Any, config: Config = None, target: str = "c", **named: Any) -> Any:
+        """One run of a definition that has neither parameters nor state.
+
+        Args:
+            arrays: inputs in the order of the head. Their axes are output axes, but for the rows that the head writes.
+            config: configuration values by name; those with defaults may be left out.
+            target: what runs it: "c", "numpy", "cuda", "cuda-emulated".
+            named: inputs by name.
+
+        Returns:
+            What the definition returns: an array, a tuple of several, None.
+
+        Raises:
+            DataError: E0764 (there are parameters or state, which a session keeps), and what a session refuses.
+        """
+        shapes = *map(np.shape, arrays), *((name, np.shape(array)) for name, array in named.items())
+        key = shapes, target, repr(sorted((config or {}).items()))
+        with self._lock:
+            session = self._sessions.pop(key, None) or self.session(None, config, target=target)
+            answer = None
+            session.fit(*arrays, **named)
+            if not (session.parameters or session.state):
+                answer = session(*arrays, **named)
+            self._sessions[key] = session
+            if KEPT < len(self._sessions):
+                self._sessions.popitem(last=False)
+        if session.parameters or session.state:
+            raise _lasts(self.name, [*session.parameters, *session.state])
+        return answer
 
     def session(
         self, shapes: Mapping[str, str] | None = None, config: Config = None, **options: Any
     ) -> Session:
         """A session of this definition; see ``Library.session``."""
-        return self.model.session(options_of(self.name, shapes or {}, config or {}, options))
+        return Session(self.model, options_of(self.name, shapes or {}, config or {}, options))
 
     def parameters(
         self, shapes: Mapping[str, str] | None = None, config: Config = None

@@ -13,7 +13,9 @@ from ilang.core.notation.arity import wires_of_all
 from ilang.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
-    from ilang.codegen.runtime.session import Model, Session
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.model import Model
+    from ilang.codegen.runtime.session import Session
     from ilang.core.build.program import Given
 
 
@@ -24,11 +26,12 @@ class Library(dict[str, Component]):
         """For the definitions of a module."""
         super().__init__(components)
         self._module = module
+        self._functions: dict[str, Function] = {}
 
     @cached_property
     def model(self) -> Model:
         """The tensor functions and the routines of the file."""
-        from ilang.codegen.runtime.session import Model
+        from ilang.codegen.runtime.model import Model
 
         return Model(self._module)
 
@@ -53,9 +56,10 @@ class Library(dict[str, Component]):
         Raises:
             Error: what is wrong with the text, the shapes or the configuration, and where.
         """
-        from ilang.codegen.runtime.session import options_of
+        from ilang.codegen.runtime.model import options_of
+        from ilang.codegen.runtime.session import Session
 
-        return self.model.session(options_of(name, shapes or {}, config or {}, options))
+        return Session(self.model, options_of(name, shapes or {}, config or {}, options))
 
     def __missing__(self, name: str) -> Any:
         """A tensor function or a routine of this name. Raises: ModuleError E0401 (there is no definition)."""
@@ -64,7 +68,7 @@ class Library(dict[str, Component]):
         if name in names:
             from ilang.codegen.runtime.function import Function
 
-            return Function(self.model, name)
+            return self._functions.setdefault(name, Function(self.model, name))
         known = [*self, *names]
         raise ModuleError(
             "E0401",

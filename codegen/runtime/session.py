@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,33 +26,32 @@ from ilang.codegen.runtime.arguments import (
 )
 from ilang.codegen.runtime.checkpoint import read, write
 from ilang.codegen.runtime.component import check_target
+from ilang.codegen.runtime.given_shapes import rows_of_extents
 from ilang.codegen.runtime.initial import initial_values
-from ilang.codegen.runtime.npy import load_npy
 from ilang.codegen.runtime.phased import Phased
 from ilang.codegen.runtime.sharing import matched
 from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.runtime.specialization import Specialization
 from ilang.codegen.runtime.step import NOTHING, Step
 from ilang.codegen.runtime.stored import Arrays, Tensor, fitted
-from ilang.core import pipeline
 from ilang.core.build.program import Given
 from ilang.core.build.routines import Built, Result
-from ilang.core.build.settings import Around
-from ilang.core.build.tensor import Rows
 from ilang.core.build.values import Stored
-from ilang.core.diagnostic import DataError
-from ilang.core.ir.syntax import Module
-from ilang.core.record import record
+from ilang.core.diagnostic import DataError, ShapeError, counted
+from ilang.core.record import replace
 from ilang.core.suggestion import did_you_mean, nearest
 from ilang.core.transform.building import sources
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
-    from ilang.codegen.runtime.phased import Ranks
+    from ilang.codegen.runtime.model import Model, Options
     from ilang.core.ir.shaped import Node
 
 STATE = "state."
 """Stands before the paths of state in checkpoints."""
+UNDETERMINED = "E0520"
+KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
+"""What a session has whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
 """The roles of results that take the place of what a run has read."""
 
@@ -122,7 +120,28 @@ class Session:
         check_threads(options.threads)
         self._model = model
         self._options = options
-        self._solved = Solved(model, options)
+        self._step: Step | None = None
+        self._phased: Phased | None = None
+        self.runs = 0
+        try:
+            self._open(options)
+        except ShapeError as error:
+            if error.code != UNDETERMINED or len(options.shapes) == len(model.inputs(options.name)):
+                raise
+            self._waits = error
+        self._names = [each.name for each in model.inputs(options.name)]
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what a session has once its shapes are known. Raises: ShapeError E0520, AttributeError."""
+        waits = self.__dict__.get("_waits")
+        if waits is not None and name in KNOWN_LATER:
+            raise waits
+        raise AttributeError(f"a session has no {name}")
+
+    def _open(self, options: Options) -> None:
+        """Infer every shape, and have arrays of them."""
+        self._options = options
+        self._solved = Solved(self._model, options)
         solved = self._solved
         self.config = Settings(solved.built, solved.config, solved.float)
         written = {role: {r.path for r in solved.results if r.role == role} for role in LASTING}
@@ -131,11 +150,7 @@ class Session:
         self._constants = solved.constants()
         self._begin(options)
         self._inputs = [tensor for _, tensor in solved.cells("input")]
-        self._names = [tensor.path for tensor in self._inputs]
         self._last: dict[str, Array] = {}
-        self._step: Step | None = None
-        self._phased: Phased | None = None
-        self.runs = 0
 
     def _begin(self, options: Options) -> None:
         """Initial values, or those of another session."""
@@ -153,6 +168,8 @@ class Session:
             for path, values in given.items():
                 self.parameters[path] = values
         self._clear()
+        self.parameters.replaced.clear()
+        self.state.replaced.clear()
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -161,8 +178,14 @@ class Session:
         """The inputs of a run: name, shape and element type."""
         return {tensor.path: tensor for tensor in self._inputs}
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What C calls the results of a run: ``out``, or ``out0``, ``out1``, ..."""
+        returned = [each.path for each in self._solved.results if each.role == "return"]
+        return ("out",) if len(returned) == 1 else tuple(f"out{path}" for path in returned)
+
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        """Run once.
+        """Run once. Before the first run, ``fit`` takes shapes that are not known from the arrays.
 
         Args:
             arrays: inputs in the order of the head.
@@ -178,6 +201,7 @@ class Session:
             arrays = self._in_order(arrays, named)
         step = self._step
         if step is None or not step.fits(arrays):
+            self._fit(arrays)
             arrays = tuple(map(_input, self._inputs, arrays))
             self._compile()
             step = self._step
@@ -187,6 +211,52 @@ class Session:
             return None
         return returned[0] if len(returned) == 1 else tuple(returned)
 
+    def fit(self, *arrays: Any, **named: Any) -> None:
+        """Let inputs whose shape was not given, and is not what inference found, have that of their arrays.
+
+        Their axes are output axes, but for the rows that the head writes. The first run does this by itself; before
+        it, parameters have the extents of what was inferred.
+
+        Raises:
+            Error: shapes that do not agree. DataError: E0742, E0756 (as for a run).
+        """
+        self._fit(self._in_order(arrays, named))
+
+    def _fit(self, arrays: Sequence[Any]) -> None:
+        options = self._options
+        if self._compiled() or len(options.shapes) == len(self._names):
+            return
+        waits = "_solved" not in self.__dict__
+        known = {} if waits else {each.path: each.shape.memory() for each in self._inputs}
+        taken = {
+            each.name: rows_of_extents(np.shape(array), each.shape)
+            for each, array in zip(self._model.inputs(options.name), arrays, strict=True)
+            if each.name not in options.shapes and np.shape(array) != known.get(each.name)
+        }
+        if not taken:
+            return
+        options = replace(options, shapes={**options.shapes, **taken})
+        if waits:
+            self._open(options)
+            return
+        other = Session(self._model, replace(options, config={**options.config, **self.config}))
+        other._take_values(self)
+        vars(self).update(vars(other))
+
+    def _take_values(self, before: Session) -> None:
+        """Have the parameters and the state that were replaced in a session of other shapes.
+
+        Raises:
+            DataError: E0754 (they have other extents here).
+        """
+        for now, old in ((self.parameters, before.parameters), (self.state, before.state)):
+            for path in old.replaced:
+                if not now.is_shared(path):
+                    now[path] = old.now(path)
+
+    def _compiled(self) -> bool:
+        return self._step is not None or self._phased is not None
+
     def _in_order(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """An array for each input, in the order of the head."""
         names = self._names
@@ -195,9 +265,9 @@ class Session:
                 return tuple(map(named.__getitem__, names))
             except KeyError:
                 pass  # what is wrong with it is told below
-        name = self._solved.name
+        name = self._options.name
         if len(names) < len(arrays):
-            message = f"{name} takes {len(names)} arrays, and {len(arrays)} are given"
+            message = f"{name} takes {counted(len(names), 'array')}, and {len(arrays)} are given"
             raise DataError("E0756", message, help=f"its inputs are {', '.join(names) or 'none'}")
         by_name = {**dict(zip(names, arrays, strict=False)), **named}
         for each in by_name:
@@ -207,13 +277,14 @@ class Session:
         for each in names:
             if each not in by_name:
                 message = f"the input {each} of {name} has no array"
-                raise DataError("E0742", message, help=f"give it: s({each}=array)")
+                help_line = f"arrays are given in order, or by name: {', '.join(names)}"
+                raise DataError("E0742", message, help=help_line)
         return tuple(by_name[each] for each in names)
 
     def _compile(self) -> None:
         """Have the program: as one call of C where it is one, else phase by phase."""
         solved, options = self._solved, self._options
-        if self._step is not None or self._phased is not None or not solved.results:
+        if self._compiled() or not solved.results:
             return
         shaped, merged = solved.shaped(), solved.merged()
         shares = any(self.parameters.is_shared(path) for path in self.parameters.written)
@@ -420,137 +491,3 @@ def _input(tensor: Tensor, values: Any) -> Array:
             )
         array = array.astype(NUMPY_TYPES[tensor.dtype])
     return contiguous(array)
-
-
-@record
-class Options:
-    """What a session is made with."""
-
-    name: str
-    shapes: Mapping[str, Rows]
-    config: Mapping[str, Given]
-    keep: tuple[str, ...]
-    seed: int
-    target: str
-    threads: int
-    parameters: Any
-    ranks: Ranks | None
-
-
-DEFAULTS: dict[str, Any] = {
-    "keep": (),
-    "seed": 0,
-    "target": "c",
-    "threads": 1,
-    "parameters": None,
-    "ranks": None,
-}
-
-
-def options_of(
-    name: str,
-    shapes: Mapping[str, str],
-    config: Mapping[str, Given],
-    given: Mapping[str, Any],
-) -> Options:
-    """What a session is made with, from the arguments of ``Library.session``.
-
-    Raises:
-        DataError: E0752 (a shape), E0756 (an argument that there is not).
-    """
-    for each in given:
-        if each not in DEFAULTS:
-            listed = did_you_mean(each, list(DEFAULTS), f"there are {', '.join(DEFAULTS)}")
-            raise DataError("E0756", f"a session has no option {each}", help=listed)
-    rows = {each: rows_of(each, text) for each, text in shapes.items()}
-    chosen = {**DEFAULTS, **given}
-    keep = chosen["keep"]
-    chosen["keep"] = (keep,) if isinstance(keep, str) else tuple(keep)
-    if not isinstance(chosen["seed"], Integral):
-        message = f"the seed is a whole number, not {chosen['seed']!r}"
-        raise DataError("E0756", message, help="seed=0")
-    return Options(name, rows, config, *chosen.values())
-
-
-class Model:
-    """The tensor functions and the routines of a file."""
-
-    def __init__(self, module: Module) -> None:
-        """For the definitions of a file."""
-        self.module = module
-        self._graphs: dict[object, Any] = {}
-        self._definitions = pipeline.definitions_of(module)
-
-    def session(self, options: Options) -> Session:
-        """A session; see ``Library.session``."""
-        return Session(self, options)
-
-    def head(self, name: str) -> Any:
-        """The head of a definition."""
-        heads = [each.head for each in self.module.functions]
-        heads += [each.head for each in self.module.routines]
-        return next(head for head in heads if head.name == name)
-
-    def built(self, options: Options, of_any_ranks: bool = False) -> Built:
-        """The graph of a definition; ``of_any_ranks`` where their number is not known yet."""
-        from ilang.core.build.program import built
-        from ilang.core.passes.einx_operands import einx_on_operands
-
-        ranks = 1 if options.ranks is None else options.ranks.size
-        known = None if of_any_ranks else ranks
-        around = Around(self.module, self._component, self._file, einx_on_operands, known)
-        return built(around, options.name, options.shapes, options.config, options.keep)
-
-    def configuration(self, options: Options) -> dict[str, Given]:
-        """The configuration values of a definition, defaults included."""
-        from ilang.core.build.program import configuration
-
-        return configuration(self.head(options.name), options.config)
-
-    def _component(self, component: Any) -> Any:
-        """The graph of a component: by its name, or its tree."""
-        from ilang.core.ir.functions import Reference
-
-        if isinstance(component, Reference):
-            known = self._graphs.get(component.name)
-            if known is None:
-                made = pipeline.module_graph(self.module, component.name, self._definitions)
-                known = self._graphs.setdefault(component.name, made)
-            return known
-        return pipeline.graph_of(component, "component", self._definitions)
-
-    def _file(self, path: str, span: Any) -> Array:
-        """The array in a file beside the text."""
-        from pathlib import Path
-
-        place = Path(self.module.source.name).parent / path
-        try:
-            return supported_array(path, load_npy(str(place)))
-        except DataError as error:
-            help_line = error.help or "`file` reads .npy files"
-            raise DataError("E0759", error.message, span, help_line) from None
-
-
-def rows_of(name: str, text: str, words: bool = False) -> Rows:
-    """The rows that a shape spells: ``batch|input->output``, sizes divided by commas.
-
-    With ``words`` a size may be a word: it comes at run time.
-
-    Raises:
-        DataError: E0752.
-    """
-    help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
-    if not isinstance(text, str):
-        raise DataError("E0752", f"{text!r} is no shape for {name}", help=help_line)
-    batch, bar, rest = text.rpartition("|")
-    inner, arrow, output = rest.rpartition("->")
-    rows = []
-    for part in (batch if bar else "", inner if arrow else "", output):
-        sizes = [each.strip() for each in part.split(",")] if part.strip() else []
-        if not all(
-            each.isascii() and (each.isdigit() or (words and each.isidentifier())) for each in sizes
-        ):
-            message = f"{text!r} is no shape for {name}"
-            raise DataError("E0752", message, help=help_line)
-        rows.append(tuple((int(each) if each.isdigit() else each, None) for each in sizes))
-    return rows[0], rows[1], rows[2]

@@ -23,7 +23,7 @@ from ilang.core.transform.attached import attached
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.arguments import Array
-    from ilang.codegen.runtime.session import Model, Options
+    from ilang.codegen.runtime.model import Model, Options
     from ilang.core.infer.inferred import Inferred
     from ilang.core.ir.shaped import Shaped
 

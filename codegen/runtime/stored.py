@@ -37,14 +37,15 @@ class Tensor:
 class Arrays(MutableMapping[str, "Array"]):
     """Arrays by path, of fixed shapes and types: assigning replaces the values.
 
-    ``written`` are the paths that a run gives other values. ``stamp`` is another one whenever an array has another
-    place in memory than runs have given it.
+    ``written`` are the paths that a run gives other values, ``replaced`` those that were put there since they began.
+    ``stamp`` is another one whenever an array has another place in memory than runs have given it.
     """
 
     def __init__(self, tensors: Sequence[Tensor], what: str, written: Collection[str]) -> None:
         """No values yet."""
         self.tensors = {each.path: each for each in tensors}
         self.written = [path for path in self.tensors if path in written]
+        self.replaced: set[str] = set()
         self.side = 0
         self._sides: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
         self._lent: set[str] = set()
@@ -106,6 +107,7 @@ class Arrays(MutableMapping[str, "Array"]):
             return
         self._sides[self.side][path] = array
         self._sides[1 - self.side].pop(path, None)
+        self.replaced.add(path)
         self._changes += 1
 
     def is_shared(self, path: str) -> bool:

@@ -55,7 +55,7 @@ BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """How the definition of a tensor function or a routine begins."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 COMPONENT_HELP = "a component is `name = program`: `total = +ij~i`"
-SESSION_HELP = "`i train` runs a routine, `i build` writes either as C, and in Python `m.session(...)` runs them"
+SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Python `m.session(...)` keeps what it has"
 BYTE_ORDER_MARK = "\ufeff"
 
 

@@ -106,7 +106,7 @@ def _with_sessions(
     from ilang.codegen.project.render import fixed, write_functions
     from ilang.codegen.project.sessions import exported, solved
     from ilang.codegen.project.steps import TestedSession
-    from ilang.codegen.runtime.session import Model
+    from ilang.codegen.runtime.model import Model
     from ilang.core.pipeline import lower
 
     target = request.one("--target") or "c"

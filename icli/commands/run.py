@@ -3,36 +3,98 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ilang.core.diagnostic import CommandError
-from ilang.icli.options import Command, Operand, Option, Request
-from ilang.icli.programs import one_subject, open_program
+from ilang.core.diagnostic import CommandError, counted
+from ilang.icli.definitions import CONFIG, config_of, functions_of, head_of, one_function, shapes_of
+from ilang.icli.options import Command, Operand, Option, Request, whole_number
+from ilang.icli.programs import Subject, one_subject, open_program
 from ilang.icli.screen import Screen
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.npy import Array
+
+
+FOR_FUNCTIONS = ("--shape", "--config", "--load", "--seed")
+"""The options that components have no use for."""
 
 
 def run(request: Request, screen: Screen) -> int:
-    """Run the component on the arrays; print what it gives, or save it."""
+    """Run a component, a tensor function or a routine on the arrays; print what it gives, or save it."""
     target = _target(request)
     place = request.one("-o")
-    program, *operands = request.operands
-    subject = one_subject(open_program(program), request.one("--def"))
-    if place is not None:
-        _check_place(place, len(subject.graph.outputs))
+    text, *operands = request.operands
+    program, name = open_program(text), request.one("--def")
+    functions = functions_of(program, name)
+    if functions:
+        named = _function(one_function(functions), request, operands, target, screen)
+    else:
+        _refuse_settings(request)
+        named = _component(one_subject(program, name), operands, target, place)
 
-    from ilang.icli.arrays import arrays_of, save
+    from ilang.icli.arrays import save
     from ilang.icli.values import array_text
 
-    arrays = arrays_of(subject.written_dtypes(), operands)
-    answer = subject.component()(*arrays, target=target)
-    answers = answer if isinstance(answer, tuple) else (answer,)
-    names = subject.graph.output_names(subject.graph.outputs)
-    named = list(zip(names, answers, strict=True))
     if place is not None:
+        _check_place(place, len(named))
         save(place, named)
         return 0
     width = screen.width(sys.stdout)
     screen.write("\n".join(array_text(name, array, width) for name, array in named))
     return 0
+
+
+def _component(
+    subject: Subject, operands: Sequence[str], target: str, place: str | None
+) -> list[tuple[str, Array]]:
+    """What a component gives for arrays, by name."""
+    if place is not None:
+        _check_place(place, len(subject.graph.outputs))
+    from ilang.icli.arrays import arrays_of
+
+    arrays = arrays_of(subject.written_dtypes(), operands)
+    answer = subject.component()(*arrays, target=target)
+    answers = answer if isinstance(answer, tuple) else (answer,)
+    names = subject.graph.output_names(subject.graph.outputs)
+    return list(zip(names, answers, strict=True))
+
+
+def _function(
+    function: Function, request: Request, operands: Sequence[str], target: str, screen: Screen
+) -> list[tuple[str, Array]]:
+    """What one run of a tensor function or a routine gives for arrays, by name."""
+    from ilang.icli.arrays import arrays_of
+
+    head = head_of(function)
+    shapes = shapes_of(request.all("--shape"), [function])
+    config = config_of(request.all("--config"), [head])
+    seed = whole_number(request, "--seed", 0, least=0)
+    arrays = arrays_of([each.dtype for each in head.tensors], operands)
+    session = function.session(shapes, config, seed=seed, target=target)
+    session.fit(*arrays)
+    checkpoint = request.one("--load")
+    if checkpoint is not None:
+        session.load(checkpoint)
+    elif len(session.parameters) and not request.has("--seed"):
+        count = counted(len(session.parameters), "parameter")
+        screen.note(
+            f"{count} of {function.name} with random values: --load FILE takes trained ones"
+        )
+    answer = session(*arrays)
+    answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
+    return list(zip(session.outputs, answers, strict=True))
+
+
+def _refuse_settings(request: Request) -> None:
+    """Refuse options of tensor functions and routines beside a component. Raises: CommandError E0827."""
+    for option in FOR_FUNCTIONS:
+        if request.has(option):
+            message = f"{option} is for tensor functions and routines, and this is a component"
+            raise CommandError(
+                "E0827", message, help="a component needs its arrays alone: i run TEXT x.npy"
+            )
 
 
 def _target(request: Request) -> str:
@@ -66,6 +128,11 @@ COMMAND = Command(
     None,
     (
         Option(("--def",), "NAME", "The definition of a file to run", names_a="definition"),
+        Option(("--shape",), "NAME=SHAPE", "Of a tensor function or a routine: an input's rows, x=64|784; otherwise"
+               " output axes", many=True),
+        CONFIG,
+        Option(("--load",), "FILE", "Its parameters and state, as i train and s.save leave them", names_a="array"),
+        Option(("--seed",), "N", "Of its initial values, where none are loaded; otherwise 0"),
         Option(("-o",), "FILE", "Save to out.npy, or out.npz for several outputs, instead", names_a="array"),
         Option(("--target",), "TARGET", "What runs it; numpy is the slow reference",
                ("c", "numpy", "cuda")),

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, DataError
-from ilang.core.ir.functions import Head, ShapeNote
+from ilang.core.ir.functions import Head
 from ilang.core.ir.syntax import Module
 from ilang.core.suggestion import did_you_mean
 from ilang.icli.definitions import CONFIG, config_of, heads_of, used_in
-from ilang.icli.options import Command, Operand, Option, Request
+from ilang.icli.options import Command, Operand, Option, Request, whole_number
 from ilang.icli.programs import is_file, unknown_definition
 from ilang.icli.screen import Screen, is_terminal
 
@@ -162,11 +162,11 @@ class _Settings:
         self.name = head.name
         self.data = request.one("--data")
         self.held_back = request.one("--val")
-        self.epochs = _count(request, "--epochs", 1)
-        self.batch = _count(request, "--batch", 32)
-        self.seed = _count(request, "--seed", 0, least=0)
-        self.threads = _count(request, "--threads", 1)
-        self.ranks = _count(request, "--ranks", 1)
+        self.epochs = whole_number(request, "--epochs", 1)
+        self.batch = whole_number(request, "--batch", 32)
+        self.seed = whole_number(request, "--seed", 0, least=0)
+        self.threads = whole_number(request, "--threads", 1)
+        self.ranks = whole_number(request, "--ranks", 1)
         self.config = config_of(request.all("--config"), [head])
         self.resumed = request.one("--resume")
         stem = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
@@ -181,17 +181,6 @@ class _Settings:
                 message = f"--emulate is for CUDA, not for {self.target}"
                 raise CommandError("E0822", message, help="--target cuda --emulate")
             self.target = "cuda-emulated"
-
-
-def _count(request: Request, option: str, default: int, least: int = 1) -> int:
-    text = request.one(option)
-    if text is None:
-        return default
-    if not text.isascii() or not text.isdecimal() or int(text) < least:
-        raise CommandError(
-            "E0825", f"{option} is a whole number of {least} or more, not {text or '(empty)'}"
-        )
-    return int(text)
 
 
 def _head(module: Module, name: str | None) -> Head:
@@ -274,7 +263,7 @@ class _Sessions:
     def __init__(
         self, module: Module, head: Head, settings: _Settings, ranks: Ranks | None
     ) -> None:
-        from ilang.codegen.runtime.session import Model
+        from ilang.codegen.runtime.model import Model
 
         self.model = Model(module)
         self.head = head
@@ -293,11 +282,15 @@ class _Sessions:
 
     def of(self, data: Mapping[str, Array], held_back: bool = False) -> Session:
         """A session for batches of arrays; a configuration value ``training`` is 0 for data that is held back."""
-        from ilang.codegen.runtime.session import options_of
+        from ilang.codegen.runtime.given_shapes import rows_of_extents, text_of_rows
+        from ilang.codegen.runtime.model import options_of
+        from ilang.codegen.runtime.session import Session
 
         settings, rows = self.settings, self.settings.batch // self.share[1]
         shapes = {
-            each.name: _shape_text((rows, *data[each.name].shape[1:]), each.shape)
+            each.name: text_of_rows(
+                rows_of_extents((rows, *data[each.name].shape[1:]), each.shape, batch=1)
+            )
             for each in self.head.tensors
         }
         given = {
@@ -309,7 +302,7 @@ class _Sessions:
         config = dict(settings.config)
         if held_back and any(each.name == "training" for each in self.head.configuration or ()):
             config["training"] = 0
-        return self.model.session(options_of(self.head.name, shapes, config, given))
+        return Session(self.model, options_of(self.head.name, shapes, config, given))
 
     def held_back(self, session: Session, data: Mapping[str, Array]) -> Callable[[], float | None]:
         """What gives the mean loss of held-back data: runs whose updates are dropped."""
@@ -332,26 +325,6 @@ class _Sessions:
             return sum(known) / len(known) if known else None
 
         return mean
-
-
-def _shape_text(extents: tuple[int, ...], note: ShapeNote | None) -> str:
-    """The rows of a batch: axis 0 is the batch row and all others the output row, but for rows that the head writes."""
-    counts = [1, 0, len(extents) - 1]
-    if note is not None:
-        counts = [len(row.leading) + len(row.trailing) for row in note.rows]
-        rest = len(extents) - sum(counts)
-        for n, row in enumerate(note.rows):
-            if row.variable is not None and 0 < rest:
-                counts[n] += rest
-                rest = 0
-    batch, inner = counts[0], counts[1]
-    sizes = [str(extent) for extent in extents]
-    parts = (
-        sizes[:batch],
-        sizes[len(sizes) - inner :] if inner else [],
-        sizes[batch : len(sizes) - inner],
-    )
-    return f"{','.join(parts[0])}|{','.join(parts[1])}->{','.join(parts[2])}"
 
 
 COMMAND = Command(

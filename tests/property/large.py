@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from ilang.codegen.runtime.session import Model, options_of
+from ilang.codegen.runtime.model import Model, options_of
 from ilang.codegen.runtime.solved import Solved
 from ilang.codegen.targets import c
 from ilang.core import pipeline

@@ -23,7 +23,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ilang import Error  # noqa: E402 - found through the line above
-from ilang.codegen.runtime.session import Model, options_of  # noqa: E402
+from ilang.codegen.runtime.model import Model, options_of  # noqa: E402
 from ilang.codegen.runtime.solved import Solved  # noqa: E402
 from ilang.codegen.targets.c import emit  # noqa: E402
 from ilang.core import pipeline  # noqa: E402

@@ -275,9 +275,74 @@ def test_what_is_known_before_a_session(module: Any) -> None:
     with pytest.raises(Error) as caught:
         mlp(arrays()[0])
     assert caught.value.code == "E0764"
+    assert "v, layer_1.w, layer_1.b and 3 more" in caught.value.message
     with pytest.raises(Error) as caught:
         module["mpl"]
     assert "mlp" in str(caught.value)
+
+
+def test_arrays_bring_the_shapes_that_are_not_given(module: Any) -> None:
+    x, t = arrays()
+    s = module.session("step", {"x": "4|3"}, seed=1)
+    assert s(x, t) == session(module)(x, t)  # inference knows the shape of t
+    late = module.session("mlp", seed=1)
+    with pytest.raises(Error) as caught:
+        late.parameters["c"]
+    assert caught.value.code == "E0520"
+    with pytest.raises(Error) as caught:
+        late()
+    assert caught.value.code == "E0742"
+    late.fit(x[0])
+    assert late.parameters["layer_1.w"].shape == (6, 3)
+    assert (late(x[0]) == module.session("mlp", {"x": "3"}, seed=1)(x[0])).all()
+    with pytest.raises(Error) as caught:
+        late(x)
+    assert caught.value.code == "E0754"
+
+
+def test_what_was_changed_before_the_first_run_stays(tmp_path: Path) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(
+        'op f(x; n = 1.0) = ("b" [ 0.5 ] + n) ++ "i => 0" *. x\nop g(x) = "b" 0.5 *. x\n'
+    )
+    s = load(path).session("f")
+    s.parameters["b"] = np.array([2.0])
+    s.config["n"] = 3
+    assert s(np.array([1.0, 2.0])).tolist() == [5.0, 10.0]
+    s = load(path).session("g")
+    s.parameters["b"] = np.array(2.0)
+    with pytest.raises(Error) as caught:
+        s(np.ones(2))
+    assert caught.value.code == "E0754"
+    assert s.parameters["b"].tolist() == 2.0
+    assert s(np.array(3.0)).tolist() == 6.0
+
+
+@pytest.mark.parametrize("target", ["c", "numpy", "cuda-emulated"])
+def test_what_has_no_parameters_is_called_as_it_is(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.i"
+    path.write_text(
+        "op scaled(x, y; n = 2) = n *. x + y\n"
+        'op rows(x[b|t]) = x ++ "b|t => b|0"\n'
+        'op inner(x[i->o]) = x ++ "i->o => i"\n'
+        'cd count(x) { "n" =+ x; return n }\n'
+    )
+    module = load(path)
+    scaled, rows = module["scaled"], module["rows"]
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
+    assert scaled(x, 1.0, target=target).tolist() == (2 * x + 1).tolist()
+    assert scaled(x[0], y=x[1], target=target).tolist() == (2 * x[0] + x[1]).tolist()
+    assert scaled(x[0], x[1], config={"n": 3}, target=target).tolist() == (3 * x[0] + x[1]).tolist()
+    assert rows(x, target=target).tolist() == [[6.0], [15.0]]
+    assert module["inner"](x, target=target).tolist() == [5.0, 7.0, 9.0]
+    assert module["scaled"] is scaled
+    with pytest.raises(Error) as caught:
+        module["count"](x)
+    assert caught.value.code == "E0764"
+    with pytest.raises(Error) as caught:
+        scaled(x, x, x)
+    assert caught.value.code == "E0756"
+    assert "2 arrays, and 3" in caught.value.message
 
 
 def test_calls_inside_a_shared_definition_have_parameters_of_their_own(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from ilang import load
 from ilang.codegen.project.sessions import Exported, exported, solved
 from ilang.codegen.runtime.arguments import NUMPY_TYPES
-from ilang.codegen.runtime.session import rows_of
+from ilang.codegen.runtime.model import rows_of
 from ilang.codegen.targets.session import TITLES
 from ilang.icli.main import main
 

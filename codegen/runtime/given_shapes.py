@@ -1,0 +1,40 @@
+"""The shapes that arrays give to inputs whose shape nobody wrote.
+
+x               (5, 3)  ->  output row 5,3; of a batch: batch row 5, output row 3
+x[b|t]          (5, 3)  ->  batch row 5, output row 3
+x[..b..|i->o]   (5, 2, 3) ->  batch row 5, output row 2, input row 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.build.tensor import Rows
+from ilang.core.ir.functions import ShapeNote
+
+
+def rows_of_extents(extents: Sequence[int], note: ShapeNote | None, batch: int = 0) -> Rows:
+    """The rows of an array: those that the head writes, else ``batch`` axes of the batch row, then the output row.
+
+    Args:
+        extents: of the array, in memory order: batch, output and input axes. Those that no row of the head takes are
+            of the output row, where inference tells of them.
+        note: what the head writes of the input; the first row variable in it has the axes that are left.
+        batch: how many axes the batch row has where the head writes none.
+    """
+    counts = [min(batch, len(extents)), 0, max(len(extents) - batch, 0)]
+    if note is not None:
+        counts = [len(row.leading) + len(row.trailing) for row in note.rows]
+        rest = max(len(extents) - sum(counts), 0)
+        open_rows = [n for n, row in enumerate(note.rows) if row.variable is not None]
+        for n in open_rows[:1]:
+            counts[n] += rest
+    first, last = counts[0], len(extents) - counts[1]
+    sizes = tuple((extent, None) for extent in extents)
+    return sizes[:first], sizes[last:], sizes[first:last]
+
+
+def text_of_rows(rows: Rows) -> str:
+    """Rows as a shape is written: ``5|2->3``."""
+    batch, inner, output = (",".join(str(size) for size, _ in row or ()) for row in rows)
+    return f"{batch}|{inner}->{output}"

@@ -1,0 +1,159 @@
+"""The tensor functions and the routines of a file, and what sessions of them are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from ilang.codegen.runtime.arguments import supported_array
+from ilang.codegen.runtime.npy import load_npy
+from ilang.core import pipeline
+from ilang.core.build.program import Given
+from ilang.core.build.routines import Built
+from ilang.core.build.settings import Around
+from ilang.core.build.tensor import Rows
+from ilang.core.diagnostic import DataError
+from ilang.core.ir.functions import TensorParameter
+from ilang.core.ir.syntax import Module
+from ilang.core.record import record
+from ilang.core.suggestion import did_you_mean
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.arguments import Array
+    from ilang.codegen.runtime.phased import Ranks
+
+
+@record
+class Options:
+    """What a session is made with."""
+
+    name: str
+    shapes: Mapping[str, Rows]
+    config: Mapping[str, Given]
+    keep: tuple[str, ...]
+    seed: int
+    target: str
+    threads: int
+    parameters: Any
+    ranks: Ranks | None
+
+
+DEFAULTS: dict[str, Any] = {
+    "keep": (),
+    "seed": 0,
+    "target": "c",
+    "threads": 1,
+    "parameters": None,
+    "ranks": None,
+}
+
+
+def options_of(
+    name: str,
+    shapes: Mapping[str, str],
+    config: Mapping[str, Given],
+    given: Mapping[str, Any],
+) -> Options:
+    """What a session is made with, from the arguments of ``Library.session``.
+
+    Raises:
+        DataError: E0752 (a shape), E0756 (an argument that there is not).
+    """
+    for each in given:
+        if each not in DEFAULTS:
+            listed = did_you_mean(each, list(DEFAULTS), f"there are {', '.join(DEFAULTS)}")
+            raise DataError("E0756", f"a session has no option {each}", help=listed)
+    rows = {each: rows_of(each, text) for each, text in shapes.items()}
+    chosen = {**DEFAULTS, **given}
+    keep = chosen["keep"]
+    chosen["keep"] = (keep,) if isinstance(keep, str) else tuple(keep)
+    if not isinstance(chosen["seed"], Integral):
+        message = f"the seed is a whole number, not {chosen['seed']!r}"
+        raise DataError("E0756", message, help="seed=0")
+    return Options(name, rows, config, *chosen.values())
+
+
+class Model:
+    """The tensor functions and the routines of a file."""
+
+    def __init__(self, module: Module) -> None:
+        """For the definitions of a file."""
+        self.module = module
+        self._graphs: dict[object, Any] = {}
+        self._definitions = pipeline.definitions_of(module)
+
+    def head(self, name: str) -> Any:
+        """The head of a definition."""
+        heads = [each.head for each in self.module.functions]
+        heads += [each.head for each in self.module.routines]
+        return next(head for head in heads if head.name == name)
+
+    def inputs(self, name: str) -> tuple[TensorParameter, ...]:
+        """The tensors in the head of a definition."""
+        tensors: tuple[TensorParameter, ...] = self.head(name).tensors
+        return tensors
+
+    def built(self, options: Options, of_any_ranks: bool = False) -> Built:
+        """The graph of a definition; ``of_any_ranks`` where their number is not known yet."""
+        from ilang.core.build.program import built
+        from ilang.core.passes.einx_operands import einx_on_operands
+
+        ranks = 1 if options.ranks is None else options.ranks.size
+        known = None if of_any_ranks else ranks
+        around = Around(self.module, self._component, self._file, einx_on_operands, known)
+        return built(around, options.name, options.shapes, options.config, options.keep)
+
+    def configuration(self, options: Options) -> dict[str, Given]:
+        """The configuration values of a definition, defaults included."""
+        from ilang.core.build.program import configuration
+
+        return configuration(self.head(options.name), options.config)
+
+    def _component(self, component: Any) -> Any:
+        """The graph of a component: by its name, or its tree."""
+        from ilang.core.ir.functions import Reference
+
+        if isinstance(component, Reference):
+            known = self._graphs.get(component.name)
+            if known is None:
+                made = pipeline.module_graph(self.module, component.name, self._definitions)
+                known = self._graphs.setdefault(component.name, made)
+            return known
+        return pipeline.graph_of(component, "component", self._definitions)
+
+    def _file(self, path: str, span: Any) -> Array:
+        """The array in a file beside the text."""
+        from pathlib import Path
+
+        place = Path(self.module.source.name).parent / path
+        try:
+            return supported_array(path, load_npy(str(place)))
+        except DataError as error:
+            help_line = error.help or "`file` reads .npy files"
+            raise DataError("E0759", error.message, span, help_line) from None
+
+
+def rows_of(name: str, text: str, words: bool = False) -> Rows:
+    """The rows that a shape spells: ``batch|input->output``, sizes divided by commas.
+
+    With ``words`` a size may be a word: it comes at run time.
+
+    Raises:
+        DataError: E0752.
+    """
+    help_line = "a shape is `batch|input->output`, sizes divided by commas: 64|784"
+    if not isinstance(text, str):
+        raise DataError("E0752", f"{text!r} is no shape for {name}", help=help_line)
+    batch, bar, rest = text.rpartition("|")
+    inner, arrow, output = rest.rpartition("->")
+    rows = []
+    for part in (batch if bar else "", inner if arrow else "", output):
+        sizes = [each.strip() for each in part.split(",")] if part.strip() else []
+        if not all(
+            each.isascii() and (each.isdigit() or (words and each.isidentifier())) for each in sizes
+        ):
+            message = f"{text!r} is no shape for {name}"
+            raise DataError("E0752", message, help=help_line)
+        rows.append(tuple((int(each) if each.isdigit() else each, None) for each in sizes))
+    return rows[0], rows[1], rows[2]
