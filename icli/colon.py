@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 from ilang.core.diagnostic import CommandError
-from ilang.core.ir.graph import Graph
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.session import Reply, Session, Shapes
+from ilang.icli.calls import Told
+from ilang.icli.session import Reply, Seen, Session
 from ilang.icli.shapes import parse_shapes, shape_text
 
 SECONDS = 0.3
@@ -61,6 +61,7 @@ def _help(_session: Session, rest: str) -> Reply:
         ("ik*kj~ijk >> +ijk~ij", "show a program: shapes, projections, loops"),
         ("x = rand:4x8", "bind an array; also [[1,2],[3,4]], x.npy, x.npz:name"),
         ("sums = +ij~i", "define a component; also sums(x[m,n]) = +ij~i"),
+        ("op net(x) = ...", "define a tensor function; cd step(x, y) { ... } a routine"),
         ("sums x    +ij~i x", "apply one; the result is _, or y with y = sums x"),
         ("x    sums", "show an array; the page of a component"),
         *told.values(),
@@ -86,53 +87,68 @@ def _shape(session: Session, rest: str) -> Reply:
     return Reply((f"shapes are {', '.join(map(shape_text, session.shapes))}",))
 
 
-def _last(session: Session, rest: str) -> tuple[Graph, Shapes | None]:
+def _last(session: Session, rest: str) -> Seen | Told:
     """What a command is about: the program that follows it, or the last one.
 
     Raises: CommandError E0819 if there is neither.
     """
     if rest:
-        subject, words = session.read(rest)
-        if words is None:
-            session.last = (subject.graph, session.shapes_at_hand(subject.graph)[0])
-        else:
-            arrays = session.values(subject.written_dtypes(), words)
-            session.last = (subject.graph, tuple(array.shape for array in arrays))
+        session.last = _named_program(session, rest)
     if session.last is None:
         raise CommandError("E0819", "there is no program yet", help="type one: +ij~i")
     return session.last
 
 
+def _named_program(session: Session, text: str) -> Seen | Told:
+    """The program that follows a command, at the shapes of its arrays, or of the arrays at hand."""
+    calls = session.calls
+    if text in calls.heads:
+        return calls.alone(text, session.arrays)
+    call = calls.read(text, session.arrays, session.is_array)
+    if call is not None:
+        return calls.told(call, session.given(call))
+    subject, words = session.read(text)
+    if words is None:
+        return Seen(subject.graph, session.shapes_at_hand(subject.graph)[0])
+    arrays = session.values(subject.written_dtypes(), words)
+    return Seen(subject.graph, tuple(array.shape for array in arrays))
+
+
 def _stage(stage: str) -> Callable[[Session, str], Reply]:
     def show(session: Session, rest: str) -> Reply:
-        from ilang.icli.commands.explain import emitted
-
-        graph, shapes = _last(session, rest)
-        return Reply((emitted(graph, shapes, stage),))
+        return Reply((_last(session, rest).stage(stage),))
 
     return show
 
 
 def _explain(session: Session, rest: str) -> Reply:
-    from ilang.core.pipeline import explain
-
-    return Reply((explain(*_last(session, rest)),))
+    return Reply((_last(session, rest).page(),))
 
 
 def _time(session: Session, rest: str) -> Reply:
-    subject, words = session.read(rest) if rest else (None, None)
-    if subject is None or words is None:
-        raise CommandError("E0819", ":time needs a program and its arrays", help=":time +ij~i x")
-    arrays = session.values(subject.written_dtypes(), words)
-    component = subject.component()
-    component(*arrays)
+    run = _timed(session, rest)
+    run()
     best, calls, begin = float("inf"), 0, time.perf_counter()
     while time.perf_counter() - begin < SECONDS:
         start = time.perf_counter()
-        component(*arrays)
+        run()
         best = min(best, time.perf_counter() - start)
         calls += 1
     return Reply((f"{_duration(best)} at best of {calls} calls",))
+
+
+def _timed(session: Session, text: str) -> Callable[[], object]:
+    """What runs a program on its arrays. Raises: CommandError E0819 (there are none)."""
+    call = session.calls.read(text, session.arrays, session.is_array) if text else None
+    if call is not None:
+        given = session.given(call)
+        compiled = session.calls.session(call, given)
+        return lambda: compiled(*given)
+    subject, words = session.read(text) if text else (None, None)
+    if subject is None or words is None:
+        raise CommandError("E0819", ":time needs a program and its arrays", help=":time +ij~i x")
+    arrays, component = session.values(subject.written_dtypes(), words), subject.component()
+    return lambda: component(*arrays)
 
 
 def _duration(seconds: float) -> str:
@@ -153,22 +169,22 @@ def _save(session: Session, rest: str) -> Reply:
         raise CommandError("E0819", "there is no definition to save", help="make one: sums = +ij~i")
     text = format_module(Source(rest, "\n".join(session.texts.values()) + "\n"))
     write_whole(rest, lambda stream: stream.write(text.encode()))
-    return Reply((f"{_count(len(session.texts))} saved to {rest}",))
+    return Reply(
+        (f"{_count(len([name for name in session.texts if name.isidentifier()]))} saved to {rest}",)
+    )
 
 
 def _load(session: Session, rest: str) -> Reply:
     from ilang.codegen.runtime.files import read_module
-    from ilang.core.notation.module import no_component
+    from ilang.icli.calls import texts_of
 
     if not rest:
         raise CommandError("E0819", ":load needs a file", help=":load model.i")
     module = read_module(rest)
-    if not module.definitions:
-        raise no_component(module)
-    session.define({d.name: d.span.text() for d in module.definitions})
-    return Reply(
-        (f"{_count(len(module.definitions))}: {', '.join(d.name for d in module.definitions)}",)
-    )
+    texts = texts_of(module)
+    session.define(texts)
+    names = [name for name in texts if name.isidentifier()]
+    return Reply((f"{_count(len(names))}: {', '.join(names)}",))
 
 
 def _count(number: int) -> str:

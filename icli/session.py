@@ -4,6 +4,7 @@ A line is one of:
     - ``name = rand:4x8``, ``name = [[1,2],[3,4]]``, ``name = x.npy``: binds an array;
     - ``name = program``, ``name(x[m,d], ...) = program``: defines a component, or defines it again; answers what it
       takes and gives;
+    - ``op f(x) = ...``, ``cd step(x, y) { ... }``: defines a tensor function or a routine (``calls.py``);
     - ``program``: shows its shapes, projections and loops, with the shapes of the arrays at hand where they fit;
     - ``program x y``, ``name(x, f(y))``: applies it; the result is bound to ``_``, or with ``z = ...`` to z, and
       several with ``y, z = ...``;
@@ -33,12 +34,16 @@ from ilang.core.notation.module import without_comments
 from ilang.core.notation.reader import BLANKS, COMBINATORS, DISCARD, KNOWN, RESERVED, TYPES
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
+from ilang.icli.calls import Call, Calls, Told, defined_name
+from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array, looks_literal
 from ilang.icli.programs import Subject, defined, expressed
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.npy import Array
+
+    Results = list[tuple[str, Array]]
 
 WHERE = "<repl>"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -63,6 +68,26 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 @record
+class Seen:
+    """What a command is about: a component, at shapes or at none."""
+
+    graph: Graph
+    shapes: Shapes | None
+
+    def page(self) -> Explanation:
+        """What is told of it."""
+        from ilang.core.pipeline import explain
+
+        return explain(self.graph, self.shapes)
+
+    def stage(self, stage: str) -> str:
+        """Its text at one stage of its way down."""
+        from ilang.icli.commands.explain import emitted
+
+        return emitted(self.graph, self.shapes, stage)
+
+
+@record
 class Reply:
     """What a line gave: text, pages and diagnostics in order."""
 
@@ -80,8 +105,9 @@ class Session:
         self.arrays: dict[str, Array] = {}
         self.texts: dict[str, str] = {}
         self.module = self._module({})
+        self.calls = Calls(self.module)
         self.shapes: Shapes | None = None
-        self.last: tuple[Graph, Shapes | None] | None = None
+        self.last: Seen | Told | None = None
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""
@@ -115,6 +141,9 @@ class Session:
 
     def _answer(self, line: str, code: str) -> Reply:
         """Answer a line; ``code`` is the same line with its comments blanked."""
+        function = defined_name(code)
+        if function is not None:
+            return self.define({function: line})
         binds, defines = BINDS.match(code), DEFINES.match(code)
         if binds is not None:
             names = [name.strip() for name in binds.group(1).split(",")]
@@ -125,18 +154,29 @@ class Session:
         words = split_words(code)
         if all(self.is_array(word) for word in words):
             return Reply(tuple(self._shown(word, self.value(word)) for word in words))
-        subject, arguments = self.read(code)
-        if arguments is None:
-            return self.explained(subject.graph)
-        results = self.apply(subject, arguments)
-        self.arrays[LAST] = results[0][1]
-        return Reply(tuple(self._shown(name, array) for name, array in results))
+        if code.strip() in self.calls.heads:
+            self.last = self.calls.alone(code.strip(), self.arrays)
+            return Reply((self.last.page(),))
+        call = self.calls.read(code, self.arrays, self.is_array)
+        if call is not None:
+            results, remarks = self.called(call)
+        else:
+            subject, arguments = self.read(code)
+            if arguments is None:
+                return self.explained(subject.graph)
+            results, remarks = self.apply(subject, arguments), ()
+        if results:
+            self.arrays[LAST] = results[0][1]
+        return Reply((*remarks, *(self._shown(name, array) for name, array in results)))
 
     def _bind(self, names: Sequence[str], value: str, line: str) -> Reply:
         """``name = value``: an array where the value is one or an application, else a definition."""
         (first, *others) = names
         if self.is_array(value) and not others:
             return self._keep(first, self.value(value))
+        call = self.calls.read(value, self.arrays, self.is_array)
+        if call is not None:
+            return self._keep_all(names, *self.called(call))
         try:
             subject, arguments = self.read(value)
         except Error:
@@ -145,7 +185,10 @@ class Session:
             return self.define({first: line})  # the same trouble, told with the whole line
         if arguments is None and not others:
             return self.define({first: line})
-        results = self.apply(subject, arguments or [])
+        return self._keep_all(names, self.apply(subject, arguments or []), ())
+
+    def _keep_all(self, names: Sequence[str], results: Results, remarks: tuple[str, ...]) -> Reply:
+        """Bind results to names, in order."""
         if len(results) != len(names):
             outputs, bound = counted(len(results), "output"), counted(len(names), "name")
             help_line = "name every output, in order, as in `y, z = f x`; `_` stands for one that is not wanted"
@@ -153,9 +196,9 @@ class Session:
         replies = [
             self._keep(name, array)
             for name, (_, array) in zip(names, results, strict=True)
-            if name != DISCARD or not others
+            if name != DISCARD or len(names) == 1
         ]
-        return Reply(tuple(part for reply in replies for part in reply.parts))
+        return Reply((*remarks, *(part for reply in replies for part in reply.parts)))
 
     def _keep(self, name: str, array: Array) -> Reply:
         """Bind an array to a name and say what it is."""
@@ -167,18 +210,30 @@ class Session:
             )
         self.arrays[name] = array
         if self.texts.pop(name, None) is not None:
-            self.module = self._module(self.texts)
+            self._have(self._module(self.texts), self.texts)
         return Reply((head_text(name, array),))
 
     def define(self, texts: dict[str, str]) -> Reply:
         """Add definitions to the growing module, all or none; answer what the last of them takes and gives."""
         kept = {name: text for name, text in self.texts.items() if name not in texts}
         module = self._module({**texts, **kept})
-        reply = self._signed(defined(module, list(texts)[-1]).graph)
-        self.module, self.texts = module, {**kept, **texts}
+        calls = Calls(module, self.calls)
+        last = list(texts)[-1]
+        if last in calls.heads:
+            reply = Reply((checked_line(calls.function(last), {}, {}),))
+        elif last in {definition.name for definition in module.definitions}:
+            reply = self._signed(defined(module, last).graph)
+        else:
+            reply = Reply(())  # libraries
+        self._have(module, {**kept, **texts}, calls)
         for name in texts:
             self.arrays.pop(name, None)
         return reply
+
+    def _have(self, module: Module, texts: dict[str, str], calls: Calls | None = None) -> None:
+        """Other definitions are at hand."""
+        self.module, self.texts = module, texts
+        self.calls = calls or Calls(module, self.calls)
 
     def forget(self, name: str) -> bool:
         """Drop an array or a definition; False if there is none of that name."""
@@ -187,8 +242,7 @@ class Session:
         if name not in self.texts:
             return False
         texts = {key: text for key, text in self.texts.items() if key != name}
-        self.module = self._module(texts)
-        self.texts = texts
+        self._have(self._module(texts), texts)
         return True
 
     @staticmethod
@@ -262,9 +316,20 @@ class Session:
         arrays = self.values(subject.written_dtypes(), words)
         answer = subject.component()(*arrays)
         answers = answer if isinstance(answer, tuple) else (answer,)
-        self.last = (subject.graph, tuple(array.shape for array in arrays))
+        self.last = Seen(subject.graph, tuple(array.shape for array in arrays))
         names = subject.graph.output_names(subject.graph.outputs)
         return list(zip(names, answers, strict=True))
+
+    def called(self, call: Call) -> tuple[Results, tuple[str, ...]]:
+        """Run a tensor function or a routine: what it gives by name, and remarks."""
+        arrays = self.given(call)
+        self.last = self.calls.told(call, arrays)
+        results, remark = self.calls.run(call, arrays)
+        return results, (remark,) if remark else ()
+
+    def given(self, call: Call) -> list[Array]:
+        """The arrays of a call, of the types that its head writes."""
+        return self.values(call.dtypes(), call.words)
 
     def explained(self, graph: Graph) -> Reply:
         """The page of a component, at the shapes of the arrays at hand where they fit."""
@@ -277,7 +342,7 @@ class Session:
         from ilang.core.pipeline import infer
 
         _, origin = self._page(graph)
-        shapes = self.last[1] if self.last is not None else None
+        shapes = self.last.shapes if isinstance(self.last, Seen) else None
         return Reply(("   ".join((signature(infer(graph, shapes=shapes)), *origin)),))
 
     def _page(self, graph: Graph) -> tuple[Explanation, tuple[str, ...]]:
@@ -291,7 +356,7 @@ class Session:
             if shapes is None:
                 raise
             shapes, origin, page = None, "", explain(graph, None)
-        self.last = (graph, shapes)
+        self.last = Seen(graph, shapes)
         return page, (f"at the shapes of {origin}",) if origin else ()
 
     def shapes_at_hand(self, graph: Graph) -> tuple[Shapes | None, str]:

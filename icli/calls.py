@@ -1,0 +1,210 @@
+"""Tensor functions and routines in the REPL: their definitions, calls of them, and the sessions that calls leave.
+
+    op net(x) = "w" * x + "b" 2        a definition, as in files; so is ``cd step(x, y) { ... }``, and ``use nn``
+    net                                its rows, or with arrays of the names of its inputs everything
+    net x    step(x, y; lr = 0.1)      one run
+    tanh(net(x)) + y                   an expression over calls: a tensor function of the arrays that it names
+
+Runs share parameters and state: what ``step`` has trained, ``net`` computes with. Other extents begin anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING
+
+from ilang.core.diagnostic import counted
+from ilang.core.ir.syntax import Module
+from ilang.core.machine import CPU
+from ilang.core.record import record
+from ilang.core.source import Source
+from ilang.icli.configuration import configuration
+from ilang.icli.definitions import all_functions, head_of, heads_of, page_of, stage_text
+
+if TYPE_CHECKING:
+    from ilang.codegen.runtime.function import Function
+    from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.runtime.session import Session
+    from ilang.core.build.program import Given
+    from ilang.core.ir.functions import Head
+
+DEFINED = re.compile(
+    r"\s*(?:(?:op|cd)\s+([A-Za-z_][A-Za-z0-9_]*)\s*\(|(use)\s+[A-Za-z_])", re.ASCII
+)
+WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+
+
+def defined_name(code: str) -> str | None:
+    """The name of the tensor function or the routine that a line defines, or a key for libraries that it uses."""
+    match = DEFINED.match(code)
+    if match is None:
+        return None
+    return match.group(1) or " ".join(code.split())
+
+
+@record
+class Call:
+    """A run: of what, on which words, with which configuration."""
+
+    function: Function
+    words: tuple[str, ...]
+    config: Mapping[str, Given]
+
+    def dtypes(self) -> list[str | None]:
+        """The element type that the head writes for each input, or None."""
+        return [each.dtype for each in head_of(self.function).tensors]
+
+
+@record
+class Told:
+    """What a command is about: a definition at shapes."""
+
+    function: Function
+    shapes: Mapping[str, str]
+    config: Mapping[str, Given]
+
+    def page(self) -> str:
+        """What is told of it."""
+        return page_of(self.function, self.shapes, self.config, CPU)
+
+    def stage(self, stage: str) -> str:
+        """Its text at one stage of its way down."""
+        return stage_text(self.function, self.shapes, self.config, stage, "c")
+
+
+class Calls:
+    """The tensor functions and the routines of the definitions at hand; ``values`` are those of what lasts."""
+
+    def __init__(self, module: Module, before: Calls | None = None) -> None:
+        """For some definitions; what was trained ``before`` them stays."""
+        self.module = module
+        self.heads = heads_of(module)
+        self._functions: dict[str, Function] = {}
+        self._sessions: dict[object, Session] = {}
+        self.values: dict[str, Array] = {} if before is None else before.values
+
+    def function(self, name: str) -> Function:
+        """A definition by its name."""
+        if name not in self._functions:
+            (self._functions[name],) = all_functions(self.module, [name])
+        return self._functions[name]
+
+    def read(
+        self, code: str, arrays: Mapping[str, Array], is_array: Callable[[str], bool]
+    ) -> Call | None:
+        """The call that a line is, or None: ``net x``, ``net(x; n = 2)``, or an expression over calls.
+
+        Raises:
+            Error: what is wrong with the expression.
+        """
+        from ilang.icli.session import CALLS, split_words
+
+        if not self.heads:
+            return None
+        (first, *words) = split_words(code) or [""]
+        if first in self.heads and words and all(map(is_array, words)):
+            return Call(self.function(first), tuple(words), {})
+        call = CALLS.fullmatch(code)
+        if call is not None and call.group(1) in self.heads:
+            given, _, settings = call.group(2).partition(";")
+            words = split_words(given, ",")
+            if all(map(is_array, words)):
+                config = configuration([re.sub(r"\s", "", settings)]) if settings.strip() else {}
+                return Call(self.function(call.group(1)), tuple(words), config)
+        if not any(re.search(rf"(?<![\w.]){name}\s*\(", code, re.ASCII) for name in self.heads):
+            return None
+        return self._expression(code, arrays)
+
+    def _expression(self, code: str, arrays: Mapping[str, Array]) -> Call:
+        """An expression as a tensor function of the arrays that it names."""
+        from ilang.core.notation.module import parse_module
+
+        words = [word for word in dict.fromkeys(WORD.findall(code)) if word in arrays]
+        name = "out"
+        while (
+            name in self.heads
+            or name in arrays
+            or name in {d.name for d in self.module.definitions}
+        ):
+            name += "_"
+        text = f"{self.module.source.text}\nop {name}({', '.join(words)}) = {code.strip()}"
+        (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
+        return Call(function, tuple(words), {})
+
+    def told(self, call: Call, arrays: Sequence[Array]) -> Told:
+        """A call's definition at the shapes of its arrays."""
+        return Told(call.function, _shapes(head_of(call.function), arrays), call.config)
+
+    def alone(self, name: str, arrays: Mapping[str, Array]) -> Told:
+        """A definition, at the shapes of the arrays that have the names of its inputs where all of them are there."""
+        function = self.function(name)
+        names = [each.name for each in head_of(function).tensors]
+        known = [arrays[each] for each in names if each in arrays]
+        shapes = _shapes(head_of(function), known) if len(known) == len(names) else {}
+        return Told(function, shapes, {})
+
+    def run(self, call: Call, arrays: Sequence[Array]) -> tuple[list[tuple[str, Array]], str]:
+        """What a run gives, by name, and a remark on its parameters."""
+        session = self.session(call, arrays)
+        new = 0
+        for kept, path, name in self._paths(call, session):
+            values = self.values.get(name)
+            if values is not None and values.shape == kept[path].shape:
+                kept[path] = values
+            else:
+                new += kept is session.parameters
+        answer = session(*arrays)
+        for kept, path, name in self._paths(call, session):
+            self.values[name] = kept[path]
+        answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
+        remark = f"{counted(new, 'parameter')} with random values" if new else ""
+        return list(zip(session.outputs, answers, strict=True)), remark
+
+    def session(self, call: Call, arrays: Sequence[Array]) -> Session:
+        """The session for a call of these shapes."""
+        told = self.told(call, arrays)
+        if len(arrays) != len(head_of(call.function).tensors):
+            return call.function.session(None, call.config)  # its run says what is missing
+        key = call.function, repr(sorted(told.shapes.items())), repr(sorted(call.config.items()))
+        if key not in self._sessions:
+            self._sessions[key] = call.function.session(told.shapes, call.config)
+        return self._sessions[key]
+
+    def _paths(
+        self, call: Call, session: Session
+    ) -> list[tuple[MutableMapping[str, Array], str, str]]:
+        """What lasts in a session: where it is kept, its path, and its name among all definitions at hand."""
+        name = call.function.name
+        op = name in {each.head.name for each in self.module.functions}
+        return [
+            *(
+                (session.parameters, path, f"{name}.{path}" if op else path)
+                for path in session.parameters
+            ),
+            *((session.state, path, f"state of {name}: {path}") for path in session.state),
+        ]
+
+
+def _shapes(head: Head, arrays: Sequence[Array]) -> dict[str, str]:
+    """The shapes of arrays for the inputs of a head, as they are written."""
+    from ilang.codegen.runtime.given_shapes import rows_of_extents, text_of_rows
+
+    return {
+        each.name: text_of_rows(rows_of_extents(array.shape, each.shape))
+        for each, array in zip(head.tensors, arrays, strict=False)
+    }
+
+
+def texts_of(module: Module) -> dict[str, str]:
+    """The definitions of a file by name, as they are written, and the lines that name libraries."""
+    whole = module.source.text
+    uses = [line.strip() for line in whole.splitlines() if re.match(r"\s*use[ \t]+[A-Za-z_]", line)]
+    texts = {" ".join(line.split()): line for line in uses}
+    parts = [(d.span, d.name) for d in module.definitions]
+    parts += [(each.span, each.head.name) for each in module.functions]
+    parts += [(each.span, each.head.name) for each in module.routines]
+    here = [(span, name) for span, name in parts if span.source.name == module.source.name]
+    return texts | {
+        name: span.text() for span, name in sorted(here, key=lambda each: each[0].start)
+    }
