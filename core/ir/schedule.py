@@ -47,7 +47,7 @@ THREAD_DIMENSIONS: tuple[Role, ...] = ("tx", "ty", "tz")
 THREAD_ROLES: tuple[Role, ...] = ("t", *THREAD_DIMENSIONS, "l")
 Asked = Literal["", "position", "role"]
 """Whether a person said which loops are for blocks and threads: not at all, by where loops stand, by name."""
-Space = Literal["", "s", "s2", "r", "c"]
+Space = Literal["", "s", "s2", "r", "c", "c2"]
 """Where a staged value is kept: where it is best, shared, shared twice, in registers, computed whole and copied."""
 
 
@@ -90,11 +90,11 @@ class Nest:
     def staged(self, read: int) -> int | None:
         """The site at which the producer of a read is computed; None where it is computed whole, before.
 
-        The role ``c`` of a staged input computes it whole, and copies at the site what the loops below read.
+        The roles ``c`` and ``c2`` of a staged input compute it whole, and copy at the site what the loops below read.
         """
         space = self.space(read)
         match space:
-            case "c":
+            case "c" | "c2":
                 return None
             case "" | "s" | "s2" | "r":
                 return self.sites[read]

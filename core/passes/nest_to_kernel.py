@@ -239,7 +239,7 @@ class _Lowering(OnlineReductions):
     def _doubled(self, reader: Frame, number: int) -> None:
         """Say that what a read is staged in has two buffers, where a schedule asks for them."""
         buffer = reader.staged[reader.node.reads[number]].buffer
-        if buffer is not None and reader.nest.space(number) == "s2":
+        if buffer is not None and reader.nest.space(number) in ("s2", "c2"):
             self.storage.doubles(buffer)
 
     def _walk_intervals(self, frame: Frame) -> None:

@@ -57,9 +57,9 @@ def draw(seed: int) -> Contraction:
         f"{n}:{space}" for n in range(2) if (space := rng.choice(("s2", "s2", "s2", "s", "")))
     ]
     product = f"{left}*{right}~{batch}ijk"
+    order = " ".join((*staged, *inside))
     lines = [
-        f"{product} | {_splits(splits)} | {' '.join((*staged, *inside))}"
-        + (f" | {','.join(spaces)}" if spaces else ""),
+        f"{product} | {_splits(splits)} | {order}" + (f" | {','.join(spaces)}" if spaces else ""),
         f"+{batch}ijk~{batch}ij | {_splits(splits)} | {' '.join((*around, *inside))} 0{_roles(rng, splits, outer)}",
     ]
     if rng.random() < 0.3:
@@ -67,6 +67,9 @@ def draw(seed: int) -> Contraction:
         first = [loop for loop in around[: sites[0]] if loop[0] in left]
         rest = [loop for loop in (*around[sites[0] :], *inside) if loop[0] in left]
         lines.insert(0, f"-{left}~{left} | {_splits(own)} | {' '.join((*first, *rest))}")
+    elif rng.random() < 0.3:  # computed before
+        spaces = ["0:c2", *(space for space in spaces if space[0] == "1")]
+        lines[0] = f"-{left}~{left} >> {product} | {_splits(splits)} | {order} | {','.join(spaces)}"
     shapes = tuple(
         tuple(
             tuple({"i": i, "k": k, "j": j, "b": 2}[axis] for axis in each) for each in (left, right)

@@ -176,7 +176,7 @@ def _schedule(random: Random, e: Expression) -> Schedule:
         LoopRole(loop, random.choice("ptvuq"), NOWHERE) for loop in loops if random.random() < 0.2
     ]
     roles += [
-        SiteRole(atom.operand, random.choice(("s", "s2", "r", "c")), NOWHERE)
+        SiteRole(atom.operand, random.choice(("s", "s2", "r", "c", "c2")), NOWHERE)
         for atom in order
         if isinstance(atom, Site) and random.random() < 0.5
     ]

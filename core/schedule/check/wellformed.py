@@ -39,7 +39,13 @@ DIGITS = {
     2: "two inputs, and their digits are 0 and 1",
     3: "three inputs, and their digits are 0, 1 and 2",
 }
-SITE_ROLES = {"s": "shared", "s2": "double-buffered", "r": "registers", "c": "computed whole"}
+SITE_ROLES = {
+    "s": "shared",
+    "s2": "double-buffered",
+    "r": "registers",
+    "c": "computed whole",
+    "c2": "computed whole, its copy double-buffered",
+}
 
 
 @record

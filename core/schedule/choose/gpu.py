@@ -21,7 +21,7 @@ from ilang.core.machine import Machine
 from ilang.core.record import replace
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
 from ilang.core.schedule.choose.gpu_rows import Rows, gpu_rows
-from ilang.core.schedule.choose.gpu_tiles import Tile, gpu_tile, is_copied
+from ilang.core.schedule.choose.gpu_tiles import Tile, copied_bytes, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
@@ -198,7 +198,7 @@ class _Nests:
     def _placed(self, node: Assignment, nest: Nest, tile: Tile | None) -> Nest:
         """A nest with the places of what it reads."""
         sites = tuple(self._site(read, nest, node, tile) for read in node.reads)
-        return replace(nest, sites=sites, spaces=self._spaces(node, sites))
+        return replace(nest, sites=sites, spaces=self._spaces(node, sites, tile))
 
     def _tile(self, value: int) -> Tile | None:
         """How a value goes block by block: alone, or as what its reader computes in its innermost loop."""
@@ -231,13 +231,30 @@ class _Nests:
             return tile.depth
         return None
 
-    def _spaces(self, node: Assignment, sites: Sequence[int | None]) -> tuple[Space, ...]:
-        """What is copied of a value that is computed whole, before."""
+    def _spaces(
+        self, node: Assignment, sites: Sequence[int | None], tile: Tile | None
+    ) -> tuple[Space, ...]:
+        """What is copied of a value that is computed whole, before; and copies of which blocks have room for two."""
+        copied = [
+            read
+            for read, site in zip(node.reads, sites, strict=True)
+            if site is not None and not self._is_staged(read.value)
+        ]
+        types = {read: self.shaped.tensors[read.value].dtype for read in copied}
+        double = (
+            tile is not None
+            and copied
+            and 2 * sum(copied_bytes(read.index, tile, dtype) for read, dtype in types.items())
+            <= tile.room
+        )
         spaces: list[Space] = []
-        for read, site in zip(node.reads, sites, strict=True):
-            made = self.shaped.nodes[read.value]
-            whole = isinstance(made, Assignment) and not self._is_staged(read.value)
-            spaces.append("c" if whole and site is not None else "")
+        for read in node.reads:
+            if read not in copied:
+                spaces.append("")
+            elif isinstance(self.shaped.nodes[read.value], Assignment):
+                spaces.append("c2" if double else "c")
+            else:
+                spaces.append("s2" if double else "")
         return tuple(spaces) if any(spaces) else ()
 
     def _share(self, reader: int, nest: Nest, read: Read, site: int) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from ilang.core.dtype import BYTES
 from ilang.core.ir.schedule import Loop, Role
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import Machine
@@ -32,13 +33,15 @@ Side = tuple[int, ...]
 class Tile:
     """The loops of an assignment whose innermost ones are a block's; ``depth`` of them stand outside the copies.
 
-    Of what it reads, a copy is made where an access lacks one of its axes, or runs across.
+    Of what it reads, a copy is made where an access lacks one of its axes, or runs across. Blocks fill copies again and
+    again where there is ``room`` for two of each, in bytes; none where they fill them once.
     """
 
     factors: Factors
     order: tuple[Loop, ...]
     roles: tuple[Role, ...]
     depth: int
+    room: int = 0
 
 
 def gpu_tile(
@@ -78,7 +81,9 @@ def _contraction(
             part = level - (len(SIDE) - len(side))
             loops += [Loop(axis, part)] if part > 0 else []
             inner += [role] if part > 0 else []
-    return Tile(tuple(factors), tuple(loops), _roles(outer, tuple(inner)), len(outer))
+    assert machine.device is not None
+    room = machine.device.shared_bytes if extent is None or terms < extent else 0
+    return Tile(tuple(factors), tuple(loops), _roles(outer, tuple(inner)), len(outer), room)
 
 
 def _sides(
@@ -151,6 +156,13 @@ def _roles(outer: Sequence[object], inner: tuple[Role, ...]) -> tuple[Role, ...]
     """The roles of loops outside the copies, which are for blocks, and of those inside."""
     outside: list[Role] = ["" for _ in outer]
     return (*outside, *inner)
+
+
+def copied_bytes(index: Access, tile: Tile, dtype: str) -> int:
+    """The bytes of what a block copies for an access, an eighth more for rows that are padded."""
+    axes = {part.axis() for part in index}
+    inner = [loop for loop in tile.order[tile.depth :] if loop.axis in axes]
+    return prod(tile.factors[loop.axis][loop.part - 1] for loop in inner) * BYTES[dtype] * 9 // 8
 
 
 def is_copied(index: Access, node: Assignment, tile: Tile) -> bool:

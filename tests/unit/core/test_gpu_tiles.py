@@ -21,7 +21,7 @@ def schedule(text: str) -> list[str]:
         (
             "ik*kj~ijk >> +ijk~ij",
             [
-                "| i:2:16:4,j:16:4,k:8:16 | i j k k' 0 1 k'' i' i'' j' i''' j''",
+                "| i:2:16:4,j:16:4,k:8:16 | i j k k' 0 1 k'' i' i'' j' i''' j'' | 0:s2,1:s2",
                 (
                     "| i:2:16:4,j:16:4,k:8:16 | i j k k' k'' i' i'' j' i''' j'' 0 "
                     "| i:p,j:p,i':u,i'':t,j':t,i''':u,j'':u"
@@ -72,3 +72,15 @@ def test_threads_add_few_terms_of_f32_before_others(text: str, runs: str | None)
     told = pipeline.stage_text(graph, "schedule", machine=GPU)
     said = [line.partition(" in runs ")[2] for line in told.splitlines() if " in runs " in line]
     assert said == ([] if runs is None else [runs])
+
+
+def test_copies_are_double_buffered_where_blocks_have_room_for_two() -> None:
+    text = "ik*kj~ijk >> +ijk~ij >> ij*jl~ijl >> +ijl~il"
+    assert [row.split(" | ")[-1] for row in schedule(text)[::2]] == ["0:s2,1:s2", "0:c2,1:s2"]
+    graph = pipeline.graph_of(pipeline.text_component("ik*kj~ijk >> +ijk~ij"), "f")
+    wide = pipeline.lower(pipeline.infer(graph, ["f64", "f64"]), GPU)
+    assert "swap" not in pipeline.loops_text(wide)  # more than 48 KiB
+    for terms, swapped in ((16, 0), (17, 2)):  # one tile, and more
+        shapes = [(512, terms), (terms, 512)]
+        few = pipeline.lower(pipeline.infer(graph, shapes=shapes), GPU)
+        assert pipeline.loops_text(few).count("swap") == swapped
