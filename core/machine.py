@@ -143,6 +143,9 @@ class Device:
         sector_bytes: what global memory moves at least.
         banks, bank_bytes: of shared memory, what threads of a warp reach at a time: so many words of so many bytes.
         loads: of a loop that is shared out, a thread has so many iterations at a time, and waits for all they load.
+        vector_elements: that one instruction moves at most, whatever their type.
+        most_statements: of an iteration that is done for as many neighbors at a time: registers hold what all of them
+            have.
         narrow_elements: arrays with fewer elements may be indexed by 32 bits, also a little past their ends.
         local_bytes: arrays of a thread's own up to this size stand in its local memory, larger ones in the workspace:
             local memory is set aside for all resident threads of the device.
@@ -162,6 +165,8 @@ class Device:
     banks: int
     bank_bytes: int
     loads: int
+    vector_elements: int
+    most_statements: int
     narrow_elements: int
     local_bytes: int
 
@@ -326,6 +331,8 @@ GPU = Machine(
         banks=32,
         bank_bytes=4,
         loads=4,
+        vector_elements=4,
+        most_statements=64,
         narrow_elements=1 << 29,
         local_bytes=1024,
     ),

@@ -16,16 +16,22 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import assert_never
 
-from ilang.codegen.targets import c_scalar, c_session, cuda_header, cuda_library, cuda_session
+from ilang.codegen.targets import (
+    c_scalar,
+    c_session,
+    cuda_header,
+    cuda_library,
+    cuda_session,
+    cuda_vectors,
+)
 from ilang.codegen.targets.c_entry import wrapped
 from ilang.codegen.targets.cfamily import INDENT, Spelling, combined, comment
 from ilang.codegen.targets.cuda_entry import TRY, Entry
 from ilang.codegen.targets.identifiers import identifier
 from ilang.codegen.targets.library import linked
 from ilang.codegen.targets.session import Session
-from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
 from ilang.core.ir.host import Host, Launch
 from ilang.core.ir.kernel import (
     Change,
@@ -41,7 +47,7 @@ from ilang.core.ir.kernel import (
     Tile,
     statements_within,
 )
-from ilang.core.ir.scalar import Apply, Load, walk
+from ilang.core.ir.scalar import Apply
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.machine import Device
 from ilang.core.pipeline import host_of
@@ -56,8 +62,6 @@ INCLUDES = (
 
 
 SESSION_INCLUDES = (*c_session.INCLUDES, "#include <string.h>")
-VECTORS = {"f32": "float4", "f64": "double2"}
-"""What moves neighbors together."""
 AT = {"grid": "at", "blocks": "block", "warps": "warp", "threads": "lane"}
 """The number of an iteration that is shared out."""
 WORD = re.compile(r"\w+")
@@ -192,7 +196,9 @@ class _Kernel:
                     yield from self._block(s.otherwise, indent + INDENT)
                 yield f"{indent}}}"
             case Change() | Store() if s.contracts:
-                yield indent + self._contracted(s)
+                assert isinstance(s.value, Apply)
+                target = self.spelling.expression(s.value.arguments[0])
+                yield f"{indent}{target} = {self._contracted(s)};"
             case Define() | Change() | Store() | HorizontalReduction():
                 yield from c_scalar.lines(s, self.spelling, indent)
             case Spread():
@@ -220,58 +226,27 @@ class _Kernel:
             words.append(f"(size_t){self._name(number)} % {bytes_} == 0")
         return " && ".join(dict.fromkeys(words))
 
-    def _together(self, loop: For, indent: str) -> Iterator[str]:
-        """The iterations of a loop, each with an element of the vectors loaded before and stored after them."""
-        spelling, inside, first = self.spelling, indent + INDENT, loop.each[0]
-        loads = [self._loads(store, loop.wide) for store in loop.each]
-        yield f"{indent}{{"
-        for n, load in enumerate(loads[0]):
-            kind = VECTORS[self.program.buffers[load.buffer].dtype]
-            place = self._vector(load.buffer, load.index, kind, "const ")
-            yield f"{inside}const {kind} loaded{n} = {place};"
-        whole = first.buffer in loop.wide
-        kind = VECTORS.get(self.program.buffers[first.buffer].dtype, "")
-        if whole:
-            yield f"{inside}{kind} stored;"
-        for lane, store in zip("xyzw", loop.each, strict=False):
-            spelling.held = {
-                load: f"loaded{n}.{lane}" for n, load in enumerate(loads["xyzw".index(lane)])
-            }
-            target = spelling.element(store.buffer, store.index)
-            yield f"{inside}{f'stored.{lane}' if whole else target} = {spelling.value(store.value)};"
-        spelling.held = {}
-        if whole:
-            yield f"{inside}{self._vector(first.buffer, first.index, kind)} = stored;"
-        yield f"{indent}}}"
-
-    @staticmethod
-    def _loads(store: Store, wide: Sequence[int]) -> list[Load]:
-        """The elements that an iteration takes of vectors, in the order of its text."""
-        loads = [part for part in walk(store.value) if isinstance(part, Load)]
-        return [load for load in dict.fromkeys(loads) if load.buffer in wide]
-
-    def _vector(self, number: int, index: Sequence[Affine], kind: str, const: str = "") -> str:
-        """A vector of an array, by its number: one that nvcc knows by its first element, it takes apart."""
-        lanes = self.program.machine.vector_lanes(self.program.buffers[number].dtype)
-        position = self.spelling.position(number, index)
-        return f"(({const}{kind} *){self._name(number)})[({position}) / {lanes}]"
-
     def _contracted(self, s: Change | Store) -> str:
         """A product and a sum that are rounded once."""
-        spelling, value = self.spelling, s.value
+        value = s.value
         assert isinstance(value, Apply)
         old, product = value.arguments
         assert isinstance(product, Apply)
-        words = [spelling.expression(part) for part in (*product.arguments, old)]
-        target = spelling.expression(old)
-        return f"{target} = {'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)});"
+        words = [self.spelling.expression(part) for part in (*product.arguments, old)]
+        return f"{'fmaf' if value.dtype == 'f32' else 'fma'}({', '.join(words)})"
 
     def _for(self, loop: For, indent: str) -> Iterator[str]:
         """A loop one iteration after the other, or all of them at once where they move neighbors together."""
-        spelling = self.spelling
         if loop.wide:
-            yield from self._together(loop, indent)
+            yield from cuda_vectors.unrolled(self.spelling, loop, indent)
             return
+        yield from self._opened(loop, indent)
+        yield from self._block(loop.body, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _opened(self, loop: For, indent: str) -> Iterator[str]:
+        """The head of a loop."""
+        spelling = self.spelling
         if loop.role == "u":
             yield "#pragma unroll"
         elif loop.copies is not None:
@@ -285,8 +260,6 @@ class _Kernel:
             name, (start, end) = spelling.variable(loop.variable), self._ends(loop, loop.chunk)
             first = f"{self.index} {name} = {start}, end_{name} = {end}"
             yield f"{indent}for ({first}; {name} < end_{name}; ++{name}) {{"
-        yield from self._block(loop.body, indent + INDENT)
-        yield f"{indent}}}"
 
     def _combine(self, s: Combine, indent: str) -> Iterator[str]:
         """One value of what all threads have: within each warp by shuffles, then of one warp after the other."""
@@ -324,20 +297,84 @@ class _Kernel:
             yield from self._memory(s, indent)
         if not s.loops:
             yield from self._alone(s, indent)
-            return
-        if s.over != "threads":
+        elif s.neighbors is not None:
+            yield from self._several(s, s.neighbors, indent)
+        elif s.over != "threads":
             yield from self._across(s, ("z", "y"), indent)
-            return
-        if s.loops[0].role in THREAD_DIMENSIONS:
+        elif s.loops[0].role in THREAD_DIMENSIONS:
             yield from self._along(s, indent)
-            return
+        else:
+            yield from self._one_by_one(s, indent)
+
+    def _one_by_one(self, s: Spread, indent: str, start: str = "") -> Iterator[str]:
+        """Iterations of loops that are counted together, those from ``start`` on where one loop has some before."""
         if s.loops[0].chunk is not None:
-            yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent)
-            return
-        if self._count(s) <= s.threads:
+            yield from self._chunk(s, s.loops[0], s.loops[0].chunk, indent, start)
+        elif s.over == "threads" and not start and self._count(s) <= s.threads:
             yield from self._once(s, indent)
+        else:
+            yield from self._turns(s, s.loops, indent, start)
+
+    def _several(self, s: Spread, some: Neighbors, indent: str) -> Iterator[str]:
+        """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
+        spelling, last = self.spelling, s.loops[-1]
+        name, size = spelling.variable(last.variable), spelling.size(last.size)
+        start = f"start_{name}" if self._leaves_some(s, some) else ""
+        first, end = "0", size
+        if last.chunk is not None:
+            first, end = self._ends(last, last.chunk)
+            yield f"{indent}const {self.index} end_{name} = {end};"
+            end = f"end_{name}"
+        if start:
+            yield f"{indent}{self.index} {start} = {first};"
+        yield f"{indent}if ({cuda_vectors.condition(spelling, some)}) {{"
+        yield from self._groups(s, some, start or first, indent + INDENT)
+        if start:
+            yield f"{indent}{INDENT}{start} += ({end} - {start}) / {some.count} * {some.count};"
+            yield f"{indent}}}"
+            yield from self._one_by_one(s, indent, start)
             return
-        yield from self._turns(s, s.loops, indent)
+        yield f"{indent}}} else {{"
+        yield from self._one_by_one(s, indent + INDENT)
+        yield f"{indent}}}"
+
+    def _neighbors(self, some: Neighbors, indent: str) -> Iterator[str]:
+        """What a worker does for some neighbors, inside of the loops that an iteration is."""
+        inside = indent
+        for loop in some.loops:
+            yield from self._opened(loop, inside)
+            inside += INDENT
+        yield from cuda_vectors.together(self.spelling, some, self._contracted, inside)
+        for _ in some.loops:
+            inside = inside.removesuffix(INDENT)
+            yield f"{inside}}}"
+
+    def _leaves_some(self, s: Spread, some: Neighbors) -> bool:
+        """Whether iterations may be left over at the end."""
+        size = s.loops[-1].size
+        extent = self.program.sizes[size].fixed
+        return size not in some.whole and (extent is None or extent % some.count != 0)
+
+    def _groups(self, s: Spread, some: Neighbors, first: str, indent: str) -> Iterator[str]:
+        """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""
+        inside, last = indent + INDENT, s.loops[-1]
+        body = list(self._neighbors(some, inside))
+        if last.chunk is not None:
+            name = self.spelling.variable(last.variable)
+            thread = f"({self.thread})" if " " in self.thread else self.thread
+            begin = f"{first} + {some.count} * {thread}"
+            until = f"{name} + {some.count - 1} < end_{name}"
+            step = int(self.threads) * some.count
+            yield f"{indent}for ({self.index} {name} = {begin}; {until}; {name} += {step}) {{"
+        else:
+            sizes = [self.spelling.size(loop.size) for loop in s.loops]
+            extent = self.program.sizes[last.size].fixed
+            groups = f"{sizes[-1]} / {some.count}" if extent is None else str(extent // some.count)
+            sizes[-1] = f"({groups})" if extent is None and len(sizes) > 1 else groups
+            yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
+            yield from self._variables(s.loops, AT[s.over], body, inside, sizes, some.count)
+        yield from body
+        yield f"{indent}}}"
 
     def _across(self, s: Spread, dimensions: Sequence[str], indent: str) -> Iterator[str]:
         """Iterations of loops along the further dimensions of a grid, then those of all others."""
@@ -356,13 +393,15 @@ class _Kernel:
         others = tuple(loop for loop in s.loops if loop.role not in ("y", "z"))
         yield from self._turns(s, others, indent) if others else self._unless_past(s, indent)
 
-    def _turns(self, s: Spread, loops: Sequence[For], indent: str) -> Iterator[str]:
+    def _turns(
+        self, s: Spread, loops: Sequence[For], indent: str, start: str = ""
+    ) -> Iterator[str]:
         """Iterations of which a worker has as many as come to its turn."""
         spelling, inside = self.spelling, indent + INDENT
         sizes = [spelling.size(loop.size) for loop in loops]
         if s.over == "threads" and self._is_known(loops) and not any(x.rest for x in s.loops):
             yield f"#pragma unroll {self._device().loads}"
-        yield f"{indent}for ({self._counted(s, ' * '.join(sizes))}) {{"
+        yield f"{indent}for ({self._counted(s, ' * '.join(sizes), start)}) {{"
         body = []
         for loop in s.loops:
             if loop.rest is not None:
@@ -409,16 +448,27 @@ class _Kernel:
         yield f"{indent}}}"
 
     def _variables(
-        self, loops: Sequence[For], at: str, body: Sequence[str], indent: str
+        self,
+        loops: Sequence[For],
+        at: str,
+        body: Sequence[str],
+        indent: str,
+        groups: Sequence[str] = (),
+        count: int = 1,
     ) -> Iterator[str]:
-        """The variables of loops that are counted together, from the number of an iteration, where a body has them."""
+        """The variables of loops that are counted together, from the number of an iteration, where a body has them.
+
+        Of ``groups`` of the last loop, that variable is the first one of ``count``.
+        """
         words = {word for line in body for word in WORD.findall(line)}
         at = f"({at})" if " " in at else at
-        sizes = [self.spelling.size(loop.size) for loop in loops]
+        sizes = groups or [self.spelling.size(loop.size) for loop in loops]
         for n, loop in enumerate(loops):
             inner = " * ".join(sizes[n + 1 :])
             value = f"{at} / ({inner})" if len(sizes[n + 1 :]) > 1 else f"{at} / {inner}"
             value = (value if inner else at) + (f" % {sizes[n]}" if n else "")
+            if not inner and 1 < count:
+                value = f"{count} * ({value})" if " " in value else f"{count} * {value}"
             kind = self._kind(loop) if at not in AT.values() or at == AT["threads"] else self.index
             name = self.spelling.variable(loop.variable)
             if name in words:
@@ -450,11 +500,13 @@ class _Kernel:
         yield from body
         yield f"{indent}}}"
 
-    def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str) -> Iterator[str]:
+    def _chunk(self, s: Spread, loop: For, chunk: Chunk, indent: str, start: str) -> Iterator[str]:
         """The iterations of one chunk of a loop, shared out among the threads of a block."""
         first, end = self._ends(loop, chunk)
+        first = start or first
         name = self.spelling.variable(loop.variable)
-        yield f"{indent}const {self.index} end_{name} = {end};"
+        if s.neighbors is None:
+            yield f"{indent}const {self.index} end_{name} = {end};"
         step = f"{name} += {self.threads}"
         head = f"{self.index} {name} = {first} + {self.thread}; {name} < end_{name}; {step}"
         yield f"{indent}for ({head}) {{"
@@ -476,7 +528,7 @@ class _Kernel:
         yield from self._block(s.body, indent + INDENT)
         yield f"{indent}}}"
 
-    def _counted(self, s: Spread, iterations: str) -> str:
+    def _counted(self, s: Spread, iterations: str, start: str = "") -> str:
         """The head of the loop over the iterations of one worker."""
         at = AT[s.over]
         match s.over:
@@ -496,6 +548,7 @@ class _Kernel:
         kind = self.index
         if s.over == "threads" and all(self._kind(loop) == "int" for loop in s.loops):
             kind = "unsigned"
+        first = f"{start} + {first}" if start else first
         return f"{kind} {at} = {first}; {at} < {iterations}; {at} += {step}"
 
     def _memory(self, s: Spread, indent: str) -> Iterator[str]:

@@ -113,7 +113,8 @@ class Entry(c_entry.Entry):
                 f"{indent}const int threads = plan.workers < {threads} ? (int)plan.workers : {threads};"
             ]
             threads, most = "threads", "plan.workers / threads"
-        each = {"grid": threads, "warps": str(grid.threads // self.warp)}.get(grid.over, "1")
+        grid_each = threads if grid.neighbors == 1 else str(grid.threads * grid.neighbors)
+        each = {"grid": grid_each, "warps": str(grid.threads // self.warp)}.get(grid.over, "1")
         blocks = f"blocks_of({sizes}, {each}, {most})" if sizes else "1"
         if any(across):
             further = [f"blocks_of({n}, 1, {grid.most_across})" if n else "1" for n in across]

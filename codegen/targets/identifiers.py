@@ -220,7 +220,7 @@ def _library() -> frozenset[str]:
 
 
 MARKS = (
-    *("n_", "_", "start_", "stop_", "end_", "stored_", "late_"),
+    *("n_", "_", "start_", "stop_", "end_", "stored_", "late_", "loaded_"),
     *("cuda", "make_", "tex", "surf", "u", "atomic"),
 )
 """How some of the names of ``_patterns`` begin."""
@@ -247,7 +247,7 @@ def _patterns() -> re.Pattern[str]:
         r"|(bits_of|muladd|power|quarters|wave|quotient|divides)_f(32|64)|f(32|64)_of_bits"
         r"|(U?INT(_LEAST|_FAST)?\d+|U?INTPTR|U?INTMAX|PTRDIFF|SIZE|SIG_ATOMIC|WCHAR|WINT)_(MIN|MAX|C|WIDTH)"
         r"|(transpose(_square|_half|_short)?|line)_[fi](32|64)|(lanes_)?[fi](32|64)x\d+(u|m|_\w+)?"
-        r"|\w+_(block|chunk|stop|of_warps)|(start|stop|end|stored|late)_\w+"  # variables of our own, but of loops
+        r"|\w+_(block|chunk|stop|of_warps)|(start|stop|end|stored|late|loaded)_\w+"  # our own variables, but of loops
         r"|(M|FP|MATH)_[A-Z0-9_]+(f(\d+x?)?|l)?|(HUGE_VAL|SNAN)(_?F\d*X?|L)?"
         r"|(PRI|SCN)[diouxX][A-Z0-9]+"  # macros of headers
         r"|cuda\w*|CU\w+|atomic[A-Z]\w*|(tex|surf)(1D|2D|3D|Cubemap)\w*"  # CUDA's

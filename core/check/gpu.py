@@ -9,7 +9,7 @@ from ilang.core.diagnostic import InternalError
 from ilang.core.dtype import BYTES
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.cpu import Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
 from ilang.core.ir.kernel import (
     Block,
     Buffer,
@@ -22,10 +22,11 @@ from ilang.core.ir.kernel import (
     blocks_of,
     statements_within,
 )
-from ilang.core.ir.rewriting import accesses, named, substituted
+from ilang.core.ir.rewriting import accesses, named, strides, substituted
 from ilang.core.ir.schedule import THREAD_DIMENSIONS
 from ilang.core.passes.gpu.barriers import kernel_to_barriers
 from ilang.core.passes.gpu.blocks import without_changes
+from ilang.core.passes.gpu.neighbors import each_of, innermost
 from ilang.core.passes.independence import Independence
 from ilang.core.record import replace
 
@@ -146,12 +147,44 @@ def _together(program: Program, kernel: Kernel, body: Block, aligned: frozenset[
                     for part in ends
                 )
                 _demand(program, kernel, along, "vectors begin at multiples of their length")
+        if isinstance(s, Spread) and s.neighbors is not None:
+            _neighbors(program, kernel, s, s.neighbors)
         if isinstance(s, If):
             _together(program, kernel, s.body, aligned | set(s.aligned))
             _together(program, kernel, s.otherwise, aligned)
         else:
             for block in blocks_of(s):
                 _together(program, kernel, block, aligned)
+
+
+def _neighbors(program: Program, kernel: Kernel, s: Spread, some: Neighbors) -> None:
+    """Neighbors do what their iterations do, each in a place of its own, and are of memory that nobody keeps."""
+    last = s.loops[-1]
+    around = tuple(replace(loop, body=()) for loop in innermost(s)[0])
+    same = some.each == each_of(s, some.count) and some.loops == around
+    _demand(program, kernel, same, "neighbors do what their iterations do")
+    chunk = last.chunk
+    plain = last.rest is None and (chunk is None or chunk.multiple % some.count == 0)
+    _demand(program, kernel, plain, "loops over neighbors end where dimensions do")
+    for number, index in accesses(s.body):
+        buffer = program.buffers[number]
+        kept = buffer.private or bool(buffer.space) or buffer.wrapping
+        _demand(program, kernel, not kept, "neighbors are of memory that nobody keeps")
+        moves = any(last.variable in part.axes() for part in index)
+        _demand(program, kernel, moves == (number in some.moved), "all that moves is neighbors")
+        if moves:
+            *others, part = index
+            along = (
+                [c for c, v in part.terms if v == last.variable] == [1]
+                and not part.looked
+                and not any(last.variable in other.axes() for other in others)
+                and part.offset % some.count == 0
+                and all(c % some.count == 0 for c, v in part.terms if v != last.variable)
+            )
+            _demand(program, kernel, along, "neighbors begin at multiples of their number")
+            rows = {buffer.dims[-1]} & strides(buffer.dims, index)
+            fixed = {n for n in rows if (program.sizes[n].fixed or 1) % some.count == 0}
+            _demand(program, kernel, rows <= fixed | set(some.whole), "rows are whole vectors")
 
 
 def _combined(kernel: Kernel) -> set[int]:

@@ -16,7 +16,7 @@ from typing import assert_never
 from ilang.core.explain.expression import INFIX, affine_text, scalar_text
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Bound, Cut, Fetch, Late, Left, Outline, Sharing, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
 from ilang.core.ir.kernel import (
     Buffer,
     Call,
@@ -290,8 +290,14 @@ class _Loops:
             if loops or s.over != "threads"
             else ("one lane" if self._is_for_warps() else "one thread")
         )
-        yield f"{indent}{what.replace('spread  ', 'spread nothing ')}"
+        some = "" if s.neighbors is None else self._neighbors(s.neighbors)
+        yield f"{indent}{what.replace('spread  ', 'spread nothing ')}{some}"
         yield from self.lines(s.body, indent + "  ")
+
+    def _neighbors(self, some: Neighbors) -> str:
+        """How many iterations go at a time, of which arrays, and where."""
+        names = " ".join(self.program.buffers[number].name for number in some.moved)
+        return f", {some.count} of {names} together where rows are aligned"
 
     def _shared_out(self, loop: For) -> str:
         """A loop whose iterations are shared out, and along which dimension."""

@@ -10,6 +10,7 @@ Invariants of a kernel for a GPU:
       by different threads to one element, one of them a write, there is one.
     - Buffers that are swapped are two that a block shares, alike but for their names; all threads swap them.
     - A scalar variable that changes in a spread over threads is combined right after it, and started right before.
+    - ``Neighbors`` say what the loops of their spread say; what threads keep to themselves or share, they leave alone.
     - A private buffer stands in the local memory of a thread, which alone touches it, in memory that a block shares,
       or, in a spread over the grid, in scratch storage of the thread that owns it.
 """
@@ -28,6 +29,24 @@ Over = Literal["grid", "blocks", "warps", "threads"]
 
 
 @record
+class Neighbors:
+    """How the iterations of a spread go ``count`` at a time, neighbors of its last loop, which one worker has.
+
+    They do so where rows of the ``moved`` buffers begin at multiples of that, and extents of the sizes ``whole`` are
+    multiples of it; else each is a worker's. ``each`` has what is done for the first one and those after it, at indices
+    that count from the first, inside of ``loops``, which are without bodies, if an iteration is loops right inside each
+    other: vectors of the moved buffers are read before, and stored after. Iterations that are left over at the end of
+    the loop, if its size is not ``whole``, are one worker's each.
+    """
+
+    count: int
+    moved: tuple[int, ...]
+    whole: tuple[int, ...]
+    loops: tuple[For, ...]
+    each: tuple[tuple[Statement, ...], ...]
+
+
+@record
 class Spread:
     """The iterations of ``loops``, outermost first and without bodies, shared out: each is one worker's.
 
@@ -37,7 +56,7 @@ class Spread:
 
     A grid has up to three dimensions: iterations of loops with the roles y and z are those along them, all others are
     counted along x. A block of ``shape`` has that many threads along x, y and z, ``threads`` together; iterations of
-    loops with the roles tx, ty and tz are those along them.
+    loops with the roles tx, ty and tz are those along them. ``neighbors`` say how else the iterations may go.
     """
 
     loops: tuple[For, ...]
@@ -45,6 +64,7 @@ class Spread:
     threads: int
     body: tuple[Statement, ...]
     shape: tuple[int, ...] = ()
+    neighbors: Neighbors | None = None
 
 
 @record

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.cpu import Fetch, Transpose
-from ilang.core.ir.gpu import Barrier, Combine, Spread, Swap
+from ilang.core.ir.gpu import Barrier, Combine, Neighbors, Spread, Swap
 from ilang.core.ir.kernel import (
     Block,
     Change,
@@ -141,7 +141,8 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
             opened = tuple(
                 replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in s.loops
             )
-            return replace(s, loops=opened, body=_block(s.body, substitution))
+            some = None if s.neighbors is None else _neighbors(s.neighbors, substitution)
+            return replace(s, loops=opened, body=_block(s.body, substitution), neighbors=some)
         case HorizontalReduction() | Barrier() | Combine() | Swap():
             return s
         case Transpose():
@@ -158,6 +159,15 @@ def substituted(s: Statement, substitution: Substitution) -> Statement:
                 for at in (s.target, s.source)
             )
             return replace(s, loops=loops, target=target, source=source, rows=rows, columns=columns)
+
+
+def _neighbors(some: Neighbors, substitution: Substitution) -> Neighbors:
+    """Neighbors at other indices."""
+    loops = tuple(
+        replace(loop, rest=substituted_rest(loop.rest, substitution)) for loop in some.loops
+    )
+    each = tuple(_block(body, substitution) for body in some.each)
+    return replace(some, loops=loops, each=each)
 
 
 def substituted_rest(rest: Rest | None, substitution: Substitution) -> Rest | None:

@@ -186,6 +186,7 @@ def _grid(program: Program, kernel: Kernel) -> Grid | None:
         (along.get("y"), along.get("z")),
         device.most_across,
         spread.shape,
+        1 if spread.neighbors is None else spread.neighbors.count,
     )
 
 

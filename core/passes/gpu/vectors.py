@@ -8,7 +8,8 @@ Example, of f32:
                                                               else ...
 
 Where an array begins, and how long its rows are, a program knows when it runs: the condition is the same for all
-threads of a block. It joins that of a block which is inside of all dimensions, where there is one.
+threads of a block. It joins that of a block which is inside of all dimensions, where there is one. Iterations that
+copy nothing into memory of a block go together as ``neighbors.py`` says.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.neighbors import with_neighbors
 from ilang.core.record import replace
 
 Index = tuple[Affine, ...]
@@ -43,9 +45,8 @@ def kernel_to_vectors(program: Program) -> Program:
     """The program with loops that move neighbors together."""
     sizes = list(program.sizes)
     kernels = tuple(_Moving(program, kernel, sizes).run() for kernel in program.kernels)
-    if kernels == program.kernels:
-        return program
-    return replace(program, kernels=kernels, sizes=tuple(sizes))
+    moving = replace(program, kernels=kernels, sizes=tuple(sizes))
+    return replace(moving, kernels=tuple(with_neighbors(moving, each) for each in kernels))
 
 
 class _Moving:

@@ -1,0 +1,146 @@
+"""Elements that move together, as CUDA text: vectors are read before they are used, and stored after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ilang.codegen.targets import c_scalar
+from ilang.codegen.targets.cfamily import INDENT, Spelling
+from ilang.codegen.targets.identifiers import identifier
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Neighbors
+from ilang.core.ir.kernel import Change, Define, For, Statement, Store
+from ilang.core.ir.rewriting import parts_of
+from ilang.core.ir.scalar import Load
+
+VECTORS = {"f32": "float", "f64": "double", "i32": "int", "i64": "longlong", "bool": "uchar"}
+"""What CUDA calls vectors of elements, less how many they are."""
+LANES = "xyzw"
+"""What it calls their elements."""
+
+
+def vector(
+    spelling: Spelling, number: int, index: Sequence[Affine], count: int, const: str = ""
+) -> str:
+    """A vector of an array, by its number: one that nvcc knows by its first element, it takes apart."""
+    name, kind = identifier(spelling.program.buffers[number].name), _kind(spelling, number, count)
+    position = spelling.position(number, index)
+    first = f"({position})" if " " in position else position
+    return f"(({const}{kind} *){name})[{first} / {count}]"
+
+
+def unrolled(spelling: Spelling, loop: For, indent: str) -> Iterator[str]:
+    """The iterations of a loop, each with an element of the widest vectors."""
+    first, inside = loop.each[0], indent + INDENT
+    loads = [[*dict.fromkeys(_loads((store,), loop.wide))] for store in loop.each]
+    yield f"{indent}{{"
+    for n, load in enumerate(loads[0]):
+        kind = _kind(spelling, load.buffer, _lanes(spelling, load.buffer))
+        place = vector(spelling, load.buffer, load.index, _lanes(spelling, load.buffer), "const ")
+        yield f"{inside}const {kind} loaded{n} = {place};"
+    whole = first.buffer in loop.wide
+    if whole:
+        yield f"{inside}{_kind(spelling, first.buffer, _lanes(spelling, first.buffer))} stored;"
+    for lane, store, held in zip(LANES, loop.each, loads, strict=False):
+        spelling.held = {load: f"loaded{n}.{lane}" for n, load in enumerate(held)}
+        target = spelling.element(store.buffer, store.index)
+        yield f"{inside}{f'stored.{lane}' if whole else target} = {spelling.value(store.value)};"
+    spelling.held = {}
+    if whole:
+        place = vector(spelling, first.buffer, first.index, _lanes(spelling, first.buffer))
+        yield f"{inside}{place} = stored;"
+    yield f"{indent}}}"
+
+
+def _lanes(spelling: Spelling, number: int) -> int:
+    """The elements of an array that make the widest vector."""
+    program = spelling.program
+    return program.machine.vector_lanes(program.buffers[number].dtype)
+
+
+def _kind(spelling: Spelling, number: int, count: int) -> str:
+    """The type of a vector of an array."""
+    return f"{VECTORS[spelling.program.buffers[number].dtype]}{count}"
+
+
+def condition(spelling: Spelling, some: Neighbors) -> str:
+    """Where iterations go several at a time: sizes are multiples, and the first rows begin at one."""
+    words = [f"{spelling.size(size)} % {some.count} == 0" for size in some.whole]
+    for number in some.moved:
+        buffer = spelling.program.buffers[number]
+        bytes_ = some.count * BYTES[buffer.dtype]
+        words.append(f"(size_t){identifier(buffer.name)} % {bytes_} == 0")
+    return " && ".join(words)
+
+
+def together(
+    spelling: Spelling,
+    some: Neighbors,
+    contracted: Callable[[Change | Store], str],
+    indent: str,
+) -> Iterator[str]:
+    """What a worker does for some neighbors.
+
+    Args:
+        spelling: of the kernel.
+        some: the neighbors.
+        contracted: the value of a statement whose product and sum are rounded once.
+        indent: before each line.
+    """
+    loads = [[*dict.fromkeys(_loads(body, some.moved))] for body in some.each]
+    stores = [s for s in some.each[0] if isinstance(s, Store) and s.buffer in some.moved]
+    for n, load in enumerate(loads[0]):
+        kind = _kind(spelling, load.buffer, some.count)
+        place = vector(spelling, load.buffer, load.index, some.count, "const ")
+        yield f"{indent}const {kind} loaded_{n} = {place};"
+    for n, store in enumerate(stores):
+        yield f"{indent}{_kind(spelling, store.buffer, some.count)} stored_{n};"
+    places = {store.buffer: f"stored_{n}" for n, store in enumerate(stores)}
+    for lane, body, lanes in zip(LANES, some.each, loads, strict=False):
+        spelling.held = {
+            load: _given(spelling, load, f"loaded_{n}.{lane}") for n, load in enumerate(lanes)
+        }
+        yield from _lane(spelling, body, places, lane, contracted, indent)
+    spelling.held = {}
+    for n, store in enumerate(stores):
+        place = vector(spelling, store.buffer, store.index, some.count)
+        yield f"{indent}{place} = stored_{n};"
+
+
+def _lane(
+    spelling: Spelling,
+    body: Sequence[Statement],
+    places: dict[int, str],
+    lane: str,
+    contracted: Callable[[Change | Store], str],
+    indent: str,
+) -> Iterator[str]:
+    """What is done for one of the neighbors; its variables are its own."""
+    scoped = any(isinstance(s, Define) for s in body)
+    inside = indent + INDENT if scoped else indent
+    if scoped:
+        yield f"{indent}{{"
+    for s in body:
+        if isinstance(s, Store) and s.buffer in places:
+            value = contracted(s) if s.contracts else spelling.value(s.value)
+            yield f"{inside}{places[s.buffer]}.{lane} = {value};"
+        elif isinstance(s, Change) and s.contracts:
+            yield f"{inside}{spelling.local(s.variable)} = {contracted(s)};"
+        else:
+            assert isinstance(s, (Define, Change, Store))
+            yield from c_scalar.lines(s, spelling, inside)
+    if scoped:
+        yield f"{indent}}}"
+
+
+def _loads(body: Sequence[Statement], moved: Sequence[int]) -> Iterator[Load]:
+    """The elements of vectors that statements read, in order."""
+    for s in body:
+        yield from (p for p in parts_of(s) if isinstance(p, Load) and p.buffer in moved)
+
+
+def _given(spelling: Spelling, load: Load, text: str) -> str:
+    """An element of a vector as an expression: a bool of a caller is whatever is not 0."""
+    given = spelling.program.memory(load.buffer).role in ("input", "inout")
+    return f"{text} != 0" if load.dtype == "bool" and given else text

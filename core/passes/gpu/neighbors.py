@@ -1,0 +1,217 @@
+"""Let a worker have neighbors at a time: elements that lie beside each other move by one instruction.
+
+Example, of f32:
+    in:   spread i in 0..n_i and j in 0..n_j over the grid      out:  the same, 4 of in0 out together: where their rows
+            out[i,j] = exp(in0[i,j])                                  are aligned, a thread has j, j+1, j+2 and j+3, and
+                                                                      reads a float4 and stores one
+
+A spread is a worker's every so many iterations, in any order: its loops stay what they are, and say how elements go
+where arrays begin elsewhere, or rows are no whole number of vectors. What is left over at the end of a loop without
+others goes that way, too. Every element that moves with the last loop of a spread is then a neighbor of the next one's;
+what does not move is the same for all of them. Guards, and memory that threads keep or share, leave a spread as it is;
+so do loops inside of one over the grid, whose workers would be fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ilang.core.dtype import BYTES
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.gpu import Neighbors, Spread
+from ilang.core.ir.kernel import (
+    Block,
+    Change,
+    Define,
+    For,
+    Kernel,
+    Program,
+    Statement,
+    Store,
+    map_statements,
+    statements_within,
+)
+from ilang.core.ir.rewriting import Access, accesses, parts_of, reads_of, strides, substituted
+from ilang.core.ir.scalar import Load, Select, walk
+from ilang.core.passes.gpu.blocks import chain_of
+from ilang.core.record import replace
+
+Ends = Mapping[int | None, int]
+"""Of loop variables, the sizes that they are below."""
+PLAIN = ("p", "x", "t", "l")
+"""The roles of loops that are counted together."""
+
+
+def with_neighbors(program: Program, kernel: Kernel) -> Kernel:
+    """A kernel whose spreads say which neighbors go at a time."""
+    (spread,) = kernel.body
+    assert isinstance(spread, Spread)
+    if spread.over == "grid":
+        body: Block = (replace(spread, neighbors=_neighbors(program, spread, kernel.body)),)
+        return kernel if body == kernel.body else replace(kernel, body=body)
+
+    def change(s: Statement) -> Statement:
+        if not isinstance(s, Spread):
+            return s
+        return replace(s, neighbors=_neighbors(program, s, kernel.body))
+
+    inside = map_statements(spread.body, change)
+    return (
+        kernel if inside == spread.body else replace(kernel, body=(replace(spread, body=inside),))
+    )
+
+
+def _neighbors(program: Program, spread: Spread, every: Block) -> Neighbors | None:
+    """How the iterations of a spread go several at a time; None where they do not.
+
+    Args:
+        program: the program.
+        spread: over the grid, or over threads.
+        every: the body of the kernel.
+    """
+    inner, body = innermost(spread)
+    device = program.machine.device
+    assert device is not None
+    if not spread.loops or device.most_statements < len(body):
+        return None
+    last = spread.loops[-1]
+    plain = last.rest is None and all(loop.role in ("", *PLAIN) for loop in spread.loops)
+    inside = spread.over == "threads" or not inner
+    ends = {v for loop in inner if loop.rest is not None for v in loop.rest.axes()}
+    if not plain or not inside or last.variable in ends:
+        return None
+    if not _is_plain(program, body) or not _is_alone(body, every):
+        return None
+    moved = _moved(program, body, last.variable, _ends(every))
+    if not moved:
+        return None
+    widest = max(BYTES[program.buffers[number].dtype] for number in moved)
+    count = min(device.vector_elements, program.machine.vector_bytes() // widest)
+    whole = _whole(program, spread, moved, count)
+    if whole is None or not _begins(spread, moved, count):
+        return None
+    loops = tuple(replace(loop, body=()) for loop in inner)
+    return Neighbors(count, moved, whole, loops, each_of(spread, count))
+
+
+def _ends(every: Block) -> Ends:
+    """The size that each loop variable is below."""
+    inside = [*statements_within(every)]
+    return {s.variable: s.size for s in inside if isinstance(s, For)}
+
+
+def innermost(spread: Spread) -> tuple[list[For], Block]:
+    """The loops right inside each other that an iteration is, and what one of theirs does."""
+    inner = chain_of(spread.body)
+    return inner, inner[-1].body if inner else spread.body
+
+
+def each_of(spread: Spread, count: int) -> tuple[Block, ...]:
+    """What is done for an iteration and those after it, at indices that count from it."""
+    variable, body = spread.loops[-1].variable, innermost(spread)[1]
+    return tuple(
+        tuple(substituted(s, {variable: Affine(((1, variable),), n)}) for s in body)
+        for n in range(count)
+    )
+
+
+def _is_plain(program: Program, body: Block) -> bool:
+    """Whether an iteration computes and stores, and reads nothing that it has stored before."""
+    stored: set[int] = set()
+    for s in body:
+        if not isinstance(s, (Define, Change, Store)):
+            return False
+        if stored & {number for number, _ in reads_of(s)}:
+            return False
+        if isinstance(s, Store):
+            if s.buffer in stored:
+                return False
+            stored.add(s.buffer)
+    buffers = (program.buffers[number] for number, _ in accesses(body))
+    return not any(each.private or each.space or each.wrapping for each in buffers)
+
+
+def _is_alone(body: Block, every: Block) -> bool:
+    """Whether what is written anywhere is touched by one spread only: others may have other workers for an element."""
+    written = {s.buffer for s in statements_within(every) if isinstance(s, Store)}
+    touched = {number for number, _ in accesses(body)} & written
+    here = sum(number in touched for number, _ in accesses(body))
+    return here == sum(number in touched for number, _ in accesses(every))
+
+
+def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[int, ...]:
+    """The buffers whose elements are neighbors; none where something moves with the loop and is none."""
+    elements = {*_elements(program, body, ends)}
+    moving = {at for at in accesses(body) if any(variable in part.axes() for part in at[1])}
+    found = {number for number, _ in moving}
+    if not moving <= elements or not all(_is_along(index, variable) for _, index in moving):
+        return ()
+    views = any(program.buffers[number].owner is not None for number in found)
+    still = any(number in found for number, _ in elements - moving)
+    return () if views or still else tuple(sorted(found))
+
+
+def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:
+    """What statements read and store themselves, not what finds it; under a condition what is there without it, too."""
+    for s in body:
+        guarded = {
+            part
+            for each in parts_of(s)
+            if isinstance(each, Select)
+            for part in (*walk(each.then), *walk(each.otherwise))
+        }
+        for part in parts_of(s):
+            if isinstance(part, Load) and (part not in guarded or _is_there(program, part, ends)):
+                yield part.buffer, part.index
+        if isinstance(s, Store):
+            yield s.buffer, s.index
+
+
+def _is_there(program: Program, load: Load, ends: Ends) -> bool:
+    """Whether a caller has an element wherever the loops are: each index is a variable that ends with its dimension."""
+    axes = [part.axis() for part in load.index]
+    buffer = program.buffers[load.buffer]
+    inside = all(
+        axis in ends and ends[axis] == n for axis, n in zip(axes, buffer.dims, strict=True)
+    )
+    return inside and buffer.role == "input"
+
+
+def _is_along(index: Sequence[Affine], variable: int) -> bool:
+    """Whether an index goes along a row, an element an iteration."""
+    *others, last = index
+    if last.looked or last.sizes or any(variable in part.axes() for part in others):
+        return False
+    return [c for c, v in last.terms if v == variable] == [1]
+
+
+def _begins(spread: Spread, moved: Sequence[int], count: int) -> bool:
+    """Whether the first of some neighbors stands at a multiple of their number, in rows that begin at one."""
+    last = spread.loops[-1]
+    ends = [index[-1] for number, index in accesses(spread.body) if number in moved]
+    chunk = last.chunk
+    return (chunk is None or chunk.multiple % count == 0) and all(
+        part.offset % count == 0
+        and all(c % count == 0 for c, v in part.terms if v != last.variable)
+        for part in ends
+    )
+
+
+def _whole(
+    program: Program, spread: Spread, moved: Sequence[int], count: int
+) -> tuple[int, ...] | None:
+    """The sizes that have to be multiples of a number; None where one is not."""
+    last, found = spread.loops[-1], dict[int, None]()
+    for number, index in accesses(spread.body):
+        dims = program.buffers[number].dims
+        if number in moved and dims[-1] in strides(dims, index):
+            found[dims[-1]] = None
+    if len(spread.loops) > 1:
+        found[last.size] = None
+    fixed = {size: program.sizes[size].fixed for size in found}
+    if any(extent is not None and extent % count for extent in fixed.values()):
+        return None
+    extent = program.sizes[last.size].fixed
+    if extent is not None and extent < count:
+        return None
+    return tuple(size for size in found if fixed[size] is None)
