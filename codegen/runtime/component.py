@@ -101,6 +101,7 @@ class Component:
         out: Any = None,
         threads: int = 1,
         target: str = "c",
+        stream: Any = None,
         **named: Any,
     ) -> Any:
         """Run on NumPy arrays (Python numbers fit inputs of rank 0), or on arrays of a GPU.
@@ -112,8 +113,8 @@ class Component:
             threads: how many cores to use at most; never changes a result.
             target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" runs on the GPU,
                 "cuda-emulated" emulates one: arrays with ``__cuda_array_interface__`` or DLPack are then taken where
-                they are, and results stay there where there is such an array; NumPy arrays are copied to the device
-                and back.
+                they are, and results stay there where there is such an array; others are copied there and back.
+            stream: of CUDA, as a handle or an object that has one; else it is that of the first array that names one.
 
         Returns:
             The output, or a tuple of several.
@@ -130,22 +131,26 @@ class Component:
         except (AttributeError, TypeError):  # not all of them are arrays
             plan = None
         try:
-            if plan is not None and target == "c":
+            if plan is not None and target == "c" and stream is None:
                 if threads == 1 and threads.__class__ is int:
                     return plan.fresh(arrays) if out is None else plan.into(arrays, out)
                 return plan.answer(arrays, out, threads)
-            return self._call(arrays, out, threads, target)
+            return self._call(arrays, out, threads, target, stream)
         except DataError as error:
             raise self._found(error, arrays, target) from None
 
-    def _call(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
+    def _call(self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any) -> Any:
         """The same, every argument looked at."""
         from ilang.codegen.runtime import arguments
 
         check_target(target)
         arguments.check_threads(threads)
+        if stream is not None:
+            from ilang.codegen.runtime.streams import stream_handle
+
+            stream = stream_handle(stream, target)
         if target in DEVICES:
-            return self._offloaded(given, out, target)
+            return self._offloaded(given, out, target, stream)
         specialization, arrays, extents = self._fitting(given)
         if target == "numpy":
             return specialization.evaluate(arrays, extents, out)
@@ -155,15 +160,15 @@ class Component:
             self._remember(given, plan)
         return plan.call(arrays, plain, out, threads)
 
-    def _offloaded(self, given: Sequence[Any], out: Any, target: str) -> Any:
+    def _offloaded(self, given: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
         """The same on a device."""
         from ilang.codegen.runtime.offload import device_of, separated
 
         device, graph = device_of(target), self.graph()
         names = [graph.input_name(n) for n in range(len(graph.inputs))]
-        checked, on_device = separated(names, given, device)
+        checked, on_device = separated(names, given, device, stream)
         specialization, arrays, extents = self._fitting(checked)
-        return specialization.on(device).call(arrays, on_device, extents, out)
+        return specialization.on(device).call(arrays, on_device, extents, out, stream)
 
     def _fitting(self, given: Sequence[Any]) -> tuple[Specialization, list[Any], tuple[int, ...]]:
         """The program for arrays, checked, and its extents."""

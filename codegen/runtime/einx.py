@@ -33,7 +33,7 @@ from ilang.core.source import Source, Span, whole
 
 MOST_KEPT = 1024
 """Components that are kept; past it, it starts again."""
-CALLS = frozenset(("out", "threads", "target"))
+CALLS = frozenset(("out", "threads", "target", "stream"))
 """What a call is told that is no parameter of the operation."""
 INDEXING = frozenset(("get_at", "set_at", "add_at", "subtract_at"))
 

@@ -189,7 +189,13 @@ class ElementwiseKernel(Component):
             raise refusal()
 
     def __call__(
-        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int = 1,
+        target: str = "c",
+        stream: Any = None,
+        **named: Any,
     ) -> Any:
         """Run on arrays, as every component does; what is compiled is kept for each combination of ranks."""
         if named:
@@ -200,13 +206,14 @@ class ElementwiseKernel(Component):
         except AttributeError:  # numbers and lists are arrays, too
             ranks = tuple(read_array(f"in{n}", array).ndim for n, array in enumerate(shaping))
         orders = None if out is not None or self._derived else orders_of(arrays)
+        told: dict[str, Any] = {"threads": threads, "target": target, "stream": stream}
         try:
             if orders is not None:
                 try:
-                    return self._stored(orders)(*arrays, threads=threads, target=target)
+                    return self._stored(orders)(*arrays, **told)
                 except Error:  # said of dimensions as they are written
                     pass
-            return self.ranked(*ranks)(*arrays, out=out, threads=threads, target=target)
+            return self.ranked(*ranks)(*arrays, out=out, **told)
         except ShapeError as error:
             raise self._hinted(error, [np.shape(array) for array in arrays]) from None
 

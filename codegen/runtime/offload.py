@@ -48,7 +48,7 @@ def device_of(target: str) -> Device:
 
 @record
 class Located:
-    """An array that somebody has on a device: where, and the stream that writes it; 0 where it is written.
+    """An array that somebody has on a device: where, and the stream that it is ready on; 0 where it is on each.
 
     ``owner`` keeps the memory alive.
     """
@@ -65,8 +65,10 @@ class Located:
         return np.broadcast_to(np.zeros((), self.dtype), self.shape)
 
 
-def located(name: str, value: Any, device: Device) -> Located | None:
+def located(name: str, value: Any, device: Device, stream: int | None) -> Located | None:
     """Where an array is on a device, as it says itself or hands it over by DLPack; None for what is on none.
+
+    ``stream`` is where it will be read, if that is known.
 
     Raises:
         DataError: E0703 (element type), E0714 (elements that do not lie one after the other).
@@ -78,7 +80,7 @@ def located(name: str, value: Any, device: Device) -> Located | None:
         if isinstance(interface, dict):
             at, strides = _of_interface(interface, value), interface.get("strides")
         else:
-            handed = _handed(name, value, device)
+            handed = _handed(name, value, device, stream)
             if handed is None:
                 return None
             at, strides = handed
@@ -95,16 +97,21 @@ def located(name: str, value: Any, device: Device) -> Located | None:
     return at
 
 
-def _handed(name: str, value: Any, device: Device) -> tuple[Located, tuple[int, ...] | None] | None:
-    """What is handed over by DLPack, and its strides; None for what is not, or not of the device."""
+def _handed(
+    name: str, value: Any, device: Device, stream: int | None
+) -> tuple[Located, tuple[int, ...] | None] | None:
+    """What is handed over by DLPack, and its strides; None for what is not, or not of the device.
+
+    Who hands it over sees to it that it is written before anything further on the stream that is asked for.
+    """
     from ilang.codegen.runtime.dlpack import CPU, CUDA, taken
 
-    tensor = taken(name, value, CPU if device.is_host else CUDA, DEFAULT_STREAM)
+    ready = stream or DEFAULT_STREAM
+    tensor = taken(name, value, CPU if device.is_host else CUDA, ready)
     if tensor is None or (device.is_host and not device.holds(tensor.address)):
         return None
-    return Located(
-        tensor.address, tensor.shape, tensor.dtype, 0, False, tensor.owner
-    ), tensor.strides
+    at = Located(tensor.address, tensor.shape, tensor.dtype, ready, False, tensor.owner)
+    return at, tensor.strides
 
 
 def _of_interface(interface: dict[str, Any], owner: Any) -> Located:
@@ -127,9 +134,11 @@ def _is_plain(shape: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int]
 
 
 def separated(
-    names: Sequence[str], given: Sequence[Any], device: Device
+    names: Sequence[str], given: Sequence[Any], device: Device, stream: int | None = None
 ) -> tuple[list[Any], dict[int, Located]]:
     """Arrays for the checks of arguments, and by number those of them that are on the device.
+
+    ``stream`` is where they will be read, if that is known.
 
     Raises:
         DataError: E0714 (on another device, or strided).
@@ -137,7 +146,7 @@ def separated(
     checked, found = list(given), {}
     for n, value in enumerate(given):
         name = names[n] if n < len(names) else f"array {n}"
-        at = located(name, value, device)
+        at = located(name, value, device, stream)
         if at is None:
             continue
         if 0 not in at.shape and not device.holds(at.address):
@@ -180,21 +189,27 @@ class Offloaded:
         self._lock = ForkSafeLock()
 
     def call(
-        self, arrays: Sequence[Any], on_device: dict[int, Located], extents: Sequence[int], out: Any
+        self,
+        arrays: Sequence[Any],
+        on_device: dict[int, Located],
+        extents: Sequence[int],
+        out: Any,
+        stream: int | None = None,
     ) -> Any:
         """Run on checked arrays, those of ``on_device`` where they are; all others are copied there.
 
-        Results are on the device where an input or ``out`` is, and are written on the stream of the first such input;
-        they may not be there yet. All others are copied back.
+        Results are on the device where an input or ``out`` is, and are written on the ``stream``, or on that of the
+        first such input; they may not be there yet. All others are copied back. What the streams of arrays have to do
+        is done before, and what they are given afterwards is done after it.
 
         Raises:
             DataError: the outputs, and E0709, E0713. ToolError: E0922 (the device failed).
         """
         stop = self.device.stop
         if stop is None or not hears_signals():
-            return self._call(arrays, on_device, extents, out)
+            return self._call(arrays, on_device, extents, out, stream)
         try:
-            return interruptible(lambda: self._call(arrays, on_device, extents, out), stop)
+            return interruptible(lambda: self._call(arrays, on_device, extents, out, stream), stop)
         except Error:
             raise
         except BaseException:
@@ -202,13 +217,19 @@ class Offloaded:
             raise
 
     def _call(
-        self, arrays: Sequence[Any], on_device: dict[int, Located], extents: Sequence[int], out: Any
+        self,
+        arrays: Sequence[Any],
+        on_device: dict[int, Located],
+        extents: Sequence[int],
+        out: Any,
+        asked: int | None,
     ) -> Any:
         """The same; a signal is heard when it is over."""
         device, outputs = self.device, outputs_of(self.shaped, extents)
         outs, found = self._outs(out, outputs, arrays)
         streams = [at.stream for at in (*on_device.values(), *found.values()) if at.stream]
-        stream = streams[0] if streams else DEFAULT_STREAM
+        stream = asked or (streams[0] if streams else DEFAULT_STREAM)
+        streams = [other for other in dict.fromkeys(streams) if other != stream]
         for other in streams:
             device.order(other, stream)
         inputs = [
@@ -220,6 +241,8 @@ class Offloaded:
             for n, (shape, dtype) in enumerate(outputs)
         ]
         self._run(inputs, results, extents, stream)
+        for other in streams:
+            device.order(stream, other)
         if out is None and on_device:
             return results[0] if len(results) == 1 else tuple(results)
         given = [np.empty(shape, dtype) for shape, dtype in outputs] if out is None else outs

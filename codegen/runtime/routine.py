@@ -91,7 +91,13 @@ class Routine:
         self._specializations: dict[tuple[str, ...], Specialization] = {}
 
     def __call__(
-        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int = 1,
+        target: str = "c",
+        stream: Any = None,
+        **named: Any,
     ) -> Any:
         """Run on NumPy arrays, or on arrays of a GPU.
 
@@ -101,6 +107,7 @@ class Routine:
             threads: how many cores to use at most; never changes a result.
             target: "c" compiles, "numpy" evaluates with NumPy, slowly: the reference. "cuda" and "cuda-emulated" run
                 on a GPU or emulate one, and take arrays that are there where they are, as components do.
+            stream: of CUDA, that a GPU runs on, as components take it.
             named: arrays for leaves by name, also for those that have values.
 
         Returns:
@@ -112,13 +119,13 @@ class Routine:
         """
         places = self._open
         if named or len(arrays) != len(places):
-            return self._run(self._gathered(arrays, named), out, threads, target)
+            return self._run(self._gathered(arrays, named), out, threads, target, stream)
         given: Sequence[Any] = arrays
         if len(places) != len(self._inputs):
             given = self._kept.copy()
             for place, array in zip(places, arrays, strict=True):
                 given[place] = array
-        return self._run(given, out, threads, target)
+        return self._run(given, out, threads, target, stream)
 
     def by_name(self, arrays: Mapping[str, Any], target: str = "c") -> Any:
         """Run on arrays by the names of leaves; those of leaves that are not needed are ignored."""
@@ -151,28 +158,36 @@ class Routine:
             given[self._places[name]] = array
         return given
 
-    def _run(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
+    def _run(
+        self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any = None
+    ) -> Any:
         """Run on an array for each leaf; None for one whose own values count."""
         try:
             plan = self._plans.get(tuple(map(LIKE, given)))
         except (AttributeError, TypeError):  # not all of them are arrays
             plan = None
-        if plan is None or target != "c":
-            return self._prepared(given, out, threads, target)
+        if plan is None or target != "c" or stream is not None:
+            return self._prepared(given, out, threads, target, stream)
         if out is None and threads == 1 and threads.__class__ is int:
             return plan.fresh(given)
         return plan.answer(given, out, threads)
 
-    def _prepared(self, given: Sequence[Any], out: Any, threads: int, target: str) -> Any:
+    def _prepared(
+        self, given: Sequence[Any], out: Any, threads: int, target: str, stream: Any
+    ) -> Any:
         """The same, every argument looked at."""
         check_target(target)
         check_threads(threads)
+        if stream is not None:
+            from ilang.codegen.runtime.streams import stream_handle
+
+            stream = stream_handle(stream, target)
         values = [
             array if array is not None else each.values
             for each, array in zip(self._inputs, given, strict=True)
         ]
         if target in DEVICES:
-            return self._offloaded(values, out, target)
+            return self._offloaded(values, out, target, stream)
         arrays = [_array(*pair) for pair in zip(self._inputs, values, strict=True)]
         specialization, extents = self._fitting(arrays)
         if target == "numpy":
@@ -181,18 +196,19 @@ class Routine:
         self._remember(given, arrays, plan)
         return plan.call(arrays, arrays, out, threads)
 
-    def _offloaded(self, values: Sequence[Any], out: Any, target: str) -> Any:
+    def _offloaded(self, values: Sequence[Any], out: Any, target: str, stream: Any) -> Any:
         """The same on a device; arrays that are there are taken where they are."""
         from ilang.codegen.runtime.offload import device_of, separated
 
         device = device_of(target)
-        checked, on_device = separated([each.name for each in self._inputs], values, device)
+        names = [each.name for each in self._inputs]
+        checked, on_device = separated(names, values, device, stream)
         arrays = [
             _stored(each, array) if n in on_device else _array(each, array)
             for n, (each, array) in enumerate(zip(self._inputs, checked, strict=True))
         ]
         specialization, extents = self._fitting(arrays)
-        return specialization.on(device).call(arrays, on_device, extents, out)
+        return specialization.on(device).call(arrays, on_device, extents, out, stream)
 
     def _fitting(self, arrays: Sequence[Array]) -> tuple[Specialization, tuple[int, ...]]:
         """The program for arrays, and its extents."""

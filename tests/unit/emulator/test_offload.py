@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang import Error, i, tensor
+from ilang import Error, elementwise, i, tensor
 from ilang.codegen.emulator.program import emulated, load
 from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
@@ -166,6 +166,84 @@ def test_work_of_the_streams_of_arrays_comes_first(machine: Emulator) -> None:
             assert (result.get() == 7).all()
         for handle in (one, two):
             assert kernels.call("free_stream", Address(handle)) == 0
+
+
+class Torch:
+    """A stream as torch has it."""
+
+    def __init__(self, handle: int) -> None:
+        self.cuda_stream = handle
+
+
+class Cupy:
+    """A stream as CuPy has it."""
+
+    def __init__(self, handle: int) -> None:
+        self.ptr = handle
+
+
+class Protocol:
+    """A stream of whatever follows the protocol of cuda.core."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+@pytest.mark.parametrize("kind", [int, np.uintp, Torch, Cupy, Protocol])
+def test_a_call_runs_on_the_stream_that_it_is_given(machine: Emulator, kind: Any) -> None:
+    """After what the stream of an input has to do, and before what the streams of arrays are given then."""
+    kernels = program("kernels.cu", checked=True)
+    f, g = i("i+i~i"), i("i*i~i")
+    ones = np.ones(100, np.float32)
+    f(ones, ones, **ON)
+    g(ones, ones, **ON)
+    for seed in range(1, 7):
+        handles = np.zeros(2, np.uintp)
+        assert (
+            kernels.call("new_stream", handles[:1]) == kernels.call("new_stream", handles[1:]) == 0
+        )
+        one, two = (int(handle) for handle in handles)
+        x, y, out = (new_array((100,), np.float32) for _ in range(3))
+        with machine.settings(streams=seed):
+            assert kernels.call("fill", x, np.float32(3), 100, Address(one)) == 0
+            assert kernels.call("fill", y, np.float32(4), 100, Address(two)) == 0
+            given = Foreign(x, stream=one), Foreign(y, stream=two)
+            f(*given, out=Foreign(out, stream=one), stream=kind(two), **ON)
+            assert kernels.call("fill", x, np.float32(5), 100, Address(one)) == 0
+            result = g(*given, stream=kind(two), **ON)
+            assert result.stream == two
+            emulated().wait(one)  # on which the first result is ready, too
+            assert (out.get() == 7).all()
+            assert (result.get() == 20).all()
+        for handle in (one, two):
+            assert kernels.call("free_stream", Address(handle)) == 0
+
+
+def test_streams_that_are_none() -> None:
+    f, x = i("-i~i"), np.ones(4, np.float32)
+    there = on_device(x)
+    assert f(there, stream=Torch(0), **ON).stream == f(there, stream=0, **ON).stream == 1
+    assert f(there, stream=None, **ON).stream == 1
+    for stream in (True, -1, 1 << 64, 1.5, "two", [3], Torch(-1)):
+        with pytest.raises(Error, match="no stream of CUDA") as refusal:
+            f(there, stream=stream, **ON)
+        assert refusal.value.code == "E0767"
+    for target in ("c", "numpy"):
+        with pytest.raises(Error, match=f"the target is {target}") as refusal:
+            f(x, stream=1, target=target)
+        assert refusal.value.code == "E0767"
+    solved = tensor.solve(tensor.relu(tensor.data(None, (4,), (), (2,), "x")))
+    summed = elementwise("f", ["x + y"], inputs=["x", "y"])
+    for call in (
+        lambda: solved(np.ones((2, 4), np.float32), stream=1),
+        lambda: summed(x, x, stream=1),
+    ):
+        with pytest.raises(Error, match="E0767"):
+            call()
+    assert summed(there, there, stream=1, **ON).stream == 1
 
 
 def test_refusals() -> None:

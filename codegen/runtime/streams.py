@@ -1,0 +1,58 @@
+"""Streams of CUDA as other libraries have them: a handle, or an object that has one.
+
+Example: 140234, torch.cuda.current_stream(), cupy.cuda.get_current_stream() and whatever has ``__cuda_stream__`` (the
+protocol of cuda.core) are streams; 0 and 1 are the one that everything waits for.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ilang.codegen.runtime.component import DEVICES
+from ilang.codegen.runtime.device import DEFAULT_STREAM
+from ilang.core.diagnostic import DataError
+
+ATTRIBUTES = ("cuda_stream", "ptr", "handle")
+"""What torch, CuPy and Numba call the handle of a stream."""
+HELP = "give a handle as an int, or an object that has one: a stream of torch, CuPy, Numba or cuda.core"
+
+
+def stream_handle(value: Any, target: str) -> int:
+    """The handle of what a call is given as a stream.
+
+    Raises:
+        DataError: E0767 (it is no stream, or nothing of the target runs on one).
+    """
+    if target not in DEVICES:
+        raise DataError(
+            "E0767",
+            f"stream= is for a GPU, and the target is {target}",
+            help='give target="cuda" (or "cuda-emulated") with it, or leave it out',
+        )
+    handle = None if isinstance(value, bool) else _handle(value)
+    if handle is None:
+        what = f"{value}" if isinstance(value, (bool, int)) else f"of type {type(value).__name__}"
+        raise DataError("E0767", f"stream= is {what}, which is no stream of CUDA", help=HELP)
+    return handle or DEFAULT_STREAM
+
+
+def _handle(value: Any) -> int | None:
+    """A number of at least 0; None for what has none."""
+    protocol = getattr(value, "__cuda_stream__", None)
+    if protocol is not None:
+        pair = protocol() if callable(protocol) else protocol
+        return _number(pair[1]) if isinstance(pair, tuple) and len(pair) == 2 else None
+    for name in ATTRIBUTES:
+        if hasattr(value, name):
+            found = getattr(value, name)
+            return _number(getattr(found, "value", found))
+    return _number(value)
+
+
+def _number(value: Any) -> int | None:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        return None
+    return number if 0 <= number < 1 << 64 else None
