@@ -453,6 +453,7 @@ Arrays are row-major and contiguous.
 A function enqueues its work on the stream that it is given and returns: it takes no memory and waits for nothing.
 Its workspace is the caller's; `NAME_work` says how many bytes.
 `NAME_host` does the same for arrays of the host, and waits.
+A function that looks elements up has `NAME_wait`, which waits too, and says whether an index was out of range.
 A status of 0 is success; `NAME_status` says what others mean.
 """
 

@@ -349,7 +349,8 @@ def _refuse_taken(name: str, text: str, parts: Mapping[str, str], guard: str) ->
 
 def _parts(function: Function) -> list[str]:
     """The names that the files derive from the name of a function."""
-    derived = ["sizes", "work", "plan", "layout", "host", "status", *TEST_PARTS]
+    derived = ["sizes", "work", "plan", "layout", "host", "status", "wait", "enqueued"]
+    derived += TEST_PARTS
     for kernel in function.program.kernels:
         tiles = sum(isinstance(s, Tile) for s in statements_within(kernel.body))
         loops = sum(isinstance(s, For) and s.parallel for s in statements_within(kernel.body))

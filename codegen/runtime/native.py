@@ -47,6 +47,14 @@ class Native:
         self._library = backend.load_library(path, backend.RTLD_NOW | backend.RTLD_LOCAL)
         self._functions: dict[tuple[Any, ...], Any] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether there is a function of this name."""
+        try:
+            self._library.load_function(backend.new_function_type((), GIVES["int"], False), name)
+        except AttributeError:
+            return False
+        return True
+
     def call(self, name: str, *arguments: Any, gives: str = "int") -> Any:
         """What a function gives: an int, a size, or a text.
 

@@ -185,6 +185,7 @@ class Offloaded:
         )
         source = repr(("cuda", self._name, shaped, sorted(small)))
         self._native = device.load(lambda: _text(shaped, small), f"{self._name}.cu", source)
+        self._looks = self._native.has(f"{self._name}_wait")
         self._spaces: dict[int, DeviceArray] = {}
         self._lock = ForkSafeLock()
 
@@ -275,6 +276,9 @@ class Offloaded:
         with self._lock.taken():  # kernels of two calls would meet in the workspace
             space = self._space(count, stream)
             status = self._native.call(self._name, sizes, *inputs, *results, space, Address(stream))
+            if not status and self._looks:  # a result that is no result is worse than a wait
+                wait = f"{self._name}_wait"
+                status = self._native.call(wait, sizes, space, Address(stream))
         if status < 0:
             self.device.check(-status)
         if status:

@@ -243,8 +243,13 @@ class Entry:
         return text if rule.divisor == 1 else f"({text}) / {rule.divisor}"
 
     def _function(self) -> Iterator[str]:
+        """The program's function."""
+        yield from self._running(self.signature)
+
+    def _running(self, signature: str) -> Iterator[str]:
+        """A function that checks its arguments and runs the kernels."""
         host, table = self.host, self.host.in_table()
-        yield self._manner() + self.signature
+        yield self._manner() + signature
         yield "{"
         yield f"{INDENT}{self.name}_layout plan = {{0}};"
         yield f"{INDENT}if (sizes == NULL) return 1;"
@@ -258,6 +263,7 @@ class Entry:
         for number in host.layout.temporaries:
             c_type, name = self.spelling.element_kind(number), self._array(number)
             yield f"{INDENT}{c_type} *{name} = ({c_type} *)(void *)(base + plan.at_{name});"
+        yield from self._begun()
         for number, launch in enumerate(host.launches):
             ranges = [each for each in host.ranges if each.launch == number]
             yield from self._ranges(ranges) if ranges else ()
@@ -265,6 +271,10 @@ class Entry:
         yield f"{INDENT}return 0;"
         yield "}"
         yield ""
+
+    def _begun(self) -> Iterator[str]:
+        """What comes before all kernels."""
+        yield from ()
 
     def _checked_arrays(self, work: str) -> Iterator[str]:
         """That arrays are there and do not overlap, nor with a workspace."""

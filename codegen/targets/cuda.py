@@ -120,6 +120,7 @@ class _Kernel:
         self.kernel: Kernel = host.program.kernels[launch.kernel]
         self.spelling = Spelling(self.program, self.kernel)
         self.private = self._private(host)
+        self.looks = bool(host.ranges)
         (spread,) = self.kernel.body
         assert isinstance(spread, Spread)
         self.outer = spread
@@ -162,6 +163,8 @@ class _Kernel:
             x, y, _ = self.outer.shape
             number = f"threadIdx.x + {x} * (threadIdx.y + {y} * threadIdx.z)"
             yield f"{INDENT}const int thread = {number};"
+        if self.looks:
+            yield f"{INDENT}if (*outside != 0) return; /* an index is out of range */"
         yield from body
         yield "}"
         yield ""
@@ -171,7 +174,8 @@ class _Kernel:
         for number in self.launch.buffers:
             const = "" if number in self.launch.writes else "const "
             words.append(f"{const}{self._type(number)} *__restrict__ {self._name(number)}")
-        return words + (["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else [])
+        words += ["char *scratch", "size_t scratch_bytes"] if self.launch.scratch else []
+        return words + (["const int *__restrict__ outside"] if self.looks else [])
 
     def _type(self, number: int) -> str:
         return self.spelling.element_kind(number)
@@ -319,7 +323,7 @@ class _Kernel:
         """Iterations several at a time; one by one those that are left over, or all where the others cannot be."""
         spelling, last = self.spelling, s.loops[-1]
         name, size = spelling.variable(last.variable), spelling.size(last.size)
-        start = f"start_{name}" if self._leaves_some(s, some) else ""
+        start = f"start_{name}" if cuda_vectors.leaves_some(self.program, s) else ""
         first, end = "0", size
         if last.chunk is not None:
             first, end = self._ends(last, last.chunk)
@@ -348,12 +352,6 @@ class _Kernel:
         for _ in some.loops:
             inside = inside.removesuffix(INDENT)
             yield f"{inside}}}"
-
-    def _leaves_some(self, s: Spread, some: Neighbors) -> bool:
-        """Whether iterations may be left over at the end."""
-        size = s.loops[-1].size
-        extent = self.program.sizes[size].fixed
-        return size not in some.whole and (extent is None or extent % some.count != 0)
 
     def _groups(self, s: Spread, some: Neighbors, first: str, indent: str) -> Iterator[str]:
         """Iterations several at a time, of those that are whole groups; of a chunk from the ``first`` one on."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ilang.codegen.targets import c_entry
 from ilang.codegen.targets.c_entry import STATUS, wrapped
+from ilang.codegen.targets.c_header import parameters
 from ilang.codegen.targets.cfamily import C_TYPES, INDENT
-from ilang.codegen.targets.cuda_header import host_signature, signature
+from ilang.codegen.targets.cuda_header import STREAM, host_signature, signature, wait_signature
 from ilang.core.ir.host import Host, Launch, Ranges
 from ilang.core.ir.kernel import Blocks, Part, Window
 
@@ -26,6 +27,8 @@ class Entry(c_entry.Entry):
         assert device is not None
         self.warp = device.warp
         self.narrow = device.narrow_elements
+        self.groups = len({each.launch for each in host.ranges})
+        self.looks = 0
 
     def lines(self) -> Iterator[str]:
         """All of them."""
@@ -38,7 +41,7 @@ class Entry(c_entry.Entry):
         layout = self.host.layout
         if self.host.ranges:
             yield f"{INDENT}plan->outside = plan->total;"
-            yield f"{INDENT}if (!add(&plan->total, sizeof(int), 1)) return 0;"
+            yield f"{INDENT}if (!add(&plan->total, {self.groups} * sizeof(int), 1)) return 0;"
         if not layout.scratch:
             return
         yield f"{INDENT}plan->scratch = plan->total;"
@@ -84,14 +87,54 @@ class Entry(c_entry.Entry):
     def _terms(self, words: Sequence[str]) -> str:
         return f"{{{', '.join(words)}}}"
 
+    def _function(self) -> Iterator[str]:
+        """The program's function; of one that looks elements up, what it found, too."""
+        if not self.host.ranges:
+            yield from super()._function()
+            return
+        given = [*parameters(self.program), "void *work", STREAM, "bool waits"]
+        yield "/* the same; where it waits, nothing is computed before all indices are known to be in range */"
+        yield from self._running(wrapped(f"static int {self.name}_enqueued(", given, ")"))
+        yield self.signature
+        yield "{"
+        names = [self._array(argument.buffer) for argument in self.host.arguments]
+        words = ["sizes", *names, "work", "stream", "false"]
+        yield wrapped(f"{INDENT}return {self.name}_enqueued(", words, ");")
+        yield "}"
+        yield ""
+        yield wait_signature(self.program)
+        yield "{"
+        yield f"{INDENT}{self.name}_layout plan = {{}};"
+        yield f"{INDENT}if (sizes == NULL || work == NULL) return 1;"
+        yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
+        last = f" + {self.groups - 1}" if 1 < self.groups else ""
+        found = f"(int *)(start_in(work) + plan.outside){last}"
+        yield f"{INDENT}return status_of_indices({found}, stream);"
+        yield "}"
+        yield ""
+
+    def _begun(self) -> Iterator[str]:
+        """No index is out of range yet."""
+        self.looks = 0
+        if self.groups:
+            bytes_ = f"{self.groups} * sizeof(int)"
+            yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, {bytes_}, stream));"
+
     def _ranges(self, ranges: Sequence[Ranges]) -> Iterator[str]:
-        """What refuses arrays of indices of which one is out of range: kernels look at all of them."""
-        outside = "(int *)(base + plan.outside)"
-        yield f"{INDENT}TRY(cudaMemsetAsync(base + plan.outside, 0, sizeof(int), stream));"
+        """What looks at arrays of indices, before kernels that do nothing where one is out of range."""
+        before = self._outside() if self.looks else "NULL"
+        self.looks += 1
         for each in ranges:
             dtype, words = self._range(each)
-            yield f"{INDENT}TRY(look_at_{dtype}({words}, {outside}, stream));"
-        yield f"{INDENT}if (const int done = status_of_indices({outside}, stream)) return done;"
+            yield f"{INDENT}TRY(look_at_{dtype}({words}, {before}, {self._outside()}, stream));"
+        yield f"{INDENT}if (waits) {{"
+        yield f"{INDENT}{INDENT}if (const int done = status_of_indices({self._outside()}, stream)) return done;"
+        yield f"{INDENT}}}"
+
+    def _outside(self) -> str:
+        """Where kernels are told of an index out of range: by the last one that has looked at indices so far."""
+        further = f" + {self.looks - 1}" if 1 < self.looks else ""
+        return f"(int *)(base + plan.outside){further}"
 
     def _launch(self, launch: Launch) -> str:
         """The launch of a kernel, unless it has nothing to do."""
@@ -100,6 +143,7 @@ class Entry(c_entry.Entry):
         words = [self.spelling.size(n) for n in launch.sizes]
         words += [self._array(n) for n in launch.buffers]
         words += ["base + plan.scratch", "plan.scratch_bytes"] if launch.scratch else []
+        words += [self._outside()] if self.host.ranges else []
         threads, most = str(grid.threads), str(grid.most_blocks)
         indent, head, tail = INDENT, [], [f"{INDENT}TRY(cudaGetLastError());"]
         sizes = " * ".join(self.spelling.size(n) for n in grid.sizes)
@@ -167,6 +211,9 @@ class Entry(c_entry.Entry):
         yield wrapped(f"{INDENT}const int done = {self.name}(", words, ");")
         yield f"{INDENT}if (done != 0) return done;"
         yield f"{INDENT}TRY(cudaDeviceSynchronize());"
+        if self.host.ranges:
+            yield f"{INDENT}const int seen = {self.name}_wait(sizes, work.start, NULL);"
+            yield f"{INDENT}if (seen != 0) return seen;"
         for n, argument in enumerate(table):
             if argument.role != "input":
                 name = self._array(argument.buffer)

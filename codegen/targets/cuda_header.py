@@ -14,7 +14,7 @@ STREAM = "struct CUstream_st *stream"
 """A ``cudaStream_t``, as plain C has it."""
 
 LOOKS = "Looks at all indices that it reads from arrays before it uses them, and waits for what it sees."
-"""What a call does before anything else, where there are such."""
+"""What a run of a session does before anything else, where there are such."""
 
 
 def emit_header(programs: Sequence[Program], stem: str, more: Sequence[str] = ()) -> str:
@@ -47,13 +47,18 @@ def declarations(program: Program) -> Iterator[str]:
     yield " * Enqueues the work on a stream of the current device and returns; the arrays and the workspace are"
     yield " * memory of that device. Calls that share a workspace must be ordered."
     if host_of(program).ranges:
-        yield f" * {LOOKS}"
+        yield " * Kernels look at all indices in arrays before they are used. Where one is out of range,"
+        yield f" * those after that do nothing: {name}_wait tells."
     yield from argument_lines(program)
     yield from (f" * returns {code}: {text}" for code, text in STATUS.items())
     yield " * returns less than 0: the negative number of a cudaError_t, which a launch gave"
     yield " */"
     yield f"{signature(program)};"
     yield ""
+    if host_of(program).ranges:
+        yield "/* Waits for the stream; 4 if the last call with this workspace met an index out of range. */"
+        yield f"{wait_signature(program)};"
+        yield ""
     yield "/* The same for arrays of the host: takes memory of the device, copies, runs, waits, copies back, frees. */"
     yield f"{host_signature(program)};"
     yield ""
@@ -65,6 +70,12 @@ def signature(program: Program) -> str:
     """The declaration of the program's function, without the semicolon."""
     words = [*parameters(program), "void *work", STREAM]
     return wrapped(f"int {identifier(program.name)}(", words, ")")
+
+
+def wait_signature(program: Program) -> str:
+    """The declaration of what tells of indices that are out of range, without the semicolon."""
+    name = identifier(program.name)
+    return wrapped(f"int {name}_wait(", [f"const {name}_sizes *sizes", "void *work", STREAM], ")")
 
 
 def host_signature(program: Program) -> str:

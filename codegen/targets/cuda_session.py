@@ -266,8 +266,12 @@ def _stage(session: Session, stage: Stage, number: int) -> Iterator[str]:
     program = identifier(stage.program.name)
     words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
     unless = "if (status == 0) " if several else ""
+    words += [work_of(stage), "stream"]
+    if host_of(stage.program).ranges:
+        # It waits for the check, since what lasts changes sides at the end of a run.
+        program, words = f"{program}_enqueued", [*words, "true"]
     yield sizes_of(stage, number)
-    yield wrapped(f"{INDENT}{unless}status = {program}(", [*words, work_of(stage), "stream"], ");")
+    yield wrapped(f"{INDENT}{unless}status = {program}(", words, ");")
     if not several:
         yield f"{INDENT}if (status != 0) return status;"
     for target, source, size in copies(session, stage):

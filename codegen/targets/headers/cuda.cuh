@@ -136,37 +136,49 @@ struct Memory {
     ~Memory() { cudaFree(start); }
 };
 
-/* write 1 where an index is less than 0, or not below an extent */
-static __global__ void outside_i32(const int32_t *indices, int64_t count, int64_t extent, int *outside)
+/* write 1 where an index is less than 0, or not below an extent, or something was written before */
+static __global__ void outside_i32(const int32_t *indices, int64_t count, int64_t extent, const int *before, int *outside)
 {
+    if (before != NULL && *before != 0) {
+        if (threadIdx.x == 0) atomicMax(outside, 1);
+        return;
+    }
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += step) {
         if (indices[n] < 0 || extent <= indices[n]) atomicMax(outside, 1);
     }
 }
 
-/* look at so many indices: 1 is written where one is less than 0, or not below an extent */
-static cudaError_t look_at_i32(const int32_t *indices, int64_t count, int64_t extent, int *outside, cudaStream_t stream)
+/* look at so many indices: 1 is written where one is less than 0, or not below an extent, or it was before */
+static cudaError_t look_at_i32(const int32_t *indices, int64_t count, int64_t extent, const int *before, int *outside,
+                               cudaStream_t stream)
 {
-    if (count == 0) return cudaSuccess;
-    outside_i32<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, outside);
+    if (count == 0 && before == NULL) return cudaSuccess;
+    const unsigned blocks = count == 0 ? 1 : blocks_of(count, 256, 1024);
+    outside_i32<<<blocks, 256, 0, stream>>>(indices, count, extent, before, outside);
     return cudaGetLastError();
 }
 
-/* write 1 where an index is less than 0, or not below an extent */
-static __global__ void outside_i64(const int64_t *indices, int64_t count, int64_t extent, int *outside)
+/* write 1 where an index is less than 0, or not below an extent, or something was written before */
+static __global__ void outside_i64(const int64_t *indices, int64_t count, int64_t extent, const int *before, int *outside)
 {
+    if (before != NULL && *before != 0) {
+        if (threadIdx.x == 0) atomicMax(outside, 1);
+        return;
+    }
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; n < count; n += step) {
         if (indices[n] < 0 || extent <= indices[n]) atomicMax(outside, 1);
     }
 }
 
-/* look at so many indices: 1 is written where one is less than 0, or not below an extent */
-static cudaError_t look_at_i64(const int64_t *indices, int64_t count, int64_t extent, int *outside, cudaStream_t stream)
+/* look at so many indices: 1 is written where one is less than 0, or not below an extent, or it was before */
+static cudaError_t look_at_i64(const int64_t *indices, int64_t count, int64_t extent, const int *before, int *outside,
+                               cudaStream_t stream)
 {
-    if (count == 0) return cudaSuccess;
-    outside_i64<<<blocks_of(count, 256, 1024), 256, 0, stream>>>(indices, count, extent, outside);
+    if (count == 0 && before == NULL) return cudaSuccess;
+    const unsigned blocks = count == 0 ? 1 : blocks_of(count, 256, 1024);
+    outside_i64<<<blocks, 256, 0, stream>>>(indices, count, extent, before, outside);
     return cudaGetLastError();
 }
 
