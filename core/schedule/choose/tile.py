@@ -79,6 +79,29 @@ class Tiling:
         return not self.windows and self.outer[-1].axis == self.lanes
 
 
+@record
+class _Contraction:
+    """A reduction that may be tiled: its extents, the indices of all that it reads, and whose registers hold tiles."""
+
+    node: Assignment
+    extents: Extents
+    accesses: Sequence[Access]
+    machine: Machine
+
+    def extent(self, axis: int) -> int | None:
+        """The extent of an axis, None where it is known at run time only."""
+        return self.extents.fixed(self.node.sizes[axis])
+
+    def is_small(self, axis: int) -> bool:
+        """Whether the extent of an axis is small, as far as is known."""
+        return self.extents.is_small(self.node.sizes[axis])
+
+    def slides(self, axis: int) -> bool:
+        """Whether an axis moves windows forwards, and does nothing else."""
+        parts = [p for index in self.accesses for p in index if any(a == axis for _, a in p.terms)]
+        return all(part.axis() is None and all(c > 0 for c, _ in part.terms) for part in parts)
+
+
 def tiling(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
 ) -> Tiling | None:
@@ -100,7 +123,8 @@ def tiling(
     if any(part.looked for index in accesses for part in index):
         return None
     walked = [{axis for part in index for _, axis in part.terms} for index in accesses]
-    outputs = [axis for axis in node.output_axes() if not extents.is_small(node.sizes[axis])]
+    contraction = _Contraction(node, extents, accesses, machine)
+    outputs = [axis for axis in node.output_axes() if not contraction.is_small(axis)]
     if not outputs:
         return None
     lanes = outputs[-1]
@@ -114,25 +138,18 @@ def tiling(
     rows = [axis for axis in apart if axis in outputs[:-1]] or [
         axis
         for axis in apart
-        if extents.fixed(node.sizes[axis]) != 1
-        and (_slides(accesses, lanes) or _slides(accesses, axis))
+        if contraction.extent(axis) != 1 and (contraction.slides(lanes) or contraction.slides(axis))
     ]
     if not along or not rows:
         return None
-    width = extents.fixed(node.sizes[rows[-1]])
-    thin = extents.is_small(node.sizes[rows[-1]])
+    width = contraction.extent(rows[-1])
+    thin = contraction.is_small(rows[-1])
     thin |= width is not None and width < machine.vector_lanes("f32")
-    if _slides(accesses, lanes) and not thin:
-        return _windows(node, extents, accesses, lanes, rows[-1], machine)
-    if _slides(accesses, rows[-1]):
-        return _windows(node, extents, accesses, rows[-1], lanes, machine)
-    return _tiling(node, extents, accesses, rows[-1], lanes, machine)
-
-
-def _slides(accesses: Iterable[Access], axis: int) -> bool:
-    """Whether an axis moves windows forwards, and does nothing else."""
-    parts = [part for index in accesses for part in index if any(a == axis for _, a in part.terms)]
-    return all(part.axis() is None and all(c > 0 for c, _ in part.terms) for part in parts)
+    if contraction.slides(lanes) and not thin:
+        return _windows(contraction, lanes, rows[-1])
+    if contraction.slides(rows[-1]):
+        return _windows(contraction, rows[-1], lanes)
+    return _tiling(contraction, rows[-1], lanes)
 
 
 def transposed(
@@ -229,22 +246,23 @@ def _narrowed(extent: int | None, lanes: int, machine: Machine) -> int:
     return min(lanes, -(-extent // vector) * vector) if extent else lanes
 
 
-def _terms(node: Assignment, extents: Extents, longest: int | None = None) -> list[tuple[int, ...]]:
+def _terms(contraction: _Contraction, longest: int | None = None) -> list[tuple[int, ...]]:
     """Splits of the reduced axes: a tile sums ``MOST_TERMS`` of them at most. None of an axis that is shorter.
 
     Where lengths are known the last axis is whole, if it may be, and then those before it, as many as a tile sums. Else
     the first axis has the largest factor. Before all others comes the one that is to be the ``longest``.
     """
+    node = contraction.node
     reduced = node.reduced_axes()
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    lengths = [extents.fixed(node.sizes[axis]) for axis in reduced]
+    lengths = [contraction.extent(axis) for axis in reduced]
     if prod(extent or MOST_TERMS + 1 for extent in lengths) <= MOST_TERMS:
         return factors
     if all(lengths):
         left = MOST_TERMS
         for axis in sorted(reduced, key=lambda axis: (axis == longest, axis), reverse=True):
-            part = _balanced(extents.fixed(node.sizes[axis]), left)
-            is_part = 1 < part and extents.fixed(node.sizes[axis]) != part
+            part = _balanced(contraction.extent(axis), left)
+            is_part = 1 < part and contraction.extent(axis) != part
             factors[axis] = (part,) if is_part else ()
             left = max(1, left // part)
         return factors
@@ -256,27 +274,20 @@ def _terms(node: Assignment, extents: Extents, longest: int | None = None) -> li
     return factors
 
 
-def _along_memory(
-    node: Assignment, extents: Extents, accesses: Sequence[Access], rows: int, lanes: int
-) -> int | None:
+def _along_memory(contraction: _Contraction, rows: int, lanes: int) -> int | None:
     """The long summed axis along which what the rows read is walked element by element, if there is one."""
+    node, accesses = contraction.node, contraction.accesses
     reduced = node.reduced_axes()
     read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
     found = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
-    return next((axis for axis in found if not extents.is_small(node.sizes[axis])), None)
+    return next((axis for axis in found if not contraction.is_small(axis)), None)
 
 
-def _tiling(
-    node: Assignment,
-    extents: Extents,
-    accesses: Sequence[Access],
-    rows: int,
-    lanes: int,
-    machine: Machine,
-) -> Tiling:
+def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     """A tile of rows and lanes; axes that move windows of what is packed stand inside the copy, which has them all."""
-    factors = _terms(node, extents, _along_memory(node, extents, accesses, rows, lanes))
-    height, width = (extents.fixed(node.sizes[axis]) for axis in (rows, lanes))
+    node, accesses, machine = contraction.node, contraction.accesses, contraction.machine
+    factors = _terms(contraction, _along_memory(contraction, rows, lanes))
+    height, width = (contraction.extent(axis) for axis in (rows, lanes))
     narrow = _narrowed(width, machine.tiles.lanes, machine)
     # Elsewhere many rows would be lines of one place in the cache.
     along = all(_is_last(index, rows) for index in accesses if _has(index, rows))
@@ -287,7 +298,7 @@ def _tiling(
     packed = {
         a for index in accesses if _has(index, lanes) for part in index for _, a in part.terms
     }
-    moved = [axis for axis in others if axis in packed and _slides(accesses, axis)]
+    moved = [axis for axis in others if axis in packed and contraction.slides(axis)]
     around = (Loop(axis) for axis in others if axis not in moved)
     outer = (*around, Loop(lanes), *map(Loop, moved), Loop(rows))
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes))
@@ -306,28 +317,22 @@ def _inner(
     )
 
 
-def _windows(
-    node: Assignment,
-    extents: Extents,
-    accesses: Sequence[Access],
-    rows: int,
-    lanes: int,
-    machine: Machine,
-) -> Tiling:
+def _windows(contraction: _Contraction, rows: int, lanes: int) -> Tiling:
     """A tile whose rows move windows of an operand; where these are short, what is summed is long."""
-    short = extents.is_small(node.sizes[rows])
-    longest = _along_memory(node, extents, accesses, rows, lanes) if short else None
-    factors = _terms(node, extents, longest)
-    width = extents.fixed(node.sizes[lanes])
+    node, accesses, machine = contraction.node, contraction.accesses, contraction.machine
+    short = contraction.is_small(rows)
+    longest = _along_memory(contraction, rows, lanes) if short else None
+    factors = _terms(contraction, longest)
+    width = contraction.extent(lanes)
     tiles = machine.tiles
     narrow = _narrowed(width, tiles.window_lanes, machine)
     factors[lanes] = (narrow,)
-    height = extents.fixed(node.sizes[rows])
+    height = contraction.extent(rows)
     if short or _is_last(node.target, rows):  # vectors transpose so many rows
         height = None
     factors[rows] = (_height(height, tiles.window_rows, tiles.window_lanes // narrow),)
     others = [axis for axis in node.output_axes() if axis not in (rows, lanes)]
-    several = _short_windows(node, extents, accesses, rows, lanes, machine) if short else ()
+    several = _short_windows(contraction, rows, lanes) if short else ()
     if several:  # all of them are rows
         factors[rows] = ()
         outer = (*(Loop(axis) for axis in others if axis not in several), Loop(lanes))
@@ -338,8 +343,8 @@ def _windows(
         {a for index in accesses for part in index for _, a in part.terms if _has(index, axis)}
         for axis in (lanes, rows)
     )
-    blocks = [axis for axis in others if axis in moved - packed and _slides(accesses, axis)]
-    blocks = [axis for axis in blocks[-1:] if not extents.is_small(node.sizes[axis])]
+    blocks = [axis for axis in others if axis in moved - packed and contraction.slides(axis)]
+    blocks = [axis for axis in blocks[-1:] if not contraction.is_small(axis)]
     for axis in blocks:
         factors[axis] = (tiles.window_block,)
     outside = sorted(
@@ -356,24 +361,18 @@ def _windows(
     return Tiling(rows, lanes, tuple(factors), outer, _inner(node, factors, rows, lanes), True)
 
 
-def _short_windows(
-    node: Assignment,
-    extents: Extents,
-    accesses: Sequence[Access],
-    rows: int,
-    lanes: int,
-    machine: Machine,
-) -> tuple[int, ...]:
+def _short_windows(contraction: _Contraction, rows: int, lanes: int) -> tuple[int, ...]:
     """The axes that move windows that ``rows`` moves along another dimension, itself among them, if all may be rows."""
+    accesses, tiles = contraction.accesses, contraction.machine.tiles
     apart = [
         axis
-        for axis in node.output_axes()
-        if extents.is_small(node.sizes[axis])
-        and _slides(accesses, axis)
+        for axis in contraction.node.output_axes()
+        if contraction.is_small(axis)
+        and contraction.slides(axis)
         and not any(_has(index, axis) and _has(index, lanes) for index in accesses)
     ]
-    counts = [extents.fixed(node.sizes[axis]) for axis in apart]
-    most = machine.tiles.rows * machine.tiles.lanes // machine.tiles.window_lanes
+    counts = [contraction.extent(axis) for axis in apart]
+    most = tiles.rows * tiles.lanes // tiles.window_lanes
     fits = all(counts) and prod(count or 1 for count in counts) <= most
     return tuple(apart) if rows in apart and 1 < len(apart) and fits else ()
 
