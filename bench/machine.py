@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ilang.codegen.runtime.toolchain import Variant, find_compiler
+from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.runtime.toolchain import Variant
 
 VECTORS = ("avx512f", "avx2", "fma", "avx", "sse4_2", "asimd", "sve")
 """Features that decide how wide vectors are, as Linux lists them."""

@@ -18,8 +18,9 @@ from pathlib import Path
 from ilang.codegen.emulator import recipes
 from ilang.codegen.emulator.translate import translate
 from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.compiler_process import failure, run_compiler
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.folders import temporary_folder, temporary_parent
-from ilang.codegen.runtime.toolchain import failure, find_compiler, run_compiler
 from ilang.core.diagnostic import Error, ToolError
 from ilang.core.record import record
 

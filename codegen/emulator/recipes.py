@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ilang.codegen.runtime.cache import digest
-from ilang.codegen.runtime.toolchain import Language
+from ilang.codegen.runtime.compilers import Language
 from ilang.core.record import record
 
 HERE = Path(__file__).parent

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from ilang.codegen.runtime import folders, toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.toolchain import Recipe
 from ilang.core.diagnostic import ToolError
 
@@ -126,7 +127,7 @@ def key_of(text: str, variant: Recipe, writer: str = "") -> str:
     """
     parts = (
         *(FORMAT, text, " ".join((*variant.flags(), *variant.libraries()))),
-        *(toolchain.find_compiler(variant.language).identity, _processor(), writer),
+        *(find_compiler(variant.language).identity, _processor(), writer),
     )
     return _sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hex()
 

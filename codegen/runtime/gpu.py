@@ -9,10 +9,10 @@ from typing import Any
 import _cffi_backend as backend
 
 from ilang.codegen.runtime import cache
+from ilang.codegen.runtime.compilers import Language
 from ilang.codegen.runtime.device import Device
 from ilang.codegen.runtime.native import Native
 from ilang.codegen.runtime.packages import Package
-from ilang.codegen.runtime.toolchain import Language
 from ilang.core.diagnostic import ToolError
 from ilang.core.record import record
 

@@ -6,8 +6,9 @@ import re
 import tempfile
 from pathlib import Path
 
+from ilang.codegen.runtime.compiler_process import run_compiler
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.gpu import CUDA
-from ilang.codegen.runtime.toolchain import find_compiler, run_compiler
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.diagnostic import ToolError

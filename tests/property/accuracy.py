@@ -21,6 +21,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ilang.codegen.runtime import toolchain  # noqa: E402 - found through the line above
+from ilang.codegen.runtime.compilers import find_compiler  # noqa: E402
 from ilang.codegen.targets import mathlib  # noqa: E402
 
 LIBRARY = {"ln": "log"}
@@ -65,7 +66,7 @@ def measure(
         path = Path(folder)
         (path / "accuracy.c").write_text(source(names), "utf-8")
         command = [
-            *toolchain.find_compiler().command,
+            *find_compiler().command,
             *flags,
             "accuracy.c",
             "-o",

@@ -28,6 +28,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import cache, toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c, c_header
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program
@@ -189,7 +190,7 @@ def _compiled(batch: Sequence[Program], mode: str, folder: Path) -> Path:
 def _command(mode: str) -> list[str]:
     """The compiler's command for the text of a batch."""
     standard = [flag for flag in toolchain.STANDARD if flag not in ("-shared", "-fPIC")]
-    compiler = toolchain.find_compiler().command
+    compiler = find_compiler().command
     return [*compiler, *standard, *MODES[mode], *STRICT, "batch.c", "-o", "batch", "-lm"]
 
 

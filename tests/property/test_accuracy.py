@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import mathlib
 from ilang.core.diagnostic import ToolError
 from tests.property import accuracy, native
@@ -26,7 +26,7 @@ WAYS = {
 
 def _has_compiler() -> bool:
     try:
-        return bool(toolchain.find_compiler())
+        return bool(find_compiler())
     except ToolError:
         return False
 
@@ -102,7 +102,7 @@ def test_products_and_sums_around_a_function_are_not_fused(tmp_path: Path) -> No
         AROUND,
     ]
     (tmp_path / "around.c").write_text("\n".join(lines), "utf-8")
-    command = [*toolchain.find_compiler().command, *accuracy.FAST, "around.c"]
+    command = [*find_compiler().command, *accuracy.FAST, "around.c"]
     subprocess.run([*command, "-o", "around", "-lm"], cwd=tmp_path, check=True)
     subprocess.run(["./around"], cwd=tmp_path, check=True)
 
@@ -146,6 +146,6 @@ def test_lanes_are_the_function_of_each_number(name: str, tmp_path: Path) -> Non
         LANES.replace("NAME", name),
     ]
     (tmp_path / "lanes.c").write_text("\n".join(lines), "utf-8")
-    command = [*toolchain.find_compiler().command, *accuracy.FAST, "-Wno-psabi", "lanes.c"]
+    command = [*find_compiler().command, *accuracy.FAST, "-Wno-psabi", "lanes.c"]
     subprocess.run([*command, "-o", "lanes", "-lm"], cwd=tmp_path, check=True)
     subprocess.run(["./lanes"], cwd=tmp_path, check=True)

@@ -21,9 +21,9 @@ from ilang.codegen.project.cases import Case, case_of, inputs_of
 from ilang.codegen.project.emulation import first_wrong
 from ilang.codegen.project.extents import Function, extents_of
 from ilang.codegen.project.render import write_project
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.files import read_module
 from ilang.codegen.runtime.native import Native
-from ilang.codegen.runtime.toolchain import find_compiler
 from ilang.codegen.targets import cuda
 from ilang.codegen.targets.identifiers import identifier
 from ilang.core.ir.kernel import Program

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.core.diagnostic import ToolError
 from ilang.core.ir.shaped import Assignment
 from ilang.core.machine import CPU, Machine
@@ -27,7 +27,7 @@ OTHERS = 1_000_000
 
 def _has_compiler() -> bool:
     try:
-        return bool(toolchain.find_compiler())
+        return bool(find_compiler())
     except ToolError:
         return False
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import mathlib
 from ilang.codegen.targets.library import header, linked
 from ilang.core.diagnostic import ToolError
@@ -78,7 +78,7 @@ int main(void)
 
 def _has_compiler() -> bool:
     try:
-        return bool(toolchain.find_compiler())
+        return bool(find_compiler())
     except ToolError:
         return False
 
@@ -89,7 +89,7 @@ def test_quotients_are_quotients(tmp_path: Path, flags: tuple[str, ...]) -> None
     definitions = "\n".join(linked(CHECK, header(mathlib.HEADER)))
     text = CHECK.replace("DEFINITIONS", definitions).replace("STEP", "1009")
     (tmp_path / "check.c").write_text(text, "utf-8")
-    compiler = toolchain.find_compiler().command
+    compiler = find_compiler().command
     subprocess.run([*compiler, *flags, "check.c", "-o", "check", "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run(["./check"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c_library, cfamily, mathlib
 from ilang.codegen.targets.cfamily import C_TYPES, Spelling
 from ilang.codegen.targets.library import linked
@@ -165,7 +166,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     folder: Path = tmp_path_factory.mktemp("primitives")
     (folder / "all.c").write_text("\n".join(c_functions()), "utf-8")
-    command = [*toolchain.find_compiler().command, *toolchain.STANDARD, "-O2", "-Wall", "-Werror"]
+    command = [*find_compiler().command, *toolchain.STANDARD, "-O2", "-Wall", "-Werror"]
     subprocess.run([*command, "all.c", "-o", "all.so", "-lm"], cwd=folder, check=True)
     ffi = cffi.FFI()
     for name, dtype in CASES:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ilang.codegen.runtime import cache, toolchain
+from ilang.codegen.runtime import cache, compilers
 from ilang.codegen.runtime.toolchain import Variant
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
@@ -116,7 +116,7 @@ def test_a_new_compiler_has_its_own_entries(
 ) -> None:
     loaded()
     fake_compiler(COUNTING + "\n# a newer version")
-    toolchain._find.cache_clear()
+    compilers._find.cache_clear()
     loaded()
     assert compiles() == 2
 

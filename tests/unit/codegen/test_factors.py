@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ilang import i
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.core.passes.cpu.unroll import MOST_COPIES
 
 SCHEDULES = {
@@ -40,7 +40,7 @@ def test_any_factor_compiles(name: str, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
     source.write_text(text)
     strict = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unknown-pragmas")
-    command = [*toolchain.find_compiler().command, *strict, "-O3", "-c", "-o", "f.o", str(source)]
+    command = [*find_compiler().command, *strict, "-O3", "-c", "-o", "f.o", str(source)]
     subprocess.run(command, check=True, cwd=tmp_path, timeout=300)
 
 

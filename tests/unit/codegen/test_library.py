@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c_library, cuda_library, library
 from ilang.codegen.targets.c_library import HEADERS, LONGEST
 from ilang.codegen.targets.identifiers import identifier
@@ -205,7 +205,7 @@ def functions_of(parts: tuple[Part, ...]) -> list[str]:
 def compiled(text: str, folder: Path, flags: tuple[str, ...]) -> Path:
     (folder / "machine.h").write_text(c_library.machine_header(CPU), "ascii")
     (folder / "test.c").write_text(text, "ascii")
-    compiler = toolchain.find_compiler().command
+    compiler = find_compiler().command
     command = [*compiler, *WARNINGS, *flags, "-I", str(FOLDER), "-I", ".", "test.c", "-o", "test"]
     done = subprocess.run(
         [*command, "-lm"], cwd=folder, capture_output=True, text=True, check=False

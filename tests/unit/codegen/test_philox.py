@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.philox import bits, hashed, philox, uniform
 from ilang.codegen.targets import cuda_library, library
 from ilang.codegen.targets.library import linked
@@ -75,7 +75,7 @@ def test_c_gives_the_same_bits(tmp_path: Path) -> None:
         "ascii",
     )
     folder = str(Path(library.__file__).parent / "headers")
-    command = [*toolchain.find_compiler().command, "-O2", "-I", folder, "fill.c", "-o", "fill"]
+    command = [*find_compiler().command, "-O2", "-I", folder, "fill.c", "-o", "fill"]
     subprocess.run([*command, "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run([str(tmp_path / "fill")], capture_output=True, check=True)
     expected = np.concatenate([uniform(*case, BOUND) for case in CASES])

@@ -265,12 +265,12 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
 os.environ["CC"] = {str(slow)!r}
 os.environ["I_CACHE_DIR"] = os.environ["TMPDIR"] = {str(tmp_path / "cache")!r}
 os.mkdir(os.environ["TMPDIR"], 0o700)
-from ilang.codegen.runtime import toolchain
-wait, waiting, compilers = toolchain._ended, threading.Event(), []
+from ilang.codegen.runtime import compiler_process
+wait, waiting, compilers = compiler_process._ended, threading.Event(), []
 def told(child):
     waiting.set()
     return wait(child)
-toolchain._ended = told
+compiler_process._ended = told
 def interrupt():
     compilers.append(int(open({str(pipe)!r}).read()))
     waiting.wait()

@@ -11,6 +11,7 @@ import pytest
 
 from ilang import i, load
 from ilang.codegen.runtime import toolchain
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.targets import c
 from ilang.core.pipeline import (
     graph_of,
@@ -46,7 +47,7 @@ def function(
     program = lower(infer(graph_of(text_component(text), "f"), (dtype, dtype)))
     source, library = place / "f.c", place / "f.so"
     source.write_text(c.emit(program))
-    command = [*toolchain.find_compiler().command, *toolchain.STANDARD, *flags]
+    command = [*find_compiler().command, *toolchain.STANDARD, *flags]
     subprocess.run([*command, str(source), "-o", str(library), "-lm"], check=True)
     return ctypes.CDLL(str(library))
 
@@ -203,7 +204,7 @@ def test_tiles_of_many_rows(unit: str, tmp_path: Path) -> None:
     source, library = tmp_path / "f.c", tmp_path / "f.so"
     source.write_text(c.emit(program))
     flags = [*UNITS[unit], "-O1"]
-    command = [*toolchain.find_compiler().command, *toolchain.STANDARD, *flags]
+    command = [*find_compiler().command, *toolchain.STANDARD, *flags]
     subprocess.run([*command, str(source), "-o", str(library), "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
     random = np.random.default_rng(0)

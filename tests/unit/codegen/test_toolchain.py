@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ilang.codegen.runtime import toolchain
-from ilang.codegen.runtime.toolchain import Variant, build, find_compiler
+from ilang.codegen.runtime import compiler_process, toolchain
+from ilang.codegen.runtime.compilers import find_compiler
+from ilang.codegen.runtime.toolchain import Variant, build
 from ilang.core.diagnostic import ToolError
 from tests.unit.codegen.conftest import FakeCompiler
 
@@ -114,7 +115,7 @@ def test_what_it_says_last_is_read_as_well(fake_compiler: FakeCompiler, work: Pa
 def test_what_it_left_behind_ends_with_it(
     fake_compiler: FakeCompiler, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolchain, "LINGERING", 0.1)
+    monkeypatch.setattr(compiler_process, "LINGERING", 0.1)
     fake_compiler(f'yes & echo $! >{tmp_path}/child; exec "$REAL" "$@"')
     assert build(TEXT, work, Variant())
     assert is_gone(int((tmp_path / "child").read_text()))
@@ -154,7 +155,7 @@ def test_it_hangs(
     child = tmp_path / "child"
     fake_compiler(f"sleep 600 & echo $! >{child}.new; mv {child}.new {child}; wait")
     for seconds in (0.3, 3, 30, 300):  # on a busy machine the compiler takes a while to start
-        monkeypatch.setattr(toolchain, "SECONDS", seconds)
+        monkeypatch.setattr(compiler_process, "SECONDS", seconds)
         assert refusal(work).code == "E0905"
         if child.exists():
             break
@@ -192,13 +193,13 @@ def test_interrupted_it_leaves_no_process(
     fake_compiler(
         f"echo $$ >{tmp_path}/child; read go <{tmp_path}/waits; kill -INT $PPID; sleep 600"
     )
-    wait = toolchain._ended
+    wait = compiler_process._ended
 
     def told(child: subprocess.Popen[bytes]) -> int:
         (tmp_path / "waits").write_text("go\n")
         return wait(child)
 
-    monkeypatch.setattr(toolchain, "_ended", told)
+    monkeypatch.setattr(compiler_process, "_ended", told)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -22,9 +22,9 @@ from ilang.codegen.emulator.runtime import Emulator
 from ilang.codegen.project import emulation
 from ilang.codegen.project.cases import Output
 from ilang.codegen.runtime import cache, gpu, offload
+from ilang.codegen.runtime.compilers import find_compiler
 from ilang.codegen.runtime.device import DeviceArray
 from ilang.codegen.runtime.native import Address
-from ilang.codegen.runtime.toolchain import find_compiler
 from ilang.codegen.targets import cuda
 from ilang.icli.main import main
 from tests.unit.emulator.conftest import new_array, on_device, program
