@@ -30,6 +30,7 @@ from ilang.core.reference import evaluate
 from ilang.core.source import Source
 from tests.property import emulated, loops, meaning, native, programs
 from tests.property.meaning import Known
+from tests.property.tally import Counts
 from tests.property.trial import Trial, sizes_of
 
 LOOPS_POINTS = 3000
@@ -47,7 +48,7 @@ class Failure:
 
 
 @dataclass
-class Tally:
+class Tally(Counts):
     """What was done."""
 
     programs: int = 0
@@ -57,11 +58,6 @@ class Tally:
     by_loops: int = 0
     refused_schedules: int = 0
     failures: list[Failure] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Count another tally in."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
 
     @property
     def sanitizer_reports(self) -> int:

@@ -19,10 +19,11 @@ from ilang.core.transform.views import moved_views
 from tests.property import emulated, mixed, native
 from tests.property.failing import Failure, noted
 from tests.property.mixed import Array, Drawn
+from tests.property.tally import Counts
 
 
 @dataclass
-class Tally:
+class Tally(Counts):
     """What was done, and every failure: the seed, the step, words."""
 
     programs: int = 0
@@ -31,11 +32,6 @@ class Tally:
     fixed: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Count another tally in."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass(frozen=True)

@@ -22,25 +22,19 @@ from ilang.core.transform.views import moved_views
 from tests.property import emulated, native, notations
 from tests.property.failing import Failure, noted
 from tests.property.notations import NOTATIONS, Array, Drawn
+from tests.property.tally import Counts
 
 __all__ = ["NOTATIONS", "Tally", "check"]
 
 
 @dataclass
-class Tally:
+class Tally(Counts):
     """What was done, and every failure: the seed, the step, words."""
 
     programs: Counter[str] = field(default_factory=Counter)
     runs: int = 0
     elements: int = 0
     failures: list[Failure] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Count another tally in."""
-        self.programs.update(other.programs)
-        self.runs += other.runs
-        self.elements += other.elements
-        self.failures += other.failures
 
 
 @dataclass(frozen=True)

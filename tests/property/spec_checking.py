@@ -21,13 +21,14 @@ from tests.property import emulated, native, specs
 from tests.property.failing import Failure, noted
 from tests.property.spec_schedules import scheduled
 from tests.property.specs import Array, Program, Spec
+from tests.property.tally import Counts
 
 CLOSE = 1e-5
 """Rounding that a float32 sum may differ by, beside the sum of the sizes of its terms."""
 
 
 @dataclass
-class Tally:
+class Tally(Counts):
     """What was done, and every failure: the seed, the step, words."""
 
     programs: int = 0
@@ -38,11 +39,6 @@ class Tally:
     schedules: int = 0
     refused: int = 0
     failures: list[Failure] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Count another tally in."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass(frozen=True)

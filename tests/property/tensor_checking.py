@@ -24,6 +24,7 @@ from ilang.core.ir.kernel import Program as Kernels
 from ilang.core.machine import CPU, GPU
 from ilang.core.record import replace
 from tests.property import emulated, native
+from tests.property.tally import Counts
 from tests.property.tensor_meaning import Array, Run
 from tests.property.tensor_programs import Program, generate
 
@@ -41,7 +42,7 @@ EXPECTED = ("E0284",)
 
 
 @dataclass
-class Tally:
+class Tally(Counts):
     """What was done, and every failure: the seed, the step, words."""
 
     programs: Counter[str] = field(default_factory=Counter)
@@ -53,13 +54,6 @@ class Tally:
     refused: int = 0
     sessions: int = 0
     failures: list[tuple[int, str, str]] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        """Count another tally in."""
-        self.programs.update(other.programs)
-        self.failures += other.failures
-        for name in ("runs", "elements", "meant", "gradients", "unclear", "refused", "sessions"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(frozen=True)
