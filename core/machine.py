@@ -136,7 +136,6 @@ class Device:
         most_blocks: blocks of a launch at most, along the first dimension of its grid.
         most_across: the same along the others.
         multiprocessors: how many run blocks at a time, on the largest device that schedules aim at.
-        resident_threads: threads of a multiprocessor at a time at most.
         registers: 32-bit registers of a multiprocessor.
         most_registers: of a thread at most.
         shared_bytes: shared memory of a block that every device of the family has without being asked.
@@ -157,7 +156,6 @@ class Device:
     most_blocks: int
     most_across: int
     multiprocessors: int
-    resident_threads: int
     registers: int
     most_registers: int
     shared_bytes: int
@@ -323,7 +321,6 @@ GPU = Machine(
         most_blocks=(1 << 31) - 1,
         most_across=65535,
         multiprocessors=132,  # H100 SXM; the limits below hold from sm_75 (CUDA C++ Programming Guide 13, table 30)
-        resident_threads=1024,
         registers=65536,
         most_registers=255,
         shared_bytes=48 << 10,

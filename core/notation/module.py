@@ -54,7 +54,6 @@ BEGINS_USE = re.compile(r"use[ \t]+[A-Za-z_]", re.ASCII)
 BEGINS_FUNCTION = re.compile(r"(op|cd)[ \t]+[A-Za-z_]", re.ASCII)
 """How the definition of a tensor function or a routine begins."""
 MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-COMPONENT_HELP = "a component is `name = program`: `total = +ij~i`"
 SESSION_HELP = "`i run` and `i train` run it, `i build` writes it as C, in Python `m.session(...)` keeps what it has"
 BYTE_ORDER_MARK = "\ufeff"
 
