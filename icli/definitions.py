@@ -65,8 +65,8 @@ def all_functions(module: Module, names: Sequence[str]) -> list[Function]:
 def heads_of(module: Module) -> dict[str, Head]:
     """The heads of the tensor functions and the routines of a file, those of libraries aside, by name."""
     heads = [each.head for each in module.functions] + [each.head for each in module.routines]
-    own = module.source.name
-    return {each.name: each for each in heads if each.span.source.name == own}
+    file = module.source.name
+    return {each.name: each for each in heads if each.span.source.name == file}
 
 
 def used_in(module: Module) -> set[str]:

@@ -137,7 +137,7 @@ def _excerpt(gutter: str, quoted: str, marks: list[str], width: int) -> list[str
     if cells(quoted) <= room:
         return [gutter + quoted, *marks]
     margin = " " * gutter.index("|") + "| "
-    placed = [found for found in map(MARKS.fullmatch, marks) if found is not None]
+    placed = [match for match in map(MARKS.fullmatch, marks) if match is not None]
     shown: list[str] = []
     at = column = 0
     while at < len(quoted):

@@ -36,20 +36,20 @@ def pieces(line: str, known: Container[str]) -> list[tuple[str, str]]:
 
     Letters that touch a sign are a pattern, a piece of kind ``axis`` each; ``>>`` between blanks is a ``wire``.
     """
-    found: list[tuple[str, str]] = []
+    pieces_of_text: list[tuple[str, str]] = []
     for match in TOKEN.finditer(line):
         kind, word = match.lastgroup or "other", match.group()
         before = line[match.start() - 1 : match.start()]
         after = line[match.end() : match.end() + 1]
         if kind == "name" and word in known:
-            found.append(("known", word))
+            pieces_of_text.append(("known", word))
         elif kind == "name" and _is_pattern(word) and (_touches(before) or _touches(after)):
-            found += (("axis", letter) for letter in word)
+            pieces_of_text += (("axis", letter) for letter in word)
         elif word in (">>", "<<", "&", "|") and not before.strip() and not after.strip():
-            found.append(("wire", word))
+            pieces_of_text.append(("wire", word))
         else:
-            found.append((kind, word))
-    return found
+            pieces_of_text.append((kind, word))
+    return pieces_of_text
 
 
 def _touches(character: str) -> bool:

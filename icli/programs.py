@@ -106,11 +106,11 @@ def chosen(program: Tree | Module, names: Sequence[str]) -> list[Definition] | N
         return None
     from ilang.core.notation.module import exports, no_component
 
-    found = exports(program)
-    if not names and not found:
+    exported = exports(program)
+    if not names and not exported:
         raise no_component(program)
     if not names:
-        return list(found)
+        return list(exported)
     others = [each.head.name for each in program.functions]
     others += [each.head.name for each in program.routines]
     known = {definition.name: definition for definition in program.definitions}

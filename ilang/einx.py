@@ -77,8 +77,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
         close = nearest(name, [*EINX_OPS])
         hint = f"; did you mean {close}?" if close else ""
         raise AttributeError(f"einx has no operation {name!r}{hint}")
-    made = globals()[name] = _function(name)
-    return made
+    function = globals()[name] = _function(name)
+    return function
 
 
 def __dir__() -> list[str]:

@@ -144,12 +144,12 @@ def literal(text: str, name: str | None = None) -> Tensor:
     Raises:
         NotationError: E0148, E0149.
     """
-    found = parse_literal(Source("<literal>", text))
-    if not found.levels:
-        return number(found.numbers[0])
-    array = np.array(found.numbers, np.float32).reshape([extent for _, extent in found.levels])
-    stored = sorted(range(array.ndim), key=lambda n: (0, 2, 1)[found.levels[n][0]])
-    rows = [[extent for row, extent in found.levels if row == kind] for kind in range(3)]
+    tree = parse_literal(Source("<literal>", text))
+    if not tree.levels:
+        return number(tree.numbers[0])
+    array = np.array(tree.numbers, np.float32).reshape([extent for _, extent in tree.levels])
+    stored = sorted(range(array.ndim), key=lambda n: (0, 2, 1)[tree.levels[n][0]])
+    rows = [[extent for row, extent in tree.levels if row == kind] for kind in range(3)]
     return data(array.transpose(stored), rows[0], rows[1], rows[2], name)
 
 

@@ -63,11 +63,11 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     names = [graph.input_name(n) for n in range(len(graph.inputs))]
     if len(given) != len(names):
         raise _wrong_count(graph, names, len(given))
-    found = [
+    arrays_given = [
         None if _is_number(value) else _array(name, value)
         for name, value in zip(names, given, strict=True)
     ]
-    others = {SUPPORTED[array.dtype] for array in found if array is not None}
+    others = {SUPPORTED[array.dtype] for array in arrays_given if array is not None}
     written = {
         annotation.value: annotation.dtype
         for annotation in graph.annotations
@@ -75,7 +75,7 @@ def checked_arrays(graph: Graph, given: Sequence[object]) -> list[Array]:
     }
     return [
         array if array is not None else _number(name, value, written.get(graph.inputs[n]), others)
-        for n, (name, value, array) in enumerate(zip(names, given, found, strict=True))
+        for n, (name, value, array) in enumerate(zip(names, given, arrays_given, strict=True))
     ]
 
 
@@ -297,7 +297,7 @@ def check_threads(threads: object) -> None:
 
 def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
     """Shapes as tuples of integers. Raises DataError (E0715) where something is no shape."""
-    found = []
+    checked = []
     for shape in shapes:
         extents: Sequence[Any] = shape if _is_of(shape, (tuple, list)) else (None,)  # type: ignore[assignment]
         if not all(_is_of(extent, (int, np.integer)) for extent in extents):
@@ -313,8 +313,8 @@ def checked_shapes(shapes: Sequence[object]) -> tuple[tuple[int, ...], ...]:
                 f"an extent of a shape is {shown(huge[0])}",
                 help="an extent is at least 0 and below 2^62",
             )
-        found.append(tuple(int(extent) for extent in extents))
-    return tuple(found)
+        checked.append(tuple(int(extent) for extent in extents))
+    return tuple(checked)
 
 
 def checked_dtypes(graph: Graph, dtypes: Sequence[object]) -> tuple[str | None, ...]:
@@ -396,7 +396,7 @@ def checked_outs(
         what = f"out has {counted(len(outs), 'array')}, and the program has {counted(len(outputs), 'output')}"
         raise DataError("E0706", what, help=f"pass out=({', '.join(names[1])},)")
     taken = list(zip(names[0], arrays, strict=True))
-    found: list[Array] = []
+    outs_checked: list[Array] = []
     for name, given, (shape, dtype) in zip(names[1], outs, outputs, strict=True):
         checked = _checked_out(name, given, shape, dtype)
         for other, array in taken:
@@ -407,8 +407,8 @@ def checked_outs(
                     help="nothing is computed in place: pass an array of its own memory",
                 )
         taken.append((f"the one for {name}", checked))
-        found.append(checked)
-    return found
+        outs_checked.append(checked)
+    return outs_checked
 
 
 def check_writable(name: str, given: object) -> None:

@@ -99,11 +99,11 @@ def _point(link: str, entry: str) -> None:
 
     Some file systems and platforms have no links: then every text is written anew, which is slower and no error.
     """
-    mine = f"{link}-{os.getpid()}"
+    temporary = f"{link}-{os.getpid()}"
     with contextlib.suppress(OSError, NotImplementedError):
         if os.path.exists(os.path.join(os.path.dirname(link), entry)):
-            os.symlink(entry, mine)
-            os.replace(mine, link)
+            os.symlink(entry, temporary)
+            os.replace(temporary, link)
 
 
 def library(text: str, variant: Recipe, load: Callable[[str], T]) -> T:

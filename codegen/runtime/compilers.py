@@ -69,9 +69,9 @@ def _find(language: Language, wanted: str, path: str | None) -> Compiler:
         command = _wanted(language, wanted, path)
         return Compiler(command, _identity(command))
     for name in language.programs:
-        found = _program(name, path)
-        if found is not None:
-            return Compiler((found,), _identity((found,)))
+        program = _program(name, path)
+        if program is not None:
+            return Compiler((program,), _identity((program,)))
     looked = [f"${language.variable} (not set)", *language.programs]
     if language.package is not None:
         packaged = language.package.command()
@@ -116,11 +116,11 @@ def _listed(names: Sequence[str]) -> Sequence[str]:
 
 def _program(name: str, path: str | None) -> str | None:
     """The absolute path of a program (a compiler runs in another folder), or None."""
-    found = _which(name, path)
-    if found is None or os.path.isabs(found):
-        return found
+    program = _which(name, path)
+    if program is None or os.path.isabs(program):
+        return program
     try:
-        return os.path.abspath(found)
+        return os.path.abspath(program)
     except OSError:  # the current folder is gone
         return None
 

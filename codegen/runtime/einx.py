@@ -59,15 +59,15 @@ def call(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -
         Error: whatever is wrong with the text, the parameters or the arrays.
     """
     try:
-        found = _kept.get((op, text, *named.items()) if named else (op, text))
+        operation = _kept.get((op, text, *named.items()) if named else (op, text))
     except TypeError:  # a list, an array is no key
-        found = None
-    if found is None:
+        operation = None
+    if operation is None:
         return _first(op, text, arrays, named)
     if not arrays:
-        return found
+        return operation
     try:
-        return found(*arrays)
+        return operation(*arrays)
     except Error as error:
         return _again(error, op, text, arrays, named, {})
 
@@ -78,19 +78,19 @@ def _first(op: Op, text: str, arrays: tuple[Any, ...], named: Mapping[str, Any])
     parameters = {name: value for name, value in named.items() if name not in CALLS}
     key = (op, text, *parameters.items())
     try:
-        found = _kept.get(key)
+        operation = _kept.get(key)
     except TypeError:
-        found, key = None, ()
-    if found is None:
-        found = component(op, text, parameters)
+        operation, key = None, ()
+    if operation is None:
+        operation = component(op, text, parameters)
         if key:
             if MOST_KEPT <= len(_kept):
                 _kept.clear()
-            _kept[key] = found
+            _kept[key] = operation
     if not arrays:
-        return found
+        return operation
     try:
-        return found(*arrays, **told)
+        return operation(*arrays, **told)
     except Error as error:
         return _again(error, op, text, arrays, parameters, told)
 
@@ -105,15 +105,19 @@ def _again(
 ) -> Any:
     """What a component refuses and a call on arrays does not: functions, narrow coordinates, sizes of one shape."""
     form = form_of_call(op, text, parameters)
-    made = _made(form, arrays) if any(map(callable, arrays)) else arrays
-    made = _with_coordinates(op, made) if isinstance(op, str) and op in INDEXING else made
+    arrays_made = _made(form, arrays) if any(map(callable, arrays)) else arrays
+    arrays_made = (
+        _with_coordinates(op, arrays_made)
+        if isinstance(op, str) and op in INDEXING
+        else arrays_made
+    )
     try:
-        sizes = _sizes_for(form, made) if error.code in OPEN else {}
+        sizes = _sizes_for(form, arrays_made) if error.code in OPEN else {}
     except ShapeError as other:
         raise (error if other.code in OPEN else other) from None
-    if not sizes and all(one is other for one, other in zip(made, arrays, strict=True)):
+    if not sizes and all(one is other for one, other in zip(arrays_made, arrays, strict=True)):
         raise error
-    return component(op, text, {**parameters, **sizes})(*made, **told)
+    return component(op, text, {**parameters, **sizes})(*arrays_made, **told)
 
 
 def _made(form: Form, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -275,8 +279,8 @@ def form_of_call(op: Op, text: object, parameters: Mapping[str, Any]) -> Form:
         given = given_parameters(parameters)
     except NotationError as error:
         word = error.span.text().partition("=")[0] if error.span is not None else ""
-        found = [named(each).get(word) for side in written.sides for each in side]
-        labels = [Label(axis.span, "this axis") for axis in found if axis is not None]
+        lengths = [named(each).get(word) for side in written.sides for each in side]
+        labels = [Label(axis.span, "this axis") for axis in lengths if axis is not None]
         raise NotationError(error.code, error.message, error.span, error.help, labels) from None
     return complete(name, written, given, whole(source), told)
 
@@ -286,11 +290,11 @@ def given_parameters(given: Mapping[str, Any]) -> list[Parameter]:
     sizes = {name: _sizes(name, value) for name, value in given.items()}
     words = [f"{name}={value!r}" for name, value in sizes.items()]
     source = Source("<parameters>", ", ".join(words))
-    found, start = [], 0
+    parameters, start = [], 0
     for (name, value), word in zip(sizes.items(), words, strict=True):
-        found.append(Parameter(name, value, Span(source, start, start + len(word))))
+        parameters.append(Parameter(name, value, Span(source, start, start + len(word))))
         start += len(word) + 2
-    return found
+    return parameters
 
 
 def _sizes(name: str, value: Any) -> Sizes:

@@ -32,10 +32,10 @@ class Ended(BaseException):
     """A signal asked the process to end; raised so that what a block made is removed on the way out."""
 
 
-def own_folder(folder: str, ours: str = "") -> str:
+def own_folder(folder: str, within: str = "") -> str:
     """The real path of a folder that only this user can write to, made if it is missing, with all above it.
 
-    ``ours`` is a folder on the way that belongs to this package: if it was once made open to others, it is closed.
+    ``within`` is a folder on the way that belongs to this package: if it was once made open to others, it is closed.
 
     Raises:
         OSError: it cannot be made, or another user could change what is in it or where its path leads.
@@ -46,17 +46,17 @@ def own_folder(folder: str, ours: str = "") -> str:
         parent, name = os.path.split(folder)
         if not name:
             raise
-        real = os.path.join(own_parent(parent, ours), name)
+        real = os.path.join(own_parent(parent, within), name)
         with contextlib.suppress(
             FileExistsError
         ):  # another process makes it just now, or a link leads nowhere
             os.mkdir(real, 0o700)
             os.chmod(real, 0o700)  # whatever the umask
         real = os.path.realpath(real, strict=True)
-    return _checked(real, ours, alone=True)
+    return _checked(real, within, alone=True)
 
 
-def own_parent(folder: str, ours: str = "") -> str:
+def own_parent(folder: str, within: str = "") -> str:
     """The real path of a folder in which this user's own folders are safe, made if it is missing.
 
     Raises:
@@ -65,15 +65,15 @@ def own_parent(folder: str, ours: str = "") -> str:
     try:
         real = os.path.realpath(folder, strict=True)
     except FileNotFoundError:
-        return own_folder(folder, ours)
-    return _checked(real, ours, alone=False)
+        return own_folder(folder, within)
+    return _checked(real, within, alone=False)
 
 
-def _checked(real: str, ours: str, *, alone: bool) -> str:
+def _checked(real: str, within: str, *, alone: bool) -> str:
     """A real path, every part of which is seen to be safe; with ``alone``, only this user writes to its end."""
     if not HAS_OWNERS:
         return real
-    user, ours = os.geteuid(), os.path.realpath(ours) if ours else ""
+    user, within = os.geteuid(), os.path.realpath(within) if within else ""
     path = os.sep
     for name in ("", *real.strip(os.sep).split(os.sep)):
         path = os.path.join(path, name)
@@ -85,7 +85,7 @@ def _checked(real: str, ours: str, *, alone: bool) -> str:
             raise PermissionError(errno.EPERM, "it belongs to another user", path)
         if not seen.st_mode & OTHERS_WRITE or (seen.st_mode & stat.S_ISVTX and not is_end):
             continue
-        if path != ours or is_end:
+        if path != within or is_end:
             raise PermissionError(errno.EPERM, "other users can write to it", path)
         os.chmod(path, 0o700)
     return real

@@ -50,7 +50,7 @@ def _order_of(array: Any) -> Order:
 
 def checked_orders(layouts: Sequence[object], ranks: Sequence[int]) -> tuple[Order, ...]:
     """Orders as a user says them: "C", "F", or the dimensions, the outermost first. Raises DataError E0716."""
-    found = []
+    checked = []
     for layout, rank in zip(layouts, ranks, strict=True):
         plain = tuple(range(rank))
         known = {"C": plain, "F": plain[::-1]}
@@ -61,8 +61,8 @@ def checked_orders(layouts: Sequence[object], ranks: Sequence[int]) -> tuple[Ord
             message = f"{shown(layout)} is no order of {rank} dimensions"
             help_line = 'an order is "C", "F", or every dimension, the outermost first: (1, 0)'
             raise DataError("E0716", message, help=help_line)
-        found.append(order)
-    return tuple(found)
+        checked.append(order)
+    return tuple(checked)
 
 
 class LaidOut(Component):

@@ -144,11 +144,11 @@ def open_library(
     def load(path: str) -> Library:
         return Library(path, identifier(interface.name), interface.arrays, variant.threads)
 
-    made = cache.library_of(source, text, variant, load)
+    library = cache.library_of(source, text, variant, load)
     with _loading.taken():
         while MOST_LIBRARIES <= len(_loaded):
             del _loaded[next(iter(_loaded))]
-        return _loaded.setdefault((source, variant), made)
+        return _loaded.setdefault((source, variant), library)
 
 
 class Compiled:

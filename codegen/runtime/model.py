@@ -117,8 +117,8 @@ class Model:
         if isinstance(component, Reference):
             known = self._graphs.get(component.name)
             if known is None:
-                made = pipeline.module_graph(self.module, component.name, self._definitions)
-                known = self._graphs.setdefault(component.name, made)
+                graph = pipeline.module_graph(self.module, component.name, self._definitions)
+                known = self._graphs.setdefault(component.name, graph)
             return known
         return pipeline.graph_of(component, "component", self._definitions)
 

@@ -143,7 +143,7 @@ def separated(
     Raises:
         DataError: E0714 (on another device, or strided).
     """
-    checked, found = list(given), {}
+    checked, device_arrays = list(given), {}
     for n, value in enumerate(given):
         name = names[n] if n < len(names) else f"array {n}"
         at = located(name, value, device, stream)
@@ -155,8 +155,8 @@ def separated(
                 f"{name} is an array of CUDA, and not in the memory of {device.name}",
                 help="copy it to NumPy, or to the device that the program runs on",
             )
-        found[n], checked[n] = at, at.stand_in()
-    return checked, found
+        device_arrays[n], checked[n] = at, at.stand_in()
+    return checked, device_arrays
 
 
 def _text(shaped: Shaped, small: Collection[int]) -> str:
@@ -227,8 +227,8 @@ class Offloaded:
     ) -> Any:
         """The same; a signal is heard when it is over."""
         device, outputs = self.device, outputs_of(self.shaped, extents)
-        outs, found = self._outs(out, outputs, arrays)
-        streams = [at.stream for at in (*on_device.values(), *found.values()) if at.stream]
+        outs, device_arrays = self._outs(out, outputs, arrays)
+        streams = [at.stream for at in (*on_device.values(), *device_arrays.values()) if at.stream]
         stream = asked or (streams[0] if streams else DEFAULT_STREAM)
         streams = [other for other in dict.fromkeys(streams) if other != stream]
         for other in streams:
@@ -238,7 +238,7 @@ class Offloaded:
             for n, a in enumerate(arrays)
         ]
         results = [
-            found[n] if n in found else device.empty(shape, dtype, stream)
+            device_arrays[n] if n in device_arrays else device.empty(shape, dtype, stream)
             for n, (shape, dtype) in enumerate(outputs)
         ]
         self._run(inputs, results, extents, stream)
@@ -248,7 +248,7 @@ class Offloaded:
             return results[0] if len(results) == 1 else tuple(results)
         given = [np.empty(shape, dtype) for shape, dtype in outputs] if out is None else outs
         for n, (array, result) in enumerate(zip(given, results, strict=True)):
-            if n not in found:
+            if n not in device_arrays:
                 device.read(result.address, array, stream)
         return result_of(given, out)
 
@@ -259,12 +259,12 @@ class Offloaded:
         if out is None:
             return [], {}
         given = list(out) if isinstance(out, tuple) else [out]
-        checked, found = separated(self._names[1], given, self.device)
-        for n, at in found.items():  # never touched, so that it takes no memory
+        checked, device_arrays = separated(self._names[1], given, self.device)
+        for n, at in device_arrays.items():  # never touched, so that it takes no memory
             checked[n] = np.empty(at.shape, at.dtype)
             checked[n].flags.writeable = not at.is_readonly
         checked_outs(tuple(checked), self._names, outputs, arrays)
-        return given, found
+        return given, device_arrays
 
     def _run(
         self, inputs: Sequence[Any], results: Sequence[Any], extents: Sequence[int], stream: int

@@ -159,9 +159,9 @@ class Plan:
             finally:
                 set_threads(before)
 
-        made = self._into_of(run, int(library.work(self._sizes)), threads)
-        self._threaded[threads] = made
-        return made
+        threaded = self._into_of(run, int(library.work(self._sizes)), threads)
+        self._threaded[threads] = threaded
+        return threaded
 
     def _into_of(
         self, function: Callable[..., int], count: int, threads: int

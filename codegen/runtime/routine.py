@@ -222,8 +222,8 @@ class Routine:
         if known is None:
             if MOST_SPECIALIZATIONS <= len(self._specializations):
                 self._specializations.clear()
-            made = Specialization(self._shaped(dtypes))
-            known = self._specializations.setdefault(key, made)
+            specialization = Specialization(self._shaped(dtypes))
+            known = self._specializations.setdefault(key, specialization)
         return known
 
     def _shaped(self, dtypes: Sequence[str]) -> Shaped:

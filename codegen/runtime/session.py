@@ -158,8 +158,8 @@ class Session:
         others: Mapping[str, str] = {}
         if isinstance(given, Session):
             others = matched(list(self.parameters), list(given.parameters))
-            for path, theirs in others.items():
-                self.parameters.share(path, given.parameters, theirs)
+            for path, place in others.items():
+                self.parameters.share(path, given.parameters, place)
         for cell, tensor in solved.cells("parameter"):
             if tensor.path not in others:
                 values = initial_values(solved, cell, tensor, options.seed)
@@ -451,15 +451,14 @@ class Session:
     def _taken(arrays: Arrays, given: Mapping[str, Array], source: str) -> dict[str, Array]:
         """Those of given arrays that take the place of others, each of the right shape and type."""
         places = matched(list(arrays), list(given), source)
-        for path, theirs in places.items():
-            tensor, array = arrays.tensors[path], given[theirs]
+        for path, place in places.items():
+            tensor, array = arrays.tensors[path], given[place]
             if NUMPY_TYPES[tensor.dtype] != array.dtype:
                 have = SUPPORTED.get(array.dtype, array.dtype)
                 message = f"{path} is {tensor.dtype} in this session, and {have} in {source}"
                 raise DataError("E0758", message)
         return {
-            path: fitted(path, given[theirs], arrays.tensors[path])
-            for path, theirs in places.items()
+            path: fitted(path, given[place], arrays.tensors[path]) for path, place in places.items()
         }
 
     def _clear(self) -> None:

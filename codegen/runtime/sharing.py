@@ -23,16 +23,16 @@ def matched(
         return {path: path for path in wanted}
     best: dict[str, str] = {}
     for prefix in sorted(_prefixes(given)):
-        found = {path: f"{prefix}.{path}" for path in wanted if f"{prefix}.{path}" in known}
-        best = max(best, found, key=len)
+        paths = {path: f"{prefix}.{path}" for path in wanted if f"{prefix}.{path}" in known}
+        best = max(best, paths, key=len)
     for prefix in sorted(_prefixes(wanted)):
         start = f"{prefix}."
-        found = {
+        paths = {
             path: path.removeprefix(start)
             for path in wanted
             if path.startswith(start) and path.removeprefix(start) in known
         }
-        best = max(best, found, key=len)
+        best = max(best, paths, key=len)
     missing = [path for path in wanted if path not in best]
     if missing:
         message = f"{source} has no {missing[0]}"

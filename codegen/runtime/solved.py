@@ -117,15 +117,15 @@ class Solved:
         self, shaped: Shaped, kept: Mapping[str, Stored], state: Mapping[Stored, str]
     ) -> dict[Stored, str]:
         """What a run gives values of another type than it has, with that type."""
-        found: dict[Stored, str] = {}
+        changed: dict[Stored, str] = {}
         sums = iter(self.built.merged)
         for each, number in zip(self.results, shaped.outputs, strict=True):
             cell = kept.get(each.path) if each.role in ("parameter", "state") else None
             cell = next(sums).cell if each.role == "merged" else cell
             dtype = shaped.tensors[number].dtype
             if cell is not None and dtype != state.get(cell, self.dtype):
-                found[cell] = dtype
-        return found
+                changed[cell] = dtype
+        return changed
 
     def _shaped(self, state: Mapping[Stored, str]) -> Shaped:
         """The typed graph where state has these types."""
@@ -151,17 +151,17 @@ class Solved:
 
     def constants(self) -> dict[Stored, Array]:
         """The arrays of constants."""
-        found: dict[Stored, Array] = {}
+        constants: dict[Stored, Array] = {}
         for cell, _ in self.built.inputs:
             if cell.kind != "constant":
                 continue
             dims = self.dims(cell)
             if isinstance(cell.initial, Measured):
                 extent = self._measured(cell)
-                found[cell] = np.full(dims, extent, self.float)
+                constants[cell] = np.full(dims, extent, self.float)
             else:
-                found[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
-        return found
+                constants[cell] = np.ascontiguousarray(stored_values(cell, dims, self.float))
+        return constants
 
     def merged(self) -> list[tuple[int, int, bool]]:
         """The inputs that are sums over ranks: position, that of the result that is summed, whether over all ranks."""

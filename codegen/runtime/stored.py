@@ -79,18 +79,18 @@ class Arrays(MutableMapping[str, "Array"]):
         """How many there are."""
         return len(self.tensors)
 
-    def share(self, path: str, other: Arrays, theirs: str) -> None:
+    def share(self, path: str, other: Arrays, place: str) -> None:
         """The array of a path is that of another session from now on.
 
         Raises:
             DataError: E0754 (they have other shapes).
         """
-        one, another = self.tensors[path], other.tensors[theirs]
+        one, another = self.tensors[path], other.tensors[place]
         here, there = one.shape.memory(), another.shape.memory()
         if here != there or one.dtype != another.dtype:
-            what = f"{path} has shape {here} here and {there} as {theirs} of the other session"
+            what = f"{path} has shape {here} here and {there} as {place} of the other session"
             raise DataError("E0754", what)
-        self._shared[path] = other, theirs
+        self._shared[path] = other, place
 
     # -- by runs -----------------------------------------------------------------------------------------------------
 

@@ -113,10 +113,10 @@ def tensor_of(value: object) -> Tensor:
     )
 
 
-def operation(made: tuple[Scalar, str, Logic], text: str, operands: Sequence[object]) -> Tensor:
+def operation(meaning: tuple[Scalar, str, Logic], text: str, operands: Sequence[object]) -> Tensor:
     """An operation on tensors and numbers; its text is ``text(operands)``, or as the user writes it."""
     tensors = tuple(map(tensor_of, operands))
-    return Tensor(made_of(made, text, tensors), tensors)
+    return Tensor(made_of(meaning, text, tensors), tensors)
 
 
 def pointwise(primitive: str, *operands: object) -> Tensor:

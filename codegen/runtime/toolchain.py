@@ -183,8 +183,8 @@ def broken(content: bytes) -> str:
     def number(at: int, width: int) -> int:
         return int.from_bytes(content[at : at + width], "little")
 
-    ours = _machine()
-    if ours is not None and number(18, 2) != ours:
+    here = _machine()
+    if here is not None and number(18, 2) != here:
         return "wrote a library for another machine"
     headers, size, count = number(32, 8), number(54, 2), number(56, 2)
     is_object = number(16, 2) == OBJECT

@@ -91,10 +91,10 @@ class Assignments:
         axes = tuple(graph.Axis(names[d] if names else f"o{d}", None, span) for d in walked)
         sizes = tuple(dims[dim] for dim in walked)
         assert scalar.dtype is not None
-        made = shaped.Assignment(
+        assignment = shaped.Assignment(
             axes, sizes, target, reads, scalar, None, scalar.dtype, None, text, span
         )
-        return self.add(made, scalar.dtype, dims)
+        return self.add(assignment, scalar.dtype, dims)
 
     def filled(self, constant: Constant, dims: Sequence[int], text: str, span: Span) -> int:
         """A tensor of one constant."""
@@ -226,13 +226,13 @@ class Assignments:
             _neutral(node.acc, held), work.dims, f"{shaped.START}{node.text}", node.span
         )
         for projection, part, alone in zip(work.projections, parts, once, strict=True):
-            made = self._reduced_first(part) if part.acc is not None else part
-            scalar = _in_type(made.scalar, held)
+            first = self._reduced_first(part) if part.acc is not None else part
+            scalar = _in_type(first.scalar, held)
             acc = None if alone else node.acc
             leaves = len(node.operands) in projection.beyond
-            guards = made.guards + (inside(made.target, work.dims) if leaves else ())
+            guards = first.guards + (inside(first.target, work.dims) if leaves else ())
             stored = replace(
-                made, scalar=scalar, acc=acc, acc_dtype=held, base=number, guards=guards
+                first, scalar=scalar, acc=acc, acc_dtype=held, base=number, guards=guards
             )
             number = self.add(stored, held, work.dims)
         if held == dtype:

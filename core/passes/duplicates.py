@@ -62,10 +62,10 @@ def without_duplicates(
     first: dict[Hashable, tuple[int, tuple[int, ...]]] = {}
     for group, kernel in enumerate(kernels):
         form = _Form(buffers, sizes)
-        number, ours = first.setdefault(form.of(kernel), (len(kept), tuple(form.buffers)))
+        number, called = first.setdefault(form.of(kernel), (len(kept), tuple(form.buffers)))
         if number == len(kept):
             kept.append(kernel)
-        arrays = zip(ours, form.buffers, strict=True)
+        arrays = zip(called, form.buffers, strict=True)
         calls.append(
             Call(
                 number, group, tuple((a, b) for a, b in arrays if a != b and not buffers[a].private)

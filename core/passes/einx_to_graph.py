@@ -243,10 +243,10 @@ class _Expanding:
         Raises:
             ScheduleError: E0301 to E0313, E0330 (there are several, or none).
         """
-        made = [n for n in range(before, len(self.nodes)) if not isinstance(self.nodes[n], View)]
-        only = self.nodes[made[0]] if len(made) == 1 else None
+        added = [n for n in range(before, len(self.nodes)) if not isinstance(self.nodes[n], View)]
+        only = self.nodes[added[0]] if len(added) == 1 else None
         if not isinstance(only, Assignment):
-            message = f"this operation becomes {counted(len(made), 'assignment')}, and a schedule is that of one"
+            message = f"this operation becomes {counted(len(added), 'assignment')}, and a schedule is that of one"
             help_line = "leave the schedule out: the compiler chooses one for each"
             labels = [Label(node.span, "")]
             raise ScheduleError("E0330", message, schedule.span, help_line, labels)
@@ -258,7 +258,7 @@ class _Expanding:
         written = spelled(schedule, axes)
         kept = frozenset(axes[axis] for index in only.target for _, axis in index.terms)
         check_schedule(written, Scheduling(axes, kept, len(only.reads)))
-        self.nodes[made[0]] = replace(only, schedule=written)
+        self.nodes[added[0]] = replace(only, schedule=written)
 
     def _made(self, node: Einx, solved: Solved, values: Sequence[int]) -> int:
         """The value of an operation whose stages are done."""

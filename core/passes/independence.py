@@ -38,9 +38,10 @@ class Independence:
     def holds(self, loop: For, around: Iterable[int] = ()) -> bool:
         """Whether no iteration of a loop touches what another one writes, whatever the variables ``around`` are."""
         inner = tuple(statements_within(loop.body))
-        own = {s.variable for s in inner if isinstance(s, Define)}
+        defined = {s.variable for s in inner if isinstance(s, Define)}
         if any(
-            isinstance(s, (Change, HorizontalReduction)) and s.variable not in own for s in inner
+            isinstance(s, (Change, HorizontalReduction)) and s.variable not in defined
+            for s in inner
         ):
             return False
         touched: dict[int, list[tuple[Affine, ...]]] = {}
@@ -61,8 +62,8 @@ class Independence:
     def _is_own(self, buffer: int, touched: int) -> bool:
         """Whether a buffer belongs to an iteration: it is private, and nothing outside the loop touches it."""
         described = self.program.buffers[buffer]
-        own = described.private and touched == self.touched[buffer]
-        return own or described.space == "local"
+        is_private = described.private and touched == self.touched[buffer]
+        return is_private or described.space == "local"
 
     def _is_apart(self, loop: For, inside: set[int], indices: list[tuple[Affine, ...]]) -> bool:
         """Whether accesses of distinct iterations are of distinct elements: some dimension tells them apart."""

@@ -72,7 +72,7 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
     others = node.looked_up().union(node.measured)
     kept = [axis for axis in range(len(node.axes)) if axis not in others]
     looked: dict[int, Looked] = {}
-    found = Counted(
+    counted_lookups = Counted(
         tuple(node.axes[axis] for axis in kept),
         tuple(sizes[axis] for axis in kept),
         {axis: n for n, axis in enumerate(kept)},
@@ -81,5 +81,5 @@ def counted(node: Assignment, sizes: Sequence[int], sources: Sequence[int]) -> C
     )
     for lookup, source in zip(node.lookups, sources, strict=True):
         index = node.reads[lookup.read].index
-        looked[lookup.axis] = Looked(source, found.indices(index), sizes[lookup.axis])
-    return found
+        looked[lookup.axis] = Looked(source, counted_lookups.indices(index), sizes[lookup.axis])
+    return counted_lookups

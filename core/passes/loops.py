@@ -61,7 +61,7 @@ class Loops:
             role = ""
         inside = self._inside_of_dimension(frame, loop, scope.variable)
         body = tuple(scope.block)
-        made = kernel.For(
+        kernel_loop = kernel.For(
             scope.variable,
             size,
             (kernel.If(inside, body),) if inside else body,
@@ -69,7 +69,7 @@ class Loops:
             role=role,
             chunk=frame.chunks.get(loop),
         )
-        scope.parent.block.append(made)
+        scope.parent.block.append(kernel_loop)
 
     def _trip(self, frame: Frame, loop: Loop) -> tuple[int, kernel.Rest | None]:
         """How often a loop runs, given the parts of its axis that stay open around it."""
@@ -99,25 +99,25 @@ class Loops:
             return ()
         if not others and not origin.before:
             return ()
-        own = (
+        inside = (
             *((nest.weight(part), frame.variable(part)) for part in others),
             (nest.weight(loop), variable),
         )
-        return (Within(origin.index.plus(own), origin.size),)
+        return (Within(origin.index.plus(inside), origin.size),)
 
     def _indexed(self, frame: Frame, index: Affine, kept: bool = False) -> Affine:
         """An index over axes as one over loop variables; ``kept``: of what is kept, from the origins of axes on."""
-        found = replace(self._found_at(frame, index), terms=())
+        position = replace(self._found_at(frame, index), terms=())
         for c, axis in index.terms:
             parts = frame.nest.parts(axis)
-            found = found.plus(
+            position = position.plus(
                 (c * frame.nest.weight(part), frame.variable(part)) for part in parts
             )
             if axis in frame.origin and not kept:
                 begin = frame.origin[axis].index
-                found = found.plus(((c * s, v) for s, v in begin.terms), c * begin.offset)
-                found = replace(found, window=True)  # an interval is not the whole dimension
-        return found
+                position = position.plus(((c * s, v) for s, v in begin.terms), c * begin.offset)
+                position = replace(position, window=True)  # an interval is not the whole dimension
+        return position
 
     def _found_at(self, frame: Frame, index: Affine) -> Affine:
         """An index whose parts are looked up in buffers, over loop variables."""
@@ -223,17 +223,17 @@ class Loops:
 
     def _at(self, frame: Frame, place: Place, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
         """The index of an element of a place, for a value indexed by ``index`` over the axes of ``frame``."""
-        found = []
+        indices = []
         for entry in place.dims:
             if isinstance(entry, LoopIndex):
-                found.append(frame.index_of(entry))
+                indices.append(frame.index_of(entry))
             elif entry[1] is None:
-                found.append(self._indexed(frame, index[entry[0]], place is frame.place))
+                indices.append(self._indexed(frame, index[entry[0]], place is frame.place))
             else:
                 axis = index[entry[0]].axis()
                 assert axis is not None
-                found.append(axis_index(frame.variable(Loop(axis, entry[1]))))
-        return tuple(found)
+                indices.append(axis_index(frame.variable(Loop(axis, entry[1]))))
+        return tuple(indices)
 
     def _scalar(self, frame: Frame) -> Scalar:
         """What an iteration of an assignment computes."""
@@ -271,7 +271,7 @@ class Loops:
 
 def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Within, ...]:
     """That every iteration of constant loops is inside its dimension, given the parts in scope."""
-    found = []
+    full_loops = []
     for axis in dict.fromkeys(loop.axis for loop in loops):
         nest, size = frame.nest, frame.node.sizes[axis]
         if not nest.factors[axis] or storage.divides(size, nest.factors[axis]):
@@ -284,5 +284,5 @@ def full(frame: Frame, storage: Storage, loops: tuple[Loop, ...]) -> tuple[Withi
         )
         outside = [loop for loop in nest.parts(axis) if loop not in loops]
         terms = tuple((nest.weight(loop), frame.variable(loop)) for loop in outside)
-        found.append(Within(Affine(terms, reach), size))
-    return tuple(found)
+        full_loops.append(Within(Affine(terms, reach), size))
+    return tuple(full_loops)

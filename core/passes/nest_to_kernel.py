@@ -145,21 +145,21 @@ class _Lowering(OnlineReductions):
     def _assignment(self, frame: Frame, site: Scope) -> Steps:
         """Lower one assignment at a site: its shared loops are open, the others are opened here."""
         order, node = frame.nest.order, frame.node
-        own = [loop for loop in order if loop not in frame.home]
+        loops = [loop for loop in order if loop not in frame.home]
         reduced = set(node.reduced_axes()) if node.base is None else set()
         if any(loop in frame.home for loop in order if loop.axis in reduced):
-            yield from self._partial(frame, site, own)
+            yield from self._partial(frame, site, loops)
             self._comment(frame)
             return
         yield from self._stage_outside(frame)
-        leading = next((n for n, loop in enumerate(own) if loop.axis in reduced), len(own))
+        leading = next((n for n, loop in enumerate(loops) if loop.axis in reduced), len(loops))
         scope, opened = site, []
-        for loop in own[:leading]:
+        for loop in loops[:leading]:
             scope = self._enter(frame, loop, scope)
             opened.append(loop)
             yield from self._stage_inside(frame, loop)
         if reduced:
-            yield from self._reduction(frame, scope, own[leading:])
+            yield from self._reduction(frame, scope, loops[leading:])
         elif node.acc is None:
             stored: Block = []
             self._write(frame, stored, self._value(frame))
@@ -220,9 +220,9 @@ class _Lowering(OnlineReductions):
             return
         node, nest = self._node(read.value)
         home = {
-            own: reader.home[ours]
-            for own, ours in fusion.loops.items()
-            if ours in reader.home and site.is_inside(reader.home[ours])
+            inner: reader.home[outer]
+            for inner, outer in fusion.loops.items()
+            if outer in reader.home and site.is_inside(reader.home[outer])
         }
         source = instance.sources[read]
         if source.instance not in site.places:

@@ -97,14 +97,14 @@ class OnlineReductions(Reductions):
     def _open(self, instance: int, scope: Scope) -> dict[Loop, Scope]:
         """The loops over output axes of an instance that are open around a scope, lowered now or not."""
         node, nest = self._node(self.plan.instances[instance].value)
-        found = {}
+        opened_loops = {}
         for loop in nest.order:
             opened = self.plan.instances[instance].home.get(loop, Opened(instance, loop))
             owner = self.frames.get(opened.instance)
             there = None if owner is None else owner.home.get(opened.loop)
             if there is not None and loop.axis in node.output_axes() and scope.is_inside(there):
-                found[loop] = there
-        return found
+                opened_loops[loop] = there
+        return opened_loops
 
     # -- storage -------------------------------------------------------------------------------------------------------
 
@@ -162,13 +162,13 @@ class OnlineReductions(Reductions):
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def _partial(self, frame: Frame, site: Scope, own: list[Loop]) -> Steps:
+    def _partial(self, frame: Frame, site: Scope, loops: list[Loop]) -> Steps:
         """One visit of a reduction that is read while it is partial: more of it, and what it scales."""
         running, kept = self.plan.online[frame.instance], self._running(frame.instance)
         yield from self._stage_outside(frame)
         rows = self._outputs(frame)
         before = self._snapshot(frame, site, rows, kept) if running.scales else None
-        yield from self._inside(frame, site, own, self._step(frame, kept))
+        yield from self._inside(frame, site, loops, self._step(frame, kept))
         if before is not None:
             self._scale(frame, site, rows, kept, before)
 
@@ -223,9 +223,9 @@ class OnlineReductions(Reductions):
             home = self._open(link.instance, site)
             home.update(
                 (Loop(axis, loop.part), there)
-                for own, axis in link.axes.items()
+                for output, axis in link.axes.items()
                 for loop, there in frame.home.items()
-                if loop.axis == own
+                if loop.axis == output
             )
             row = self._row(link.instance, home)
 
@@ -302,8 +302,8 @@ class OnlineReductions(Reductions):
     def _linked(self, row: Frame, link: Link) -> Frame:
         """The element of a reduction that the element of a sum rests on."""
         home = {
-            Loop(own, loop.part): there
-            for own, axis in link.axes.items()
+            Loop(output, loop.part): there
+            for output, axis in link.axes.items()
             for loop, there in row.home.items()
             if loop.axis == axis
         }

@@ -57,7 +57,7 @@ def solved_to_shaped(
     return _Shaping(solved, types, least).run(given, read)
 
 
-def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shaped.Shaped:
+def with_extents(program: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shaped.Shaped:
     """The program for arrays of these shapes alone.
 
     Raises:
@@ -65,9 +65,9 @@ def with_extents(made: shaped.Shaped, shapes: Sequence[tuple[int, ...]]) -> shap
     """
     from ilang.core.infer.fit import fit_shaped
 
-    fixed = fit_shaped(made, shapes)
-    sizes = tuple(replace(size, fixed=n) for size, n in zip(made.sizes, fixed, strict=True))
-    return replace(made, sizes=sizes)
+    fixed = fit_shaped(program, shapes)
+    sizes = tuple(replace(size, fixed=n) for size, n in zip(program.sizes, fixed, strict=True))
+    return replace(program, sizes=sizes)
 
 
 def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
@@ -79,15 +79,15 @@ def needed_values(program: graph.Graph, outputs: Sequence[int]) -> set[int]:
     for rule in program.custom:
         pairs = [value for pair in rule.gradients for value in pair]
         beside[rule.value] = [rule.cotangent, *pairs] if program.backward else []
-    found: set[int] = set()
+    needed: set[int] = set()
     todo = list(outputs)
     while todo:
         value = todo.pop()
-        if value not in found:
-            found.add(value)
+        if value not in needed:
+            needed.add(value)
             todo += graph.operands(program.nodes[value])
             todo += beside.get(value, ())
-    return found
+    return needed
 
 
 class _Shaping(Assignments):
@@ -198,8 +198,8 @@ class _Shaping(Assignments):
 
     def _input(self, value: int, node: graph.Input | Terminal) -> None:
         """An input: the wiring numbers inputs first, so the value of an input is its position."""
-        made = shaped.Input(self.place[value], node.span)
-        self._add(value, made, self.dtypes[value])
+        node_input = shaped.Input(self.place[value], node.span)
+        self._add(value, node_input, self.dtypes[value])
 
     def _view(self, value: int, node: graph.View) -> None:
         """A view, which a constant needs none of."""
@@ -208,8 +208,8 @@ class _Shaping(Assignments):
             return
         source = self.number[node.value]
         groups = (node.source, node.target, node.text, node.span)
-        made = shaped.View(source, node.axes, self.solved.axes(value), *groups)
-        self._add(value, made, self.tensors[source].dtype)
+        view = shaped.View(source, node.axes, self.solved.axes(value), *groups)
+        self._add(value, view, self.tensors[source].dtype)
 
     def _spread(self, value: int, node: graph.Elementwise) -> graph.Assignment:
         """An elementwise node as the assignment it is, now that its rank is known."""
@@ -222,10 +222,10 @@ class _Shaping(Assignments):
 
     def _assignment(self, value: int, node: graph.Assignment, sizes: tuple[int, ...]) -> None:
         """An assignment whose axes have these sizes."""
-        found = counted(node, sizes, self._sources(node))
+        counts = counted(node, sizes, self._sources(node))
         places = [node.reads[lookup.read] for lookup in node.lookups]
         skipping = [place for place in places if place.skips]
-        guards = [each for place in skipping for each in found.guards(self._leaving(value, place))]
+        guards = [each for place in skipping for each in counts.guards(self._leaving(value, place))]
         delivered: list[Scalar] = []
         reads: list[shaped.Read] = []
         operands: list[int] = []
@@ -239,17 +239,17 @@ class _Shaping(Assignments):
             source = self.number[read.value]
             delivered.append(Operand(len(reads), self.tensors[source].dtype))
             leaving = self._looking(value, node, read) + self._leaving(value, read)
-            guards += found.guards(leaving) if read.skips else ()
-            held = () if read.skips else found.guards(leaving)
-            reads.append(shaped.Read(source, found.indices(read.index), held))
+            guards += counts.guards(leaving) if read.skips else ()
+            held = () if read.skips else counts.guards(leaving)
+            reads.append(shaped.Read(source, counts.indices(read.index), held))
             operands.append(node.operand(number))
-        written = found.scalar(node.scalar)
+        written = counts.scalar(node.scalar)
         scalar, dtype = self.reduced_scalar(written, node.acc, delivered, node.span)
-        self.reaches += self._reaches(scalar, found.sizes, node.span)
+        self.reaches += self._reaches(scalar, counts.sizes, node.span)
         result = shaped.Assignment(
-            found.axes,
-            found.sizes,
-            found.indices(node.target),
+            counts.axes,
+            counts.sizes,
+            counts.indices(node.target),
             tuple(reads),
             scalar,
             node.acc,
@@ -292,7 +292,7 @@ class _Shaping(Assignments):
         Raises:
             ElementTypeError: E0605 (what is looked up is no integer).
         """
-        found = []
+        sources = []
         for lookup in node.lookups:
             read = node.reads[lookup.read]
             constant = self.constants.get(read.value)
@@ -310,12 +310,12 @@ class _Shaping(Assignments):
                     "or in an array, `i64:[1, 0]`",
                 )
             if constant is None:
-                found.append(self.number[read.value])
+                sources.append(self.number[read.value])
                 continue
             typed = replace(constant, dtype=dtype)
             dims = self.solved.dims(read.value)
-            found.append(self.filled(typed, dims, str(constant.value), read.span))
-        return found
+            sources.append(self.filled(typed, dims, str(constant.value), read.span))
+        return sources
 
     def _reaches(
         self, scalar: Scalar, sizes: tuple[int, ...], span: Span

@@ -235,8 +235,8 @@ class _Wiring:
                 slots = [self._add(_Slot(each.span)) for each in node.form.inputs]
                 text, count = print_tree(replace(node, schedule=None)), len(node.form.outputs)
                 whole = (text, node.span, node.schedule, self._told(node))
-                made = [graph.Einx(tuple(slots), node.form, n, *whole) for n in range(count)]
-                return _Wires(slots, map(self._add, made))
+                nodes = [graph.Einx(tuple(slots), node.form, n, *whole) for n in range(count)]
+                return _Wires(slots, map(self._add, nodes))
             case syntax.Expression() if node.op in ARGUMENTS:
                 slot = self._add(_Slot(node.left.span))
                 most = self._add(assignment(extreme(node), [slot]))

@@ -96,9 +96,9 @@ def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
     reduced = frozenset(node.reduced_axes()) if node.base is None else frozenset()
     if not reduced or any(loop.axis in reduced for loop in instance.home):
         return None
-    own = [loop for loop in nest.order if loop not in instance.home]
-    leading = next(n for n, loop in enumerate(own) if loop.axis in reduced)
-    loops, sizes = tuple(own[leading:]), program.shaped.sizes
+    loops_inside = [loop for loop in nest.order if loop not in instance.home]
+    leading = next(n for n, loop in enumerate(loops_inside) if loop.axis in reduced)
+    loops, sizes = tuple(loops_inside[leading:]), program.shaped.sizes
     counts = tuple(
         fixed(sizes, part_extent(sizes, instance.extents[x.axis], nest.factors[x.axis], x.part))
         for x in loops
@@ -296,8 +296,8 @@ def _thread_tile(reduction: _Reduction) -> ThreadTile | None:
     if threads & set(core) or reduction.walks_interval(loops[first:]):
         return None
     most = reduction.program.machine.tiles.most_elements
-    own = [n for n, loop in enumerate(elements, last + 1) if loop not in threads]
-    if None in counts[last + 1 :] or most < prod(counts[n] or 0 for n in own):
+    positions = [n for n, loop in enumerate(elements, last + 1) if loop not in threads]
+    if None in counts[last + 1 :] or most < prod(counts[n] or 0 for n in positions):
         return None
     if reduction.inside(elements[:-1]):
         return None

@@ -68,9 +68,9 @@ def _with_fix(error: ScheduleError, candidate: Candidate) -> ScheduleError:
     old = shorten(" ".join(span.text().split()), 200)
     example = f"write `{text}` in place of `{old}`"
     help_line = f"{error.help}; for example, {example}" if error.help else example
-    made = ScheduleError(error.code, error.message, error.span, help_line, error.labels)
-    made.fix = Fix(span, text)
-    return made
+    fixed = ScheduleError(error.code, error.message, error.span, help_line, error.labels)
+    fixed.fix = Fix(span, text)
+    return fixed
 
 
 def _changed(shaped: Shaped, candidate: Candidate) -> Shaped:
@@ -127,7 +127,7 @@ def _holds(node: Assignment, span: Span) -> bool:
 def _staged(shaped: Shaped, related: set[int]) -> Iterator[tuple[Assignment, int]]:
     """Written digits that concern some values: theirs, those that stage them, and those that stage these."""
     near = set(related)
-    found: list[tuple[Assignment, int]] = []
+    staged: list[tuple[Assignment, int]] = []
     for value in range(len(shaped.nodes) - 1, -1, -1):
         node = shaped.nodes[value]
         nest = written_nest(node) if isinstance(node, Assignment) else None
@@ -135,10 +135,10 @@ def _staged(shaped: Shaped, related: set[int]) -> Iterator[tuple[Assignment, int
             continue
         for number, (read, site) in enumerate(zip(node.reads, nest.sites, strict=True)):
             if site is not None and (value in near or read.value in near):
-                found.append((node, number))
-    direct = [edge for edge in found if edge[0].reads[edge[1]].value in related]
+                staged.append((node, number))
+    direct = [edge for edge in staged if edge[0].reads[edge[1]].value in related]
     yield from direct
-    yield from (edge for edge in found if edge not in direct)
+    yield from (edge for edge in staged if edge not in direct)
 
 
 def _smaller(node: Assignment) -> Iterator[Candidate]:
@@ -196,63 +196,63 @@ def _without_roles(node: Assignment) -> Iterator[Candidate]:
 def _followed(shaped: Shaped, reader: Assignment, number: int) -> Iterator[Candidate]:
     """The producer with the splits and the order of the loops outside its site."""
     read = reader.reads[number]
-    made, nest = shaped.nodes[read.value], written_nest(reader)
-    if not isinstance(made, Assignment) or nest is None:
+    producer, nest = shaped.nodes[read.value], written_nest(reader)
+    if not isinstance(producer, Assignment) or nest is None:
         return
-    own, site = written_nest(made), nest.sites[number]
-    if own is None or site is None:
+    inner, site = written_nest(producer), nest.sites[number]
+    if inner is None or site is None:
         return
-    pairs = mapping(made, read)
+    pairs = mapping(producer, read)
     factors = tuple(
-        nest.factors[pairs[axis]] if axis in pairs else own.factors[axis]
-        for axis in range(len(made.axes))
+        nest.factors[pairs[axis]] if axis in pairs else inner.factors[axis]
+        for axis in range(len(producer.axes))
     )
-    order = _order(nest.order[:site], pairs, own, factors)
-    yield Candidate(made, _schedule(made, _moved(own, factors, order)))
+    order = _order(nest.order[:site], pairs, inner, factors)
+    yield Candidate(producer, _schedule(producer, _moved(inner, factors, order)))
 
 
 def _order(
     outside: tuple[Loop, ...],
     pairs: dict[int, int],
-    own: Nest,
+    inner: Nest,
     factors: tuple[tuple[int, ...], ...],
 ) -> tuple[Loop, ...]:
     """The loops of a producer: those outside its site in the order of its reader, then the others in its own."""
     order = [
         Loop(axis, loop.part)
         for loop in outside
-        for axis, ours in pairs.items()
-        if ours == loop.axis
+        for axis, outer in pairs.items()
+        if outer == loop.axis
     ]
-    for loop in own.order:
+    for loop in inner.order:
         count = len(factors[loop.axis]) + 1
-        last = loop.part == len(own.factors[loop.axis])
+        last = loop.part == len(inner.factors[loop.axis])
         for part in range(loop.part, count if last else min(loop.part + 1, count)):
             if Loop(loop.axis, part) not in order:
                 order.append(Loop(loop.axis, part))
     return tuple(order)
 
 
-def _moved(own: Nest, factors: tuple[tuple[int, ...], ...], order: tuple[Loop, ...]) -> Nest:
+def _moved(inner: Nest, factors: tuple[tuple[int, ...], ...], order: tuple[Loop, ...]) -> Nest:
     """A nest in another order: digits and the start stay inside the loop before them, roles with their loops."""
 
     def place(site: int | None) -> int | None:
         if not site:
             return site
-        loop = own.order[site - 1]
+        loop = inner.order[site - 1]
         while loop not in order:
             loop = replace(loop, part=loop.part - 1)
         return order.index(loop) + 1
 
-    roles = {loop: own.role(n) for n, loop in enumerate(own.order)}
+    roles = {loop: inner.role(n) for n, loop in enumerate(inner.order)}
     return Nest(
         factors,
         order,
-        tuple(place(site) for site in own.sites),
+        tuple(place(site) for site in inner.sites),
         None,
         tuple(roles.get(loop, "") for loop in order),
-        own.spaces,
-        own.written,
+        inner.spaces,
+        inner.written,
     )
 
 

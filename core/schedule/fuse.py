@@ -37,15 +37,15 @@ class Provenance:
 
         Goes back from both, no further than it must: a program of many steps has many values before that one.
         """
-        ours, theirs = self._falling(*one), self._falling(*other)
-        a, b = next(ours, None), next(theirs, None)
+        dims, other_dims = self._falling(*one), self._falling(*other)
+        a, b = next(dims, None), next(other_dims, None)
         while a is not None and b is not None:
             if a == b:
                 return a[0]
             if a < b:
-                b = next(theirs, None)
+                b = next(other_dims, None)
             else:
-                a = next(ours, None)
+                a = next(dims, None)
         return -1
 
     def _falling(self, value: int, axis: int) -> Iterator[tuple[int, int]]:
@@ -62,8 +62,8 @@ class Provenance:
                 yield -negative, -number
                 continue
             for v, d in self._walked(-negative, number):
-                made = self._made(v, d) if v != -negative else None
-                for entry in ((-v, True, -d), *([] if made is None else [(-v, False, made[1])])):
+                maker = self._made(v, d) if v != -negative else None
+                for entry in ((-v, True, -d), *([] if maker is None else [(-v, False, maker[1])])):
                     if entry not in seen:
                         seen.add(entry)
                         heappush(todo, entry)
@@ -77,15 +77,15 @@ class Provenance:
                 stack.pop()
                 continue
             below = self._walked(*key)
-            made = {(v, d): self._made(v, d) if v != key[0] else None for v, d in below}
-            entries = [entry for entry in made.values() if entry is not None]
+            makers = {(v, d): self._made(v, d) if v != key[0] else None for v, d in below}
+            entries = [entry for entry in makers.values() if entry is not None]
             missing = [entry for entry in entries if entry not in self.known]
             if missing:
                 stack += missing
                 continue
-            own = [at for at in below if at[0] != key[0] and made[at] is None]
-            own = own if own or entries else [(key[0], -1 - key[1])]
-            self.known[key] = _united(own, [self.known[entry] for entry in entries])
+            ends = [at for at in below if at[0] != key[0] and makers[at] is None]
+            ends = ends if ends or entries else [(key[0], -1 - key[1])]
+            self.known[key] = _united(ends, [self.known[entry] for entry in entries])
             stack.pop()
         return self.known[(value, axis)]
 
@@ -93,10 +93,12 @@ class Provenance:
         """The dimensions that an axis walks directly: of what is read, and of what is made."""
         node = self.shaped.nodes[value]
         assert isinstance(node, Assignment)
-        found = [(value, d) for d, index in enumerate(node.target) if index.axis() == axis]
+        walked = [(value, d) for d, index in enumerate(node.target) if index.axis() == axis]
         for read in node.reads:
-            found += [(read.value, d) for d, index in enumerate(read.index) if index.axis() == axis]
-        return list(dict.fromkeys(found))
+            walked += [
+                (read.value, d) for d, index in enumerate(read.index) if index.axis() == axis
+            ]
+        return list(dict.fromkeys(walked))
 
     def _made(self, value: int, dim: int) -> tuple[int, int] | None:
         """The axis that writes a dimension of a value, if one alone does."""
@@ -107,23 +109,23 @@ class Provenance:
         return None if axis is None else (value, axis)
 
 
-def _united(own: Sequence[tuple[int, int]], others: Sequence[Sources]) -> Sources:
+def _united(dims: Sequence[tuple[int, int]], others: Sequence[Sources]) -> Sources:
     """The first dimensions among several sets of them."""
-    if not own and len(others) == 1:
+    if not dims and len(others) == 1:
         return others[0]
-    found = frozenset(own).union(*others)
-    return found if len(found) <= MOST_ORIGINS else frozenset(sorted(found)[:MOST_ORIGINS])
+    united = frozenset(dims).union(*others)
+    return united if len(united) <= MOST_ORIGINS else frozenset(sorted(united)[:MOST_ORIGINS])
 
 
-def mapping(made: Assignment, read: Read) -> dict[int, int]:
+def mapping(producer: Assignment, read: Read) -> dict[int, int]:
     """The reader's axis for each output axis of a producer, where the read is by plain axes."""
-    pairs = zip(made.target, read.index, strict=True)
-    found: dict[int, int] = {}
-    for target, index in pairs:
-        own, ours = target.axis(), index.axis()
-        if own is not None and ours is not None:
-            found[own] = ours
-    return found
+    dims = zip(producer.target, read.index, strict=True)
+    pairs: dict[int, int] = {}
+    for target, index in dims:
+        inner, outer = target.axis(), index.axis()
+        if inner is not None and outer is not None:
+            pairs[inner] = outer
+    return pairs
 
 
 def axis_pairs(provenance: Provenance, reader: int, read: Read, axes: set[int]) -> dict[int, int]:
@@ -133,38 +135,38 @@ def axis_pairs(provenance: Provenance, reader: int, read: Read, axes: set[int]) 
         ScheduleError: E0322 (a reduced axis could be two loops of the reader, or two could be one).
     """
     shaped = provenance.shaped
-    made, node = shaped.nodes[read.value], shaped.nodes[reader]
-    assert isinstance(made, Assignment)
+    producer, node = shaped.nodes[read.value], shaped.nodes[reader]
+    assert isinstance(producer, Assignment)
     assert isinstance(node, Assignment)
-    plain = mapping(made, read)
-    found = {own: ours for own, ours in plain.items() if ours in axes}
+    plain = mapping(producer, read)
+    pairs = {inner: outer for inner, outer in plain.items() if outer in axes}
     free = axes - set(plain.values())
-    for axis in made.reduced_axes() if free else ():
+    for axis in producer.reduced_axes() if free else ():
         here = (read.value, axis)
-        near = {ours: provenance.nearest(here, (reader, ours)) for ours in sorted(free)}
+        near = {outer: provenance.nearest(here, (reader, outer)) for outer in sorted(free)}
         best = max(near.values(), default=-1)
-        chosen = [ours for ours, value in near.items() if value == best >= 0]
-        taken = [own for own, ours in found.items() if ours in chosen]
+        chosen = [outer for outer, value in near.items() if value == best >= 0]
+        taken = [inner for inner, outer in pairs.items() if outer in chosen]
         if len(chosen) > 1 or taken:
-            raise _ambiguous(made, node, axis, chosen, taken)
+            raise _ambiguous(producer, node, axis, chosen, taken)
         if chosen:
-            found[axis] = chosen[0]
-    return found
+            pairs[axis] = chosen[0]
+    return pairs
 
 
 def _ambiguous(
-    made: Assignment, node: Assignment, axis: int, chosen: list[int], taken: list[int]
+    producer: Assignment, node: Assignment, axis: int, chosen: list[int], taken: list[int]
 ) -> ScheduleError:
-    ours = " and ".join(node.axes[c].name for c in chosen)
-    what = f"axis {made.axes[axis].name} of {unscheduled(made)} could be axis {ours} of {unscheduled(node)}"
+    names = " and ".join(node.axes[c].name for c in chosen)
+    what = f"axis {producer.axes[axis].name} of {unscheduled(producer)} could be axis {names} of {unscheduled(node)}"
     if taken:
-        what += f", which is also axis {made.axes[taken[0]].name}"
+        what += f", which is also axis {producer.axes[taken[0]].name}"
     return ScheduleError(
         "E0322",
         what,
         node.span,
         "stage it outside these loops, or leave the digit out: it is then computed whole, before",
-        [Label(made.span, "staged here")],
+        [Label(producer.span, "staged here")],
     )
 
 
@@ -245,53 +247,60 @@ def fuse(
         ScheduleError: E0320 (different splits), E0321 (another relative order), E0322 (two candidates).
     """
     shaped = provenance.shaped
-    made, node = shaped.nodes[read.value], shaped.nodes[reader]
-    assert isinstance(made, Assignment)
+    producer, node = shaped.nodes[read.value], shaped.nodes[reader]
+    assert isinstance(producer, Assignment)
     assert isinstance(node, Assignment)
     prefix = nest.order[:depth]
     pairs = axis_pairs(provenance, reader, read, {loop.axis for loop in prefix})
     loops: dict[Loop, Loop] = {}
-    for own, ours in pairs.items():
-        _check_splits(node, nest, made, inner, own, ours)
-        for loop in inner.parts(own):
-            partner = Loop(ours, loop.part)
+    for inner_axis, outer_axis in pairs.items():
+        _check_splits(node, nest, producer, inner, inner_axis, outer_axis)
+        for loop in inner.parts(inner_axis):
+            partner = Loop(outer_axis, loop.part)
             if partner in prefix:
                 loops[loop] = partner
-    _check_order(node, made, inner, loops, prefix)
+    _check_order(node, producer, inner, loops, prefix)
     return Fusion(loops, pairs)
 
 
 def _check_splits(
-    node: Assignment, nest: Nest, made: Assignment, inner: Nest, own: int, ours: int
+    node: Assignment,
+    nest: Nest,
+    producer: Assignment,
+    inner: Nest,
+    inner_axis: int,
+    outer_axis: int,
 ) -> None:
     """Loops of one dimension have one split."""
-    if inner.factors[own] == nest.factors[ours]:
+    if inner.factors[inner_axis] == nest.factors[outer_axis]:
         return
 
-    wanted = ":".join([made.axes[own].name, *map(str, nest.factors[ours])])
-    theirs = ":".join([made.axes[own].name, *map(str, inner.factors[own])])
-    here = ":".join([node.axes[ours].name, *map(str, nest.factors[ours])])
-    outside = f"split as {here}" if nest.factors[ours] else "which is not split"
-    inside = f"splits that dimension as {theirs}" if inner.factors[own] else "does not split it"
-    legal = f"write `{wanted}`" if nest.factors[ours] else f"write no split of {wanted}"
+    wanted = ":".join([producer.axes[inner_axis].name, *map(str, nest.factors[outer_axis])])
+    split = ":".join([producer.axes[inner_axis].name, *map(str, inner.factors[inner_axis])])
+    here = ":".join([node.axes[outer_axis].name, *map(str, nest.factors[outer_axis])])
+    outside = f"split as {here}" if nest.factors[outer_axis] else "which is not split"
+    inside = (
+        f"splits that dimension as {split}" if inner.factors[inner_axis] else "does not split it"
+    )
+    legal = f"write `{wanted}`" if nest.factors[outer_axis] else f"write no split of {wanted}"
     raise ScheduleError(
         "E0320",
-        f"{unscheduled(made)} is staged under loops of axis {node.axes[ours].name}, {outside}, "
-        f"but {inside}{_origin(made)}",
-        made.schedule.span if made.schedule is not None else made.span,
+        f"{unscheduled(producer)} is staged under loops of axis {node.axes[outer_axis].name}, {outside}, "
+        f"but {inside}{_origin(producer)}",
+        producer.schedule.span if producer.schedule is not None else producer.span,
         f"loops fuse only with the same split: {legal} there",
         [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
     )
 
 
-def _origin(made: Assignment) -> str:
+def _origin(producer: Assignment) -> str:
     """Where the schedule of a producer comes from that has none of its own."""
-    return "" if made.schedule is not None else ", like another expression that stages it"
+    return "" if producer.schedule is not None else ", like another expression that stages it"
 
 
 def _check_order(
     node: Assignment,
-    made: Assignment,
+    producer: Assignment,
     inner: Nest,
     loops: dict[Loop, Loop],
     prefix: tuple[Loop, ...],
@@ -301,14 +310,14 @@ def _check_order(
     wanted = sorted(have, key=lambda loop: prefix.index(loops[loop]))
     if have == wanted:
         return
-    legal = " ".join(loop_text(made, loop) for loop in wanted)
+    legal = " ".join(loop_text(producer, loop) for loop in wanted)
     names = " ".join(loop_text(node, loop) for loop in prefix if loop in loops.values())
-    theirs = " ".join(loop_text(made, loop) for loop in have)
+    order = " ".join(loop_text(producer, loop) for loop in have)
     raise ScheduleError(
         "E0321",
-        f"{unscheduled(made)} is staged under the loops {names} of {unscheduled(node)}, "
-        f"but orders them {theirs}{_origin(made)}",
-        made.schedule.span if made.schedule is not None else made.span,
+        f"{unscheduled(producer)} is staged under the loops {names} of {unscheduled(node)}, "
+        f"but orders them {order}{_origin(producer)}",
+        producer.schedule.span if producer.schedule is not None else producer.span,
         f"fused loops keep their order: {legal}",
         [Label(node.schedule.span if node.schedule is not None else node.span, "staged by this")],
     )

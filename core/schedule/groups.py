@@ -80,11 +80,11 @@ class Kernels:
 
     def _beginning(self, walked: Iterable[tuple[int, int]], after: int) -> list[int]:
         """The kernels numbered above ``after`` whose first loop walks one of some dimensions, in order."""
-        found: set[int] = set()
+        kernels: set[int] = set()
         for at in walked:
             groups = self.walking.get(at, [])
-            found.update(groups[bisect_right(groups, after) :])
-        return sorted(found)
+            kernels.update(groups[bisect_right(groups, after) :])
+        return sorted(kernels)
 
     def _most(self, value: int) -> int:
         """How many leading loops a root could share: those over axes that each walk a dimension of it."""
@@ -94,34 +94,34 @@ class Kernels:
 
     def _common(self, value: int, other: int) -> int:
         """How many leading loops of two roots are the same."""
-        own, its = self._node(value), self._node(other)
-        mine, theirs = self.nests[value], self.nests[other]
-        if own.base is not None or its.base is not None:
+        node, other_node = self._node(value), self._node(other)
+        nest, other_nest = self.nests[value], self.nests[other]
+        if node.base is not None or other_node.base is not None:
             return 0
         pairs: dict[int, int] = {}
         count = 0
-        for a, b in zip(mine.order, theirs.order, strict=False):
+        for a, b in zip(nest.order, other_nest.order, strict=False):
             new = a.axis not in pairs and b.axis not in pairs.values()
             if new and self._is_same(value, a.axis, other, b.axis):
                 pairs[a.axis] = b.axis
             if (
                 pairs.get(a.axis) != b.axis
                 or a.part != b.part
-                or mine.role(count) != theirs.role(count)
+                or nest.role(count) != other_nest.role(count)
             ):
                 break
             count += 1
         return count
 
-    def _is_same(self, value: int, axis: int, other: int, its: int) -> bool:
+    def _is_same(self, value: int, axis: int, other: int, other_axis: int) -> bool:
         """Whether two axes walk one dimension into different elements, and are split alike."""
-        own, node = self._node(value), self._node(other)
+        value_node, node = self._node(value), self._node(other)
         return (
-            own.sizes[axis] == node.sizes[its]
-            and self.nests[value].factors[axis] == self.nests[other].factors[its]
-            and axis in own.disjoint_axes()
-            and its in node.disjoint_axes()
-            and not self._origins(value, axis).isdisjoint(self._origins(other, its))
+            value_node.sizes[axis] == node.sizes[other_axis]
+            and self.nests[value].factors[axis] == self.nests[other].factors[other_axis]
+            and axis in value_node.disjoint_axes()
+            and other_axis in node.disjoint_axes()
+            and not self._origins(value, axis).isdisjoint(self._origins(other, other_axis))
         )
 
     def _origins(self, value: int, axis: int) -> Sources:

@@ -94,26 +94,26 @@ class Instances:
         self.shaped = nested.shaped
         self.computations = computations
         self.with_intervals = intervals
-        self.found: list[Instance] = []
+        self.by_number: list[Instance] = []
         self.known: dict[object, int] = {}
         numbers = {root.value: number for number, root in enumerate(roots)}
         for root in roots:
             self._root(root, numbers[root.owner])
-        todo = [*reversed(range(len(self.found)))]
+        todo = [*reversed(range(len(self.by_number)))]
         while todo:
             todo += self._explore(todo.pop())
 
     def node(self, number: int) -> Assignment:
         """The assignment that an instance computes."""
-        return self.nested.node(self.found[number].value)
+        return self.nested.node(self.by_number[number].value)
 
     def nest(self, number: int) -> Nest:
         """The nest of an instance."""
-        return self.nested.nest(self.found[number].value)
+        return self.nested.nest(self.by_number[number].value)
 
     def opened(self, number: int, loop: Loop) -> Opened:
         """A loop of an instance, as a loop of the kernel."""
-        return self.found[number].home.get(loop, Opened(number, loop))
+        return self.by_number[number].home.get(loop, Opened(number, loop))
 
     def reduced(self, number: int) -> list[Opened]:
         """The loops of the kernel over the reduced axes of an instance, in its order."""
@@ -128,7 +128,7 @@ class Instances:
 
     def outermost(self, number: int) -> Opened:
         """The outermost loop over a reduced axis of an instance."""
-        chain = self.found[number].chain
+        chain = self.by_number[number].chain
         shared = self.partial(number)
         return min(shared, key=chain.index) if shared else self.reduced(number)[0]
 
@@ -137,17 +137,20 @@ class Instances:
         node, nest = self.nested.node(root.value), self.nested.nest(root.value)
         home: dict[Loop, Opened] = {}
         if root.shared:
-            theirs = self.nest(owner).order[: root.shared]
+            leading = self.nest(owner).order[: root.shared]
             home = {
-                own: self.opened(owner, loop) for own, loop in zip(nest.order, theirs, strict=False)
+                loop_inside: self.opened(owner, loop)
+                for loop_inside, loop in zip(nest.order, leading, strict=False)
             }
         extents = tuple(map(Given, node.sizes))
         self.computations.add(root.value)
-        self.found.append(Instance(root.value, home, tuple(home.values()), extents, {}, (), {}, {}))
+        self.by_number.append(
+            Instance(root.value, home, tuple(home.values()), extents, {}, (), {}, {})
+        )
 
     def _explore(self, number: int) -> list[int]:
         """Find what an instance stages; the new instances."""
-        node, nest, instance = self.node(number), self.nest(number), self.found[number]
+        node, nest, instance = self.node(number), self.nest(number), self.by_number[number]
         staged = [
             (0 if not site or nest.order[site - 1] in instance.home else site, n, site)
             for n, site in enumerate(nest.sites)
@@ -168,7 +171,7 @@ class Instances:
 
     def _reader(self, number: int, site: int) -> Reader:
         """An instance as what it stages inside its first ``site`` loops sees it."""
-        nest, instance = self.nest(number), self.found[number]
+        nest, instance = self.nest(number), self.by_number[number]
         loops = {loop: self.opened(number, loop) for loop in nest.order}
         chain = self._chain(number, site)
         inside = len(instance.chain) <= len(chain)
@@ -177,7 +180,7 @@ class Instances:
 
     def _stage(self, number: int, n: int, reader: Reader, new: list[int]) -> bool:
         """Find what delivers a read, an instance or a copy; whether anything does there."""
-        instance, read = self.found[number], self.node(number).reads[n]
+        instance, read = self.by_number[number], self.node(number).reads[n]
         fusion = self.nested.fusions[instance.value][n]
         if fusion is None:  # the read copies what is there already
             tensor = self.shaped.tensors[read.value]
@@ -185,55 +188,55 @@ class Instances:
             if copy is not None:
                 instance.copies[n] = copy
             return copy is not None
-        shared = {own: reader.loops[outer] for own, outer in fusion.loops.items()}
-        home = {own: opened for own, opened in shared.items() if opened in reader.around}
-        made, nest = self.nested.node(read.value), self.nested.nest(read.value)
-        intervals, walks, extents = self._intervals(reader, read, made, {x.axis for x in home})
+        shared = {inner: reader.loops[outer] for inner, outer in fusion.loops.items()}
+        home = {inner: opened for inner, opened in shared.items() if opened in reader.around}
+        producer, nest = self.nested.node(read.value), self.nested.nest(read.value)
+        intervals, walks, extents = self._intervals(reader, read, producer, {x.axis for x in home})
         starts = tuple((a, x.start, x.offset, extents[a]) for a, x in intervals.items())
         key = (read.value, reader.chain[-1:], frozenset(home.items()), starts)
         if key not in self.known:
-            for own in {loop.axis for loop in home}:
-                if fusion.pairs[own] in reader.intervals:
-                    intervals[own] = reader.intervals[fusion.pairs[own]]
-                    extents[own] = reader.extents[fusion.pairs[own]]
+            for inner in {loop.axis for loop in home}:
+                if fusion.pairs[inner] in reader.intervals:
+                    intervals[inner] = reader.intervals[fusion.pairs[inner]]
+                    extents[inner] = reader.extents[fusion.pairs[inner]]
             self.computations.add(read.value)
-            self.known[key] = len(self.found)
-            new.append(len(self.found))
+            self.known[key] = len(self.by_number)
+            new.append(len(self.by_number))
             tensor = self.shaped.tensors[read.value]
-            kept = kept_dims(self.shaped.sizes, made, nest, tensor, extents, home)
-            self.found.append(
+            kept = kept_dims(self.shaped.sizes, producer, nest, tensor, extents, home)
+            self.by_number.append(
                 Instance(read.value, home, reader.chain, tuple(extents), intervals, kept, {}, {})
             )
         instance.sources[read] = Source(self.known[key], fusion.pairs, walks)
         return True
 
     def _intervals(
-        self, reader: Reader, read: Read, made: Assignment, shared: set[int]
+        self, reader: Reader, read: Read, producer: Assignment, shared: set[int]
     ) -> tuple[dict[int, Interval], dict[int, Walked], list[Extent]]:
         """The intervals that a read needs, by axis of what computes it; how the reader walks each; the extents.
 
         Axes that share loops of the reader walk no interval of their own.
         """
         intervals, walks = {}, {}
-        extents: list[Extent] = [Given(size) for size in made.sizes]
-        for dim, (target, index) in enumerate(zip(made.target, read.index, strict=True)):
-            axis, ours = target.axis(), index.axis()
+        extents: list[Extent] = [Given(size) for size in producer.sizes]
+        for dim, (target, index) in enumerate(zip(producer.target, read.index, strict=True)):
+            axis, outer = target.axis(), index.axis()
             if axis is None or axis in shared or not self.with_intervals:
                 continue
-            if ours is not None and ours not in reader.intervals:
+            if outer is not None and outer not in reader.intervals:
                 continue
-            walked = interval_of(self.shaped.sizes, reader, index, made.sizes[axis])
+            walked = interval_of(self.shaped.sizes, reader, index, producer.sizes[axis])
             if walked is not None:
                 intervals[axis], extents[axis], walks[dim] = walked
         return intervals, walks, extents
 
     def _chain(self, number: int, site: int) -> tuple[Opened, ...]:
         """The loops around what an instance stages inside its first ``site`` loops."""
-        nest, instance = self.nest(number), self.found[number]
+        nest, instance = self.nest(number), self.by_number[number]
         if site == 0:
             return ()
         last = self.opened(number, nest.order[site - 1])
         if last.instance != number:
             return instance.chain[: instance.chain.index(last) + 1]
-        own = [Opened(number, loop) for loop in nest.order[:site] if loop not in instance.home]
-        return (*instance.chain, *own)
+        opened = [Opened(number, loop) for loop in nest.order[:site] if loop not in instance.home]
+        return (*instance.chain, *opened)

@@ -80,10 +80,10 @@ class _Planning:
 
     def run(self) -> Plan:
         """Producers have smaller numbers than readers, so instances are done by value."""
-        found = self.instances.found
-        for number in sorted(range(len(found)), key=lambda n: found[n].value):
+        instances = self.instances.by_number
+        for number in sorted(range(len(instances)), key=lambda n: instances[n].value):
             self._instance(number)
-        return Plan(tuple(found), self.running, self.scalars)
+        return Plan(tuple(instances), self.running, self.scalars)
 
     def _instance(self, number: int) -> None:
         node, instances = self.instances.node(number), self.instances
@@ -102,8 +102,8 @@ class _Planning:
                 self.running[instance] = replace(known, scales=(*known.scales, Link(number, axes)))
         if partial:
             self._check_partial(number)
-            own = {axis: axis for axis in node.output_axes()}
-            self.states[number] = _State("raw", {}, {number: own})
+            outputs = {axis: axis for axis in node.output_axes()}
+            self.states[number] = _State("raw", {}, {number: outputs})
         if partial or state is not None:
             links = ([], []) if state is None else (_links(state.shifts), _links(state.divisors))
             self.running[number] = OnlineReduction(
@@ -121,15 +121,15 @@ class _Planning:
         node, nest, instance = (
             instances.node(number),
             instances.nest(number),
-            instances.found[number],
+            instances.by_number[number],
         )
-        own = [instances.opened(number, loop) for loop in nest.order]
-        around = [*instance.chain, *(opened for opened in own if opened.instance == number)]
+        loops = [instances.opened(number, loop) for loop in nest.order]
+        around = [*instance.chain, *(opened for opened in loops if opened.instance == number)]
         around = around[: around.index(outer)]
         outputs = set(node.output_axes())
         shared = [
             loop
-            for loop, opened in zip(nest.order, own, strict=True)
+            for loop, opened in zip(nest.order, loops, strict=True)
             if opened in around and loop.axis in outputs
         ]
         shaped = instances.shaped
@@ -138,7 +138,7 @@ class _Planning:
 
     def _read(self, number: int, read: Read) -> _State | None:
         """The state of what a read delivers, in the axes of the reader."""
-        source = self.instances.found[number].sources.get(read)
+        source = self.instances.by_number[number].sources.get(read)
         state = None if source is None else self.states.get(source.instance)
         if source is None or state is None:
             return None
@@ -147,12 +147,12 @@ class _Planning:
 
         def moved(table: dict[int, Axes]) -> dict[int, Axes]:
             nonlocal plain
-            found = {}
+            moved_pairs = {}
             for instance, axes in table.items():
-                there = {own: names[axis] for own, axis in axes.items() if axis in names}
+                there = {output: names[axis] for output, axis in axes.items() if axis in names}
                 plain &= len(set(there.values())) == len(axes)
-                found[instance] = there
-            return found
+                moved_pairs[instance] = there
+            return moved_pairs
 
         result = _State(state.kind, moved(state.shifts), moved(state.divisors), state.exact)
         if not plain:
@@ -176,18 +176,18 @@ class _Planning:
                     raise self._refused(number, state, f"converts it to {scalar.dtype}")
                 return state, Convert(inner, scalar.dtype)
             case Apply():
-                found = [self._scalar(number, reads, part) for part in scalar.arguments]
-                if all(state is None for state, _ in found):
+                arguments = [self._scalar(number, reads, part) for part in scalar.arguments]
+                if all(state is None for state, _ in arguments):
                     return None, scalar
-                return self._applied(number, scalar, found)
+                return self._applied(number, scalar, arguments)
             case _:
                 return None, scalar
 
-    def _applied(self, number: int, scalar: Apply, found: list[Found]) -> Found:
+    def _applied(self, number: int, scalar: Apply, arguments: list[Found]) -> Found:
         """A primitive on arguments of which one depends on a partial reduction."""
-        states = [state for state, _ in found]
+        states = [state for state, _ in arguments]
         kinds = ["" if state is None else state.kind for state in states]
-        parts = tuple(part for _, part in found)
+        parts = tuple(part for _, part in arguments)
         whole = replace(scalar, arguments=parts)
         match scalar.primitive, *kinds:
             case ("copy" | "neg", "product") | ("copy", "shifted"):
@@ -241,9 +241,9 @@ class _Planning:
         """A quotient by a partial reduction: its numerator, and the divisor as a debt."""
         assert states[1] is not None
         instance = states[1].first()
-        made = self.instances.node(instance)
+        divisor = self.instances.node(instance)
         exact = False
-        if made.acc == "+":
+        if divisor.acc == "+":
             read = self._operand(number, scalar.arguments[0])
             node = None if read is None else self.instances.shaped.nodes[read.value]
             exact = (
@@ -278,18 +278,18 @@ class _Planning:
 
     def _is_of(self, number: int, part: Scalar, instance: int, whole: Scalar) -> bool:
         """Whether the reduction ``instance`` has taken in the element that ``part`` reads when another computes."""
-        made = self.instances.node(instance)
+        producer = self.instances.node(instance)
         read, result = self._operand(number, part), self._operand(number, whole)
-        taken = self._operand(instance, made.scalar)
+        taken = self._operand(instance, producer.scalar)
         if read is None or result is None or taken is None or read.value != taken.value:
             return False
-        pairs = self.instances.found[number].sources[result].pairs
-        names = {**mapping(made, result), **pairs}
-        inside = set(made.reduced_axes()) - set(pairs)
-        return not (read.guards or taken.guards or made.guards) and all(
-            theirs.axis() in inside
-            or (theirs.axis() in names and names[theirs.axis() or 0] == ours.axis())
-            for theirs, ours in zip(taken.index, read.index, strict=True)
+        pairs = self.instances.by_number[number].sources[result].pairs
+        names = {**mapping(producer, result), **pairs}
+        inside = set(producer.reduced_axes()) - set(pairs)
+        return not (read.guards or taken.guards or producer.guards) and all(
+            taken_index.axis() in inside
+            or (taken_index.axis() in names and names[taken_index.axis() or 0] == read_index.axis())
+            for taken_index, read_index in zip(taken.index, read.index, strict=True)
         )
 
     # -- where it may be -----------------------------------------------------------------------------------------------
@@ -297,16 +297,16 @@ class _Planning:
     def _check_partial(self, number: int) -> None:
         """Rules of the reduction itself: its operator, and the loops between its start and its place."""
         instances = self.instances
-        node, chain = instances.node(number), instances.found[number].chain
+        node, chain = instances.node(number), instances.by_number[number].chain
         if node.acc not in ("+", ">"):
             says = OPS[node.acc or "+"].reduction_says
             raise unfinished(instances, number, None, f"nothing corrects what is made of a {says}")
-        shared = set(instances.found[number].home.values())
+        shared = set(instances.by_number[number].home.values())
         for opened in chain[chain.index(instances.outermost(number)) :]:
             if opened not in shared:
                 raise interleaved(instances, number, opened)
         over = instances.partial(number)
-        for other in range(len(instances.found)):
+        for other in range(len(instances.by_number)):
             nest = instances.nest(other)
             for position, loop in enumerate(nest.order):
                 if (
@@ -317,7 +317,7 @@ class _Planning:
 
     def _check_passed(self, number: int, state: _State) -> None:
         """A value that is no sum must be used up in the iteration in which it is computed."""
-        instance, text = self.instances.found[number], unscheduled(self.instances.node(number))
+        instance, text = self.instances.by_number[number], unscheduled(self.instances.node(number))
         for partial in state.all():
             if not set(self.instances.partial(partial)) <= set(instance.home.values()):
                 why = f"{text} keeps values of several iterations"
@@ -335,10 +335,10 @@ class _Planning:
         if node.guards:
             raise self._refused(number, state, "leaves out iterations")
         for partial, axes in state.all().items():
-            made = instances.node(partial)
-            lost = [own for own, axis in axes.items() if axis not in node.output_axes()]
+            producer = instances.node(partial)
+            lost = [output for output, axis in axes.items() if axis not in node.output_axes()]
             if lost:
-                name = made.axes[lost[0]].name
+                name = producer.axes[lost[0]].name
                 raise self._refused(
                     number, state, f"sums over {name}, an axis that it keeps", partial
                 )
@@ -353,15 +353,17 @@ class _Planning:
     def _is_aligned(self, partial: int, number: int, axes: Axes) -> bool:
         """Whether the rows of a partial reduction are rows of a sum, part by part."""
         instances = self.instances
-        chain, home = instances.found[partial].chain, instances.found[partial].home
-        for own, axis in axes.items():
-            if instances.nest(partial).factors[own] != instances.nest(number).factors[axis]:
+        chain, home = instances.by_number[partial].chain, instances.by_number[partial].home
+        for output, axis in axes.items():
+            if instances.nest(partial).factors[output] != instances.nest(number).factors[axis]:
                 return False
-            for mine, theirs in zip(
-                instances.nest(partial).parts(own), instances.nest(number).parts(axis), strict=True
+            for loop, other in zip(
+                instances.nest(partial).parts(output),
+                instances.nest(number).parts(axis),
+                strict=True,
             ):
-                opened = instances.opened(number, theirs)
-                if opened in chain and home.get(mine) != opened:
+                opened = instances.opened(number, other)
+                if opened in chain and home.get(loop) != opened:
                     return False
         return True
 

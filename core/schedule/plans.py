@@ -46,7 +46,7 @@ class Plans:
         """
         online = self.online(roots[0].value)
         if online is None:
-            return Plan(tuple(Instances(self.nested, roots, self.computations).found), {}, {})
+            return Plan(tuple(Instances(self.nested, roots, self.computations).by_number), {}, {})
         for instance in online.instances:
             self.computations.add(instance.value)
         return online

@@ -20,7 +20,7 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
 
     Those that views are of are among these: a view has the elements of memory.
     """
-    found: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
+    reads: list[list[tuple[int, Read]]] = [[] for _ in shaped.nodes]
     kept = set(map(shaped.owner, shaped.outputs))
     for reader, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment):
@@ -29,17 +29,17 @@ def all_reads(shaped: Shaped) -> tuple[list[list[tuple[int, Read]]], set[int]]:
             kept |= {reader, node.base}
         kept.update(shaped.owner(each.source) for each in node.lookups())
         for read in dict.fromkeys(node.reads):
-            found[read.value].append((reader, read))
+            reads[read.value].append((reader, read))
             if shaped.owner(read.value) != read.value:
                 kept.add(shaped.owner(read.value))
-    return found, kept
+    return reads, kept
 
 
 def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
     """The assignments that have loops of their own: outputs, and what something reads that does not stage it."""
-    found: set[int] = set(map(shaped.owner, shaped.outputs))
+    whole: set[int] = set(map(shaped.owner, shaped.outputs))
     seen: set[int] = set()
-    todo = list(found)
+    todo = list(whole)
     while todo:
         value = todo.pop()
         node, nest = shaped.nodes[value], nests[value]
@@ -47,45 +47,45 @@ def whole_values(shaped: Shaped, nests: Sequence[Nest | None]) -> set[int]:
             continue
         seen.add(value)
         if node.base is not None:
-            found.add(node.base)
+            whole.add(node.base)
             todo.append(node.base)
         looked = [shaped.owner(each.source) for each in node.lookups()]
-        found.update(looked)
+        whole.update(looked)
         todo += looked
         for number, read in enumerate(node.reads):
             owner = shaped.owner(read.value)
             todo.append(owner)
             if nest.staged(number) is None or owner != read.value:
-                found.add(owner)
-    return {v for v in found if isinstance(shaped.nodes[v], Assignment)}
+                whole.add(owner)
+    return {v for v in whole if isinstance(shaped.nodes[v], Assignment)}
 
 
 def readers_of(shaped: Shaped) -> list[list[int]]:
     """Who reads each value, itself or a view of it, or takes its place in memory."""
-    found: list[list[int]] = [[] for _ in shaped.nodes]
+    readers: list[list[int]] = [[] for _ in shaped.nodes]
     for reader, node in enumerate(shaped.nodes):
         if isinstance(node, Assignment):
             below = set(map(shaped.owner, node.values()))
             if node.base is not None:
                 below.add(node.base)
             for value in below:
-                found[value].append(reader)
-    return found
+                readers[value].append(reader)
+    return readers
 
 
 def live_values(shaped: Shaped) -> set[int]:
     """The assignments that an output needs."""
-    found: set[int] = set()
+    live: set[int] = set()
     todo = list(map(shaped.owner, shaped.outputs))
     while todo:
         value = todo.pop()
         node = shaped.nodes[value]
-        if value in found or not isinstance(node, Assignment):
+        if value in live or not isinstance(node, Assignment):
             continue
-        found.add(value)
+        live.add(value)
         todo += map(shaped.owner, node.values())
         todo += [] if node.base is None else [node.base]
-    return found
+    return live
 
 
 def compared(shaped: Shaped) -> Iterator[tuple[Assignment, set[int]]]:
@@ -103,13 +103,13 @@ def compared(shaped: Shaped) -> Iterator[tuple[Assignment, set[int]]]:
 
 def sources(shaped: Shaped, value: int) -> dict[int, bool]:
     """Every value that an assignment comes from, itself included, and whether through a reduction."""
-    found: dict[int, bool] = {}
+    reached: dict[int, bool] = {}
     todo = [(value, False)]
     while todo:
         at, reduced = todo.pop()
         node = shaped.nodes[at]
-        if not isinstance(node, Assignment) or (at in found and found[at] >= reduced):
+        if not isinstance(node, Assignment) or (at in reached and reached[at] >= reduced):
             continue
-        found[at] = reduced
+        reached[at] = reduced
         todo += [(v, reduced or node.acc is not None) for v in node.values()]
-    return found
+    return reached

@@ -65,11 +65,11 @@ def kept_dims(
     for d, index in enumerate(node.target):
         axis = index.axis()
         parts = () if axis is None else nest.parts(axis)
-        own = [part for part in parts if part not in shared]
-        if axis is None or len(own) == len(parts):
+        open_parts = [part for part in parts if part not in shared]
+        if axis is None or len(open_parts) == len(parts):
             kept.append(Kept(d, None, Given(tensor.dims[d]) if axis is None else extents[axis]))
             continue
-        for loop in own:
+        for loop in open_parts:
             extent = part_extent(sizes, extents[axis], nest.factors[axis], loop.part)
             kept.append(Kept(d, loop.part, extent))
     return tuple(kept)

@@ -105,9 +105,9 @@ def _checks(program: Tree | Module, target: str) -> Iterator[_Check]:
     definitions = definitions_of(program)
     exported = {definition.name for definition in exports(program)}
     left = MOST_OF_PARTS
-    own = program.source.name  # what comes from a library is checked in what uses it
+    file = program.source.name  # what comes from a library is checked in what uses it
     for name, definition in definitions.items():
-        if definition.span.source.name != own:
+        if definition.span.source.name != file:
             continue
         count = definitions.leaves(definition.body)
         is_part = name not in exported

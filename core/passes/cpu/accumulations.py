@@ -41,7 +41,7 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
     for s in loop.body:
         if isinstance(s, Store) and step_in_row(s.index, loop.variable) != 1:
             return ()
-        own = s.variable if isinstance(s, Change) else None
+        variable = s.variable if isinstance(s, Change) else None
         if isinstance(s, Change) and not _accumulates(s):
             return ()
         for part in parts_of(s):
@@ -51,7 +51,7 @@ def accumulations(loop: For, short: set[int]) -> tuple[Change, ...]:
                 part.buffer in stored or step_in_row(part.index, loop.variable) not in (0, 1)
             ):
                 return ()
-            if isinstance(part, Local) and part.variable in changed - {own}:
+            if isinstance(part, Local) and part.variable in changed - {variable}:
                 return ()
     return changes
 
@@ -61,8 +61,8 @@ def _accumulates(change: Change) -> bool:
     value = change.value
     if not isinstance(value, Apply) or len(value.arguments) != 2:
         return False
-    mine = Local(change.variable, value.dtype or "")
-    return value.arguments[0] == mine and mine not in walk(value.arguments[1])
+    accumulator = Local(change.variable, value.dtype or "")
+    return value.arguments[0] == accumulator and accumulator not in walk(value.arguments[1])
 
 
 def step_in_row(index: Sequence[Affine], variable: int) -> int | None:

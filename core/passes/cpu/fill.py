@@ -118,8 +118,8 @@ class _Filling:
         count = len(self.program.buffers[tile.buffer].dims)
         lanes = chain[-1].variable
         index = next(_loads(tile.body, copied)).index
-        own = {loop.variable for loop in (*tile.blocks, *chain[:-count], chain[-1])} | opened
-        if any(v not in own for part in index for _, v in part.terms):
+        variables = {loop.variable for loop in (*tile.blocks, *chain[:-count], chain[-1])} | opened
+        if any(v not in variables for part in index for _, v in part.terms):
             return None
         instead = {
             part.terms[0][1]: at for part, at in zip(copied.index, index, strict=True) if part.terms

@@ -147,8 +147,8 @@ class _Lanes:
         ]
         moves = [p for p in again if any(v == around for part in p.index for _, v in part.terms)]
         next_rows = (substituted_load(p, following) for p in moves)
-        found = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
-        walked_rows = [p for p in found if self._is_row(p, loop.variable)]
+        rows_to_fetch = dict.fromkeys((*next_rows, *self._wanted(loop, rows, position)))
+        walked_rows = [p for p in rows_to_fetch if self._is_row(p, loop.variable)]
         if not walked_rows:
             return None
         memory = self.program.machine.memory
@@ -273,8 +273,8 @@ class _Rows:
         """What loops before a position read, each as ``_of_any`` has it; positions are asked for in order."""
         for s in self.body[self.seen : position]:
             if isinstance(s, For):
-                found = (p for inner in statements_within([s]) for p in parts_of(inner))
-                self.read |= {_of_any(p, s.variable) for p in found if isinstance(p, Load)}
+                scalars = (p for inner in statements_within([s]) for p in parts_of(inner))
+                self.read |= {_of_any(p, s.variable) for p in scalars if isinstance(p, Load)}
         self.seen = position
         return self.read
 
@@ -294,11 +294,11 @@ def _of_any(load: Load, variable: int) -> Load:
 
 def _constants(sizes: Sequence[Size]) -> dict[int, int]:
     """The first size number of each constant extent."""
-    found: dict[int, int] = {}
+    constants: dict[int, int] = {}
     for n, size in enumerate(sizes):
         if size.fixed is not None and not size.places:
-            found.setdefault(size.fixed, n)
-    return found
+            constants.setdefault(size.fixed, n)
+    return constants
 
 
 def _term(change: Change) -> Scalar | None:

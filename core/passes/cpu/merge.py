@@ -223,15 +223,15 @@ def _is_plain(loop: For) -> bool:
 
 def _may_meet(variable: int, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
     """Whether the second body reads what the first wrote, and nothing that another iteration touches."""
-    ours, theirs = list(accesses(first)), list(accesses(second))
+    before, after = list(accesses(first)), list(accesses(second))
     written, rewritten = _written(first), _written(second)
     opened = {s.variable for s in statements_within([*first, *second]) if isinstance(s, For)}
-    read = {buffer for buffer, _ in theirs} - rewritten
+    read = {buffer for buffer, _ in after} - rewritten
     if not read & written:
         return False
     for buffer in written | rewritten:
-        indices = [index for number, index in (*ours, *theirs) if number == buffer]
-        if {number for number, _ in ours} & {number for number, _ in theirs} >= {buffer} and not (
+        indices = [index for number, index in (*before, *after) if number == buffer]
+        if {number for number, _ in before} & {number for number, _ in after} >= {buffer} and not (
             _is_apart(variable, indices, opened)
         ):
             return False
@@ -262,20 +262,20 @@ def _changed(body: Sequence[Statement]) -> set[int]:
 
 def _read_later(body: Sequence[Statement]) -> set[int]:
     """The stores of a block, by position, whose element it reads itself before the buffer is written again."""
-    found: set[int] = set()
+    read: set[int] = set()
     if not any(isinstance(s, Store) for s in body):
-        return found
+        return read
     wanted: dict[int, set[Index]] = {}  # what is read from here on, before it is written
     for n in range(len(body) - 1, -1, -1):
         s = body[n]
         if isinstance(s, Store) and s.index in wanted.get(s.buffer, ()):
-            found.add(n)
+            read.add(n)
         for buffer in _written([s]):
             wanted.pop(buffer, None)
         for part in parts_of(s):
             if isinstance(part, Load):
                 wanted.setdefault(part.buffer, set()).add(part.index)
-    return found
+    return read
 
 
 def _without(body: Sequence[Statement], unread: set[int]) -> Block:

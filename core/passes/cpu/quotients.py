@@ -49,7 +49,7 @@ def quotient(program: Program, loop: For) -> Apply | None:
     if extent is not None and extent < program.machine.divided_iterations:
         return None
     stored = {s.buffer for s in loop.body if isinstance(s, Store)}
-    own = {s.variable for s in loop.body if isinstance(s, Define)}
+    defined = {s.variable for s in loop.body if isinstance(s, Define)}
     divisions: list[Apply] = []
     for s in loop.body:
         if not isinstance(s, (Define, Store)) or (isinstance(s, Define) and s.mutable):
@@ -62,5 +62,5 @@ def quotient(program: Program, loop: For) -> Apply | None:
     if len(divisions) != 1 or not stored:
         return None
     number, divisor = divisions[0].arguments
-    varies = isinstance(number, (Load, Local)) and not is_invariant(number, loop.variable, own)
-    return divisions[0] if varies and is_invariant(divisor, loop.variable, own) else None
+    varies = isinstance(number, (Load, Local)) and not is_invariant(number, loop.variable, defined)
+    return divisions[0] if varies and is_invariant(divisor, loop.variable, defined) else None

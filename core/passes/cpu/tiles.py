@@ -240,8 +240,8 @@ def _captured(program: Program, tile: Tile, whole: bool) -> Captured:
 
 def _locals(body: Sequence[Define | Store]) -> list[Local]:
     """The scalar variables that are computed outside a tile and used in it."""
-    own = {s.variable for s in body if isinstance(s, Define)}
+    defined = {s.variable for s in body if isinstance(s, Define)}
     used = {part for s in body for part in walk(s.value) if isinstance(part, Local)}
     return sorted(
-        (part for part in used if part.variable not in own), key=lambda p: (p.variable, p.dtype)
+        (part for part in used if part.variable not in defined), key=lambda p: (p.variable, p.dtype)
     )

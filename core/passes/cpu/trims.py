@@ -76,13 +76,13 @@ def _trimmed(program: Program, loop: For) -> For:
         return loop
     if extent is not None and extent <= SHORT:
         return loop
-    found = _common(loop.body)
-    last = next((each for each in found if step_of(each.index, loop.variable) < 0), None)
+    conditions = _common(loop.body)
+    last = next((each for each in conditions if step_of(each.index, loop.variable) < 0), None)
     if last is not None:
         until = _without(last.index, loop.variable, 1).plus((), 1)
         rest = Rest(loop.size, Affine(()), 1, until, -step_of(last.index, loop.variable))
         return replace(loop, body=_settled(loop.body, last), rest=rest)
-    for each in found:
+    for each in conditions:
         begin = _without(each.index, loop.variable, -1)
         if step_of(each.index, loop.variable) == 1 and _is_natural(begin):
             further = begin.plus(((1, loop.variable),))
@@ -184,15 +184,15 @@ def _end(load: Load, within: Sequence[Within], loops: Mapping[int, For]) -> End 
 
 def _common(body: Sequence[Statement]) -> list[Within]:
     """The conditions, on variables around a loop as well, without which its body does nothing."""
-    found: list[Within] | None = None
+    common: list[Within] | None = None
     for s in body:
         if isinstance(s, If) and not s.otherwise:
-            found = [each for each in (s.within if found is None else found) if each in s.within]
+            common = [each for each in (s.within if common is None else common) if each in s.within]
         elif not isinstance(s, Define) or s.mutable:
             return []
     return [
         each
-        for each in found or ()
+        for each in common or ()
         if each.size is None and len(each.index.terms) > 1 and not each.index.looked
     ]
 

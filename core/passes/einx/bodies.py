@@ -180,8 +180,8 @@ def _variance(
     mean = _mean(b, x, kept, marked)
     difference = Apply("sub", (Operand(0), Operand(1)))
     squares = _folded(b, x, kept, marked, "+", Apply("square", (difference,)), mean)
-    found = _over(b, squares, marked)
-    return b.assign(kept, [found], Apply("sqrt", (Operand(0),))) if root else found
+    variance = _over(b, squares, marked)
+    return b.assign(kept, [variance], Apply("sqrt", (Operand(0),))) if root else variance
 
 
 def _log_sum(b: Building, x: Tensor, kept: Sequence[Leaf], marked: Sequence[Leaf]) -> Tensor:
@@ -229,14 +229,14 @@ def _preserved(
     b.kept(x, [leaf.key for leaf in (*target, *marked)])
     match op.means:
         case "softmax" | "log_softmax":
-            found = _softmax(b, x, target, marked, op.means == "log_softmax")
+            preserved = _softmax(b, x, target, marked, op.means == "log_softmax")
         case "flip":
-            found = _moved(b, x, target, [(leaf, None) for leaf in marked])
+            preserved = _moved(b, x, target, [(leaf, None) for leaf in marked])
         case "sort" | "argsort":
-            found = _sorted(b, op, x, marked)
+            preserved = _sorted(b, op, x, marked)
         case _:
-            found = _moved(b, x, target, _shifts(b, marked, options["shift"]))
-    return _spread(b, found, target)
+            preserved = _moved(b, x, target, _shifts(b, marked, options["shift"]))
+    return _spread(b, preserved, target)
 
 
 def _renamed(x: Tensor, target: Sequence[Leaf]) -> list[Leaf]:
@@ -357,22 +357,22 @@ def _argument(b: Building, op: EinxOp, x: Tensor, target: Sequence[Leaf]) -> Ten
     kept = [leaf for leaf in _have(target, x) if not leaf.marked]
     b.kept(x, [leaf.key for leaf in (*kept, *marked)])
     most = b.assign(kept, [x], Operand(0), Fold(op.means, tuple(marked)))
-    found: list[Tensor] = []
-    while len(found) < len(marked):
-        found.append(_first(b, x, most, kept, marked, found))
+    indices: list[Tensor] = []
+    while len(indices) < len(marked):
+        indices.append(_first(b, x, most, kept, marked, indices))
     if not along:
-        return _spread(b, found[0], target)
+        return _spread(b, indices[0], target)
     (axis,) = along
 
     def scalar(number: Mapping[str, int]) -> Scalar:
-        chosen: Scalar = Operand(len(found) - 1)
-        for n in reversed(range(len(found) - 1)):
+        chosen: Scalar = Operand(len(indices) - 1)
+        for n in reversed(range(len(indices) - 1)):
             here = Apply("eq", (Position(axis_index(number[axis.key])), Constant(n)))
             chosen = Apply("where", (here, Operand(n), chosen))
         return chosen
 
     both = [leaf for leaf in target if leaf.marked or leaf in kept]
-    return _spread(b, b.assign(both, found, scalar), target)
+    return _spread(b, b.assign(both, indices, scalar), target)
 
 
 def _first(
@@ -381,10 +381,10 @@ def _first(
     most: Tensor,
     kept: Sequence[Leaf],
     marked: Sequence[Leaf],
-    found: Sequence[Tensor],
+    tensors: Sequence[Tensor],
 ) -> Tensor:
-    """The first position of an extreme, or NaN, along the next axis; ``found`` has those along axes before."""
-    before, leaf = marked[: len(found)], marked[len(found)]
+    """The first position of an extreme, or NaN, along the next axis; ``tensors`` has those along axes before."""
+    before, leaf = marked[: len(tensors)], marked[len(tensors)]
 
     def scalar(number: Mapping[str, int]) -> Scalar:
         met: Scalar = Apply("eq", (Operand(0), Operand(1)))
@@ -396,7 +396,7 @@ def _first(
         return Apply("where", (met, at, Constant(LARGEST_WHOLE["i64"])))
 
     fold = Fold("<", tuple(marked), (leaf,))
-    return b.assign(kept, [x, most, *found], scalar, fold)
+    return b.assign(kept, [x, most, *tensors], scalar, fold)
 
 
 # -- look-ups --------------------------------------------------------------------------------------------------------
@@ -437,5 +437,5 @@ def _stored(b: Building, op: EinxOp, operands: Sequence[Tensor], target: Sequenc
     scalar: Scalar = Operand(len(pairs))
     if op.means == "sub":
         scalar = Apply("neg", (scalar,))
-    found = b.scattered(x, pairs, updates, scalar, None if op.means == "copy" else "+")
-    return _spread(b, found, _renamed(x, target))
+    stored = b.scattered(x, pairs, updates, scalar, None if op.means == "copy" else "+")
+    return _spread(b, stored, _renamed(x, target))

@@ -145,10 +145,10 @@ class Building:
 
     def dims(self, expression: Expression) -> list[_Dim]:
         """The dimensions of an expression, brackets noted."""
-        found: list[_Dim] = []
+        dims: list[_Dim] = []
         for item in expression.items:
-            found += _marked(item, False)
-        return found
+            dims += _marked(item, False)
+        return dims
 
     def noted(self, value: int, expression: Expression) -> None:
         """What an expression says of the dimensions of a value that is not read."""
@@ -382,11 +382,11 @@ class Building:
             return [self.split(value, dims)]
         joined = dims[place].item
         assert isinstance(joined, Concatenation)
-        found: list[Tensor] = []
+        parts: list[Tensor] = []
         for number, part in enumerate(joined.parts):
             sliced = self._slice(value, dims, place, number)
-            found += self.parts(sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
-        return found
+            parts += self.parts(sliced, [*dims[:place], _Dim(part, False), *dims[place + 1 :]])
+        return parts
 
     def _opened(self, value: int, dims: list[_Dim]) -> tuple[int, list[_Dim]]:
         """A value in which no concatenation stands inside a composition."""
@@ -423,13 +423,13 @@ class Building:
         given[place] = tuple(names)
         kept = [*labels[:place], names[part], *labels[place + 1 :]]
         spec = _spec([given], kept, self.span, _spans(dims, joined, labels, names))
-        made = self.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, self.span))
+        slice_ = self.add(Operation((value,), Operand(0), "+", Einsum(spec), spec.text, self.span))
         amounts = tuple(map(self._amount, joined.parts))
         spans = tuple(each.span for each in joined.parts)
         self.sized.append(
-            Sized(made, "labels", amounts, self.scope, spans, joined.span, tuple(names))
+            Sized(slice_, "labels", amounts, self.scope, spans, joined.span, tuple(names))
         )
-        return made
+        return slice_
 
     @staticmethod
     def _labels(dims: Sequence[_Dim], joined: Concatenation) -> tuple[list[str], list[str]]:
@@ -523,9 +523,9 @@ def _spans(
     dims: Sequence[_Dim], joined: Concatenation, labels: Sequence[str], names: Sequence[str]
 ) -> dict[str | tuple[str, ...], Span]:
     """Where the text has what labels stand for."""
-    found: dict[str | tuple[str, ...], Span] = {tuple(names): joined.span}
-    found |= {label: dim.item.span for label, dim in zip(labels, dims, strict=True)}
-    return found | {name: part.span for name, part in zip(names, joined.parts, strict=True)}
+    spans: dict[str | tuple[str, ...], Span] = {tuple(names): joined.span}
+    spans |= {label: dim.item.span for label, dim in zip(labels, dims, strict=True)}
+    return spans | {name: part.span for name, part in zip(names, joined.parts, strict=True)}
 
 
 def _spec(

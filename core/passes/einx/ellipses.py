@@ -334,17 +334,17 @@ class _Repeating:
 
     def _written(self) -> dict[str, tuple[dict[tuple[int, ...], str], int]]:
         """The axes as they are written, each with its repetitions by their places."""
-        found: dict[str, tuple[dict[tuple[int, ...], str], int]] = {}
+        written: dict[str, tuple[dict[tuple[int, ...], str], int]] = {}
         for expression in self.form.expressions():
             for place in places(expression):
                 if isinstance(place.leaf, Axis) and place.leaf.name != HIDDEN:
                     name, depth = place.leaf.name, len(place.around)
                     alone: dict[tuple[int, ...], str] = {} if depth else {(): name}
-                    found[name] = (alone, depth)
+                    written[name] = (alone, depth)
         for (name, at), axis in self.names.items():
-            if name in found:
-                found[name][0][at] = axis
-        return found
+            if name in written:
+                written[name][0][at] = axis
+        return written
 
     def _items(self, items: Sequence[Item], at: tuple[int, ...]) -> tuple[Item, ...]:
         return tuple(each for item in items for each in self._item(item, at))

@@ -42,22 +42,22 @@ def fuse(expressions: Sequence[Expression], kept: Collection[str]) -> tuple[Expr
 
 def _flat(items: Sequence[Item]) -> tuple[Item, ...]:
     """Items whose compositions hold no compositions, and no axis of size 1; of one item they are that item."""
-    found: list[Item] = []
+    flat: list[Item] = []
     for item in items:
         match item:
             case Composition():
                 inner = tuple(_leaves(_flat(item.items)))
-                found.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
+                flat.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
             case Concatenation():
                 parts = tuple(part for each in item.parts for part in _flat((each,)))
-                found.append(Concatenation(parts, item.span))
+                flat.append(Concatenation(parts, item.span))
             case Bracket():
-                found.append(Bracket(_flat(item.items), item.span))
+                flat.append(Bracket(_flat(item.items), item.span))
             case Repetition():
                 raise AssertionError(item)
             case _:
-                found.append(item)
-    return tuple(found)
+                flat.append(item)
+    return tuple(flat)
 
 
 def _leaves(items: Sequence[Item]) -> Iterator[Item]:
@@ -120,7 +120,7 @@ def _runs(items: Sequence[Item], composed: bool = False) -> Iterator[list[str]]:
 
 def _joined(items: Sequence[Item], pair: tuple[str, str], name: str) -> tuple[Item, ...]:
     """Items with one axis in place of two."""
-    found: list[Item] = []
+    joined: list[Item] = []
     skipped = False
     for n, item in enumerate(items):
         if skipped:
@@ -128,15 +128,15 @@ def _joined(items: Sequence[Item], pair: tuple[str, str], name: str) -> tuple[It
             continue
         match item:
             case Axis() if item.name == pair[0]:
-                found.append(Axis(name, item.span.to(items[n + 1].span)))
+                joined.append(Axis(name, item.span.to(items[n + 1].span)))
                 skipped = True
             case Composition():
                 inner = _joined(item.items, pair, name)
-                found.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
+                joined.append(inner[0] if len(inner) == 1 else Composition(inner, item.span))
             case Concatenation():
-                found.append(Concatenation(_joined(item.parts, pair, name), item.span))
+                joined.append(Concatenation(_joined(item.parts, pair, name), item.span))
             case Bracket():
-                found.append(Bracket(_joined(item.items, pair, name), item.span))
+                joined.append(Bracket(_joined(item.items, pair, name), item.span))
             case _:
-                found.append(item)
-    return tuple(found)
+                joined.append(item)
+    return tuple(joined)

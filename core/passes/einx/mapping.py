@@ -84,11 +84,11 @@ class Along:
         if order is not None:
             along = self.along[value]
             span = self.building.span
-            own = [Axis(f"n{n}", None, span) for n in range(len(order) - len(along))]
+            further = [Axis(f"n{n}", None, span) for n in range(len(order) - len(along))]
             every = tuple(map(axis_index, range(len(order))))
             index = tuple(every[n] for n in order)
             read = Read(self.values[value], index, False, (span,) * len(order), span)
-            axes = (*self._axes(along), *own)
+            axes = (*self._axes(along), *further)
             text = self.building.text
             copy = Assignment(axes, every, (read,), Operand(0), None, None, text, span)
             self.values[value] = self.building.add(copy)
@@ -112,17 +112,17 @@ class Along:
         read = [self._plain(each) for each in below]
         match node:
             case Elementwise():
-                made: Node = rewired(node, read)
+                rewired_node: Node = rewired(node, read)
             case View():
                 axes = (*self._axes(along), *node.axes)
                 groups = (_after(group, len(along)) for group in (node.source, node.target))
                 source, target = groups
-                made = replace(node, value=read[0], axes=axes, source=source, target=target)
+                rewired_node = replace(node, value=read[0], axes=axes, source=source, target=target)
             case Operation(logic=Einsum() as logic):
-                made = replace(self._contraction(node, logic, along), operands=tuple(read))
+                rewired_node = replace(self._contraction(node, logic, along), operands=tuple(read))
             case _:
                 raise InternalError("E9901", f"no node of a component: {type(node).__name__}")
-        return self.building.add(made)
+        return self.building.add(rewired_node)
 
     def _axes(self, leaves: Sequence[Leaf]) -> list[Axis]:
         return [Axis(leaf.key, self.building.size(leaf), leaf.span) for leaf in leaves]
@@ -134,8 +134,8 @@ class Along:
 
         def read(each: Read) -> Read:
             first = self.along[each.value]
-            own = (part.renamed(moved) for part in each.index)
-            index = (*(place[leaf.key] for leaf in first), *own)
+            further = (part.renamed(moved) for part in each.index)
+            index = (*(place[leaf.key] for leaf in first), *further)
             spans = (*(leaf.span for leaf in first), *each.spans)
             return replace(
                 each,
@@ -147,7 +147,7 @@ class Along:
                 ),
             )
 
-        made = replace(
+        batched = replace(
             node,
             axes=(*self._axes(along), *node.axes),
             target=(*place.values(), *(part.renamed(moved) for part in node.target)),
@@ -159,15 +159,15 @@ class Along:
             measured=tuple(moved[axis] for axis in node.measured),
             base=None if node.base is None else self._base(node.base, along, node),
         )
-        return self.building.add(made)
+        return self.building.add(batched)
 
     def _base(self, value: int, along: Sequence[Leaf], node: Assignment) -> int:
         """What an assignment starts from, along all axes that its result is."""
         start = self._plain(value)
         if len(self.along[value]) == len(along):
             return start
-        own = [Axis(f"n{n}", None, node.span) for n in range(len(node.target))]
-        axes = (*self._axes(along), *own)
+        further = [Axis(f"n{n}", None, node.span) for n in range(len(node.target))]
+        axes = (*self._axes(along), *further)
         have = {leaf.key for leaf in self.along[value]}
         every = tuple(map(axis_index, range(len(axes))))
         index = (
@@ -177,13 +177,13 @@ class Along:
         spans = tuple(node.span for _ in index)
         read = Read(start, index, False, spans, node.span)
         copy = Assignment(axes, every, (read,), Operand(0), None, None, node.text, node.span)
-        made = self.building.add(copy)
+        copied = self.building.add(copy)
         names = (None if leaf.key in have else leaf.name for leaf in along)
-        amounts = (*names, *(None for _ in own))
+        amounts = (*names, *(None for _ in further))
         spans = tuple(axis.span for axis in axes)
         scope = self.building.scope
-        self.building.sized.append(Sized(made, "axes", amounts, scope, spans, node.span))
-        return made
+        self.building.sized.append(Sized(copied, "axes", amounts, scope, spans, node.span))
+        return copied
 
     def _contraction(self, node: Operation, logic: Einsum, along: Sequence[Leaf]) -> Operation:
         """A specification with labels for axes in front of what each shape has.
@@ -240,14 +240,14 @@ class Along:
 
 def _needed(program: Graph, output: int) -> list[int]:
     """The values that an output is computed from, in order."""
-    found: set[int] = set()
+    needed: set[int] = set()
     todo = [output]
     while todo:
         value = todo.pop()
-        if value not in found:
-            found.add(value)
+        if value not in needed:
+            needed.add(value)
             todo += operands(program.nodes[value])
-    return sorted(found)
+    return sorted(needed)
 
 
 def _after(groups: Groups, count: int) -> Groups:

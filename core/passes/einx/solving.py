@@ -154,15 +154,15 @@ class _System:
         except ShapeError as error:
             if error.code not in OPEN:
                 raise
-            found: list[dict[str, int]] = []
+            solutions: list[dict[str, int]] = []
             for one in self._search(self.sizes):
-                if one not in found:
-                    found.append(one)
-                if any_will_do or len(found) > 1:
+                if one not in solutions:
+                    solutions.append(one)
+                if any_will_do or len(solutions) > 1:
                     break
-            if len(found) == 1 and self.tried <= MOST_TRIED:
-                return found[0]
-            if not found and 0 < self.tried <= MOST_TRIED and not self.is_open:
+            if len(solutions) == 1 and self.tried <= MOST_TRIED:
+                return solutions[0]
+            if not solutions and 0 < self.tried <= MOST_TRIED and not self.is_open:
                 raise self._unfit() from None
             raise
 
@@ -207,7 +207,7 @@ class _System:
         if self.tried > MOST_TRIED:
             return
         opened = {name: self._possible(name) for name in self.axes if name not in sizes}
-        choices = {name: found for name, found in opened.items() if found}
+        choices = {name: candidates for name, candidates in opened.items() if candidates}
         if not choices:
             self.is_open = True
             return
@@ -226,8 +226,8 @@ class _System:
     def _unfit(self) -> ShapeError:
         """No sizes make the shapes."""
         known = [(item, extent_of(size)) for item, size in self._known()]
-        made = [(item, size) for item, size in known if not isinstance(item, Axis | Number)]
-        says = " and ".join(f"`{item.span.text()}` be {size}" for item, size in made)
+        composed = [(item, size) for item, size in known if not isinstance(item, Axis | Number)]
+        says = " and ".join(f"`{item.span.text()}` be {size}" for item, size in composed)
         labels = [Label(item.span, str(size)) for item, size in known]
         help_line = "look for an extent that is not what the expression says"
         return ShapeError(
@@ -243,13 +243,13 @@ class _System:
                 continue
             size = extent_of(known)
             if any(isinstance(each, Concatenation) for each in within):
-                found = list(range(min(size, MOST_TRIED) + 1))
+                sizes = list(range(min(size, MOST_TRIED) + 1))
             elif size == 0:
                 continue
             else:
-                found = [n for n in range(1, min(size, MOST_TRIED) + 1) if size % n == 0]
-            if not best or len(found) < len(best):
-                best = found
+                sizes = [n for n in range(1, min(size, MOST_TRIED) + 1) if size % n == 0]
+            if not best or len(sizes) < len(best):
+                best = sizes
         return best
 
 

@@ -42,7 +42,7 @@ def check_nests(shaped: Shaped, nests: Sequence[Nest | None]) -> None:
 
 def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
     for number, read in enumerate(node.reads):
-        made = shaped.nodes[read.value]
+        producer = shaped.nodes[read.value]
         if nest.sites[number] is not None and any(index.looked for index in read.index):
             raise ScheduleError(
                 "E0331",
@@ -51,15 +51,19 @@ def _check_sites(shaped: Shaped, node: Assignment, nest: Nest) -> None:
                 _span(node),
                 "leave the digit out: which elements are read is known only when they are",
             )
-        if nest.staged(number) is None or not isinstance(made, Assignment) or made.base is None:
+        if (
+            nest.staged(number) is None
+            or not isinstance(producer, Assignment)
+            or producer.base is None
+        ):
             continue
         raise ScheduleError(
             "E0327",
-            f"digit {node.operand(number)} of {unscheduled(node)} stages {unscheduled(made)}, "
+            f"digit {node.operand(number)} of {unscheduled(node)} stages {unscheduled(producer)}, "
             "which is made in several steps",
             _span(node),
             "leave the digit out: what is made in several steps is computed whole, before",
-            [Label(made.span, "made here")],
+            [Label(producer.span, "made here")],
         )
 
 
@@ -137,33 +141,33 @@ def _check_registers(
             )
 
 
-def check_equalities(shaped: Shaped, made: Mapping[int, int]) -> None:
+def check_equalities(shaped: Shaped, counts: Mapping[int, int]) -> None:
     """Refuse an equality between a value and a reduction of it where the value is computed more than once.
 
     Two computations of a value may differ by rounding, so that no element would equal the largest one.
 
     Args:
         shaped: the program.
-        made: how often each value is computed.
+        counts: how often each value is computed.
 
     Raises:
         ScheduleError: E0324.
     """
-    if all(count < 2 for count in made.values()):
+    if all(count < 2 for count in counts.values()):
         return
     for node, common in compared(shaped):
-        once = {v for v in common if made.get(v, 0) < 2}
+        once = {v for v in common if counts.get(v, 0) < 2}
         hidden = set().union(*(sources(shaped, v) for v in once)) - once
-        for value in sorted(v for v in common - hidden if made.get(v, 0) >= 2):
+        for value in sorted(v for v in common - hidden if counts.get(v, 0) >= 2):
             source = shaped.nodes[value]
             assert isinstance(source, Assignment)
             raise ScheduleError(
                 "E0324",
                 f"{unscheduled(node)} compares {unscheduled(source)} with a reduction of itself, "
-                f"but the schedule computes it {made[value]} times, perhaps with other roundings",
+                f"but the schedule computes it {counts[value]} times, perhaps with other roundings",
                 _span(node),
                 "compute it once: leave out the digits that stage it",
-                [Label(source.span, f"computed {made[value]} times")],
+                [Label(source.span, f"computed {counts[value]} times")],
             )
 
 

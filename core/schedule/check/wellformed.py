@@ -88,14 +88,14 @@ def _spread(loop: LoopPart, axes: Collection[str]) -> list[LoopPart | Site | Sta
         return [loop]
     if word[-1].isdigit() and loop.part:
         return [loop]
-    found: list[LoopPart | Site | Start] = []
+    atoms: list[LoopPart | Site | Start] = []
     for n, c in enumerate(word):
         last = n == len(word) - 1
         span = Span(loop.span.source, start + n, loop.span.end if last else start + n + 1)
-        found.append(
+        atoms.append(
             Site(int(c), span) if c.isdigit() else LoopPart(c, loop.part if last else 0, span)
         )
-    return found
+    return atoms
 
 
 def factor_out_of_range(axis: str, factor: str, span: Span) -> ScheduleError:
