@@ -136,7 +136,7 @@ def starts_of(shaped: Shaped, attempt: int) -> tuple[int, ...]:
 def case_of(function: Function, extents: tuple[int, ...]) -> Case:
     """Results at some extents, for inputs that leave none to the luck of a rounding if there are such."""
     shaped, below = function.shaped, limits_of(function.shaped, extents)
-    found: list[tuple[int, int, Case]] = []
+    cases: list[tuple[int, int, Case]] = []
 
     def exactly(moved: Sequence[Array]) -> list[Array]:
         return evaluate(shaped, moved, extents, exact=True)
@@ -159,10 +159,10 @@ def case_of(function: Function, extents: tuple[int, ...]) -> Case:
             rounded = shaped.tensors[value].dtype in FLOATS
             bounds = (relative, scale) if rounded else (0.0, 0.0)
             outputs.append(Output(result.reshape(-1)[::step], step, *bounds))
-        found.append((doubtful, attempt, Case(extents, starts, below, tuple(outputs))))
+        cases.append((doubtful, attempt, Case(extents, starts, below, tuple(outputs))))
         if not doubtful:
             break
-    return min(found, key=lambda one: one[:2])[2]
+    return min(cases, key=lambda one: one[:2])[2]
 
 
 def refused_cases(function: Function, extents: tuple[int, ...]) -> Iterator[Case]:

@@ -190,8 +190,8 @@ def _example(functions: Sequence[Function], stem: str) -> Iterator[str]:
     yield from EXAMPLE_HEAD.replace("STEM", stem).split("\n")
     yield "int main(void)"
     yield "{"
-    found = ((f, e) for f in functions if (e := f.settled(_few(f))) is not None)
-    function, extents = next(found, (None, ()))
+    settled = ((f, e) for f in functions if (e := f.settled(_few(f))) is not None)
+    function, extents = next(settled, (None, ()))
     if function is None:
         yield f"{INDENT}return 0;"
         yield "}"

@@ -444,15 +444,15 @@ def _parents(out: Path) -> Iterator[None]:
         if folder.exists():
             break
         missing.append(folder)
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for folder in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 folder.mkdir()
-                made.append(folder)
+                created.append(folder)
         yield
     except BaseException:
-        for folder in reversed(made):
+        for folder in reversed(created):
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise

@@ -129,10 +129,10 @@ class _Together:
 
     def __init__(self, group: Sequence[Guest], machine: Machine) -> None:
         self.machine = machine
-        own = [_Export(guest, self) for guest in group]
-        taken = {name for each in own for name in each.taken}
+        exports = [_Export(guest, self) for guest in group]
+        taken = {name for each in exports for name in each.taken}
         self.names = Names((*FIELDS, *taken))
-        self.sessions = own
+        self.sessions = exports
         self.kept: dict[str, Kept] = {}
         self.by_path: dict[tuple[str, str], str] = {}
 

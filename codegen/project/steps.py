@@ -66,7 +66,7 @@ class TestedSession:
 
     def dims(self) -> dict[str, tuple[int, ...]]:
         """The extents of inputs and outputs of a run."""
-        found = {
+        by_name = {
             name: tuple(1 if each is None else each for each in dims)
             for name, (_, dims) in self.session.tensors.items()
         }
@@ -75,8 +75,8 @@ class TestedSession:
         ):
             values = (*f.shaped.inputs, *f.shaped.outputs)
             for name, value in zip(stage.arguments, values, strict=True):
-                found[name] = tuple(extents[size] for size in f.shaped.tensors[value].dims)
-        return found
+                by_name[name] = tuple(extents[size] for size in f.shaped.tensors[value].dims)
+        return by_name
 
     def reads(self) -> Iterator[tuple[str, int, int]]:
         """The names of what each program reads, with the numbers of the program and of its input."""
@@ -194,11 +194,11 @@ def is_positive_session(tested: TestedSession) -> bool:
 def _starts(tested: TestedSession) -> dict[str, int]:
     """Where each input of a run that is read begins in its table."""
     programs = [starts_of(function.shaped, 0) for function in tested.functions]
-    found: dict[str, int] = {}
+    starts: dict[str, int] = {}
     for name, number, position in tested.reads():
         if name in tested.session.inputs:
-            found.setdefault(name, programs[number][position])
-    return found
+            starts.setdefault(name, programs[number][position])
+    return starts
 
 
 def _limits(tested: TestedSession) -> dict[str, int | None]:
@@ -207,11 +207,11 @@ def _limits(tested: TestedSession) -> dict[str, int | None]:
         limits_of(function.shaped, extents)
         for function, extents in zip(tested.functions, tested.extents(), strict=True)
     ]
-    found: dict[str, int | None] = {}
+    limits: dict[str, int | None] = {}
     for name, number, position in tested.reads():
-        known, limit = found.get(name), programs[number][position]
-        found[name] = min(filter(None, (known, limit)), default=None)
-    return found
+        known, limit = limits.get(name), programs[number][position]
+        limits[name] = min(filter(None, (known, limit)), default=None)
+    return limits
 
 
 def _inputs(

@@ -30,16 +30,16 @@ def groups(definitions: Sequence[Solved]) -> list[list[Guest]]:
     one place; then their shapes and types have to be equal, too.
     """
     by_size = sorted(definitions, key=_keeps, reverse=True)
-    found: list[list[Guest]] = []
+    grouped: list[list[Guest]] = []
     for each in by_size:
-        for group in found:
+        for group in grouped:
             paths = _paths(each, group[0].solved)
             if paths:
                 group.append(Guest(each, paths))
                 break
         else:
-            found.append([Guest(each, {path: path for path in _parameters(each)})])
-    return found
+            grouped.append([Guest(each, {path: path for path in _parameters(each)})])
+    return grouped
 
 
 def _keeps(one: Solved) -> tuple[int, int]:

@@ -109,8 +109,8 @@ class Functions:
         extra = [argument for _, argument in self.extra(outline)]
         alone = ["0", "iterations", *words, *extra]
         parts = ["share(iterations, thread())", "share(iterations, thread() + 1)", *words, *extra]
-        own = {"scratch": "scratch + (size_t)thread() * scratch_bytes", "team": "1"}
-        parts = [own.get(word, word) for word in parts]
+        arguments = {"scratch": "scratch + (size_t)thread() * scratch_bytes", "team": "1"}
+        parts = [arguments.get(word, word) for word in parts]
         yield f"{indent}{{"
         yield f"{inside}const int64_t iterations = {self._iterations(sharing)};"
         yield f"{inside}const int sharing = {self._shares(sharing, 'iterations')};"

@@ -162,11 +162,11 @@ class TileText:
     def _some(self) -> Iterator[str]:
         """The function of a part of the tile; how much that is, is constant where it is called."""
         kind = vector_type(self.dtype, self.lanes)
-        own = ["const int rows_at_once", "const int parts_at_once"]
-        own += ["const int filling"] if self.tile.fill is not None else []
-        own += ["int64_t first_row", "int64_t first_lane"]
+        counts = ["const int rows_at_once", "const int parts_at_once"]
+        counts += ["const int filling"] if self.tile.fill is not None else []
+        counts += ["int64_t first_row", "int64_t first_lane"]
         head = f"static inline __attribute__((always_inline)) void {self.name}_part("
-        yield wrapped(head, [*own, *self._parameters(some=True)[0]], ")")
+        yield wrapped(head, [*counts, *self._parameters(some=True)[0]], ")")
         yield "{"
         for loop, rest in zip(self.loops[:-1], self.rests, strict=False):
             if rest is not None:
@@ -252,8 +252,8 @@ class TileText:
         """The function of as many rows and lanes as are computed at a time: with no others around, it starts soon."""
         end = "filling" if filling else "whole"
         head = f"static __attribute__((noinline)) void {self.name}_{end}("
-        own = ["int64_t first_row", "int64_t first_lane"]
-        yield wrapped(head, [*own, *self._parameters(some=True)[0]], ")")
+        starts = ["int64_t first_row", "int64_t first_lane"]
+        yield wrapped(head, [*starts, *self._parameters(some=True)[0]], ")")
         yield "{"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
         parts = f"{self.name}_lanes / lanes_{vector_type(self.dtype, self.lanes)}"
@@ -361,7 +361,7 @@ class TileText:
         yield f"{deeper}int64_t lane = 0;"
         wide = f"{self.name}_lanes"
         yield f"{deeper}for (; tile_lanes - lane > {wide} / 2; lane += {wide}) {{"
-        own = "".join(f"{word}, " for word in self._fills())
+        filled = "".join(f"{word}, " for word in self._fills())
         otherwise = ""
         if self.tile.fill is not None:
             yield f"{inside}if (fills)"
@@ -370,7 +370,7 @@ class TileText:
         if len(self.dims) == 2:
             for height in (f"{self.name}_few", f"{self.name}_some"):
                 yield f"{inside}{otherwise}if (tile_rows - row <= {height})"
-                part = f"{self.name}_part({height}, {wide} / lanes_{kind}, {own}{given});"
+                part = f"{self.name}_part({height}, {wide} / lanes_{kind}, {filled}{given});"
                 yield f"{inside}{INDENT}{part}"
                 otherwise = "else "
         if otherwise:
@@ -379,7 +379,7 @@ class TileText:
         yield f"{deeper}}}"
         yield f"{deeper}for (; lane < tile_lanes; lane += lanes_{kind})"
         rows = f"{self.name}_most" if len(self.dims) == 2 else str(prod(self.dims[:-1]))
-        yield f"{inside}{self.name}_part({rows}, 1, {own}{given});"
+        yield f"{inside}{self.name}_part({rows}, 1, {filled}{given});"
         yield f"{indent}}}"
 
     def _trips(self, loop: For) -> str:

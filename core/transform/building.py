@@ -157,8 +157,10 @@ class Building:
         )
         reads, scalar = (Read(read.value, index),), Operand(0, tensor.dtype)
         text = f"{tensor.name} turned round"
-        made = Assignment(axes, walked, target, reads, scalar, None, tensor.dtype, None, text, span)
-        copy = self.add(made, tensor.name, tensor.dtype, sizes)
+        assignment = Assignment(
+            axes, walked, target, reads, scalar, None, tensor.dtype, None, text, span
+        )
+        copy = self.add(assignment, tensor.name, tensor.dtype, sizes)
         faced = tuple(
             axis_index(read.index[dim].terms[0][1]) if back[dim] else read.index[dim]
             for dim in order

@@ -27,31 +27,33 @@ def constants_in_place(shaped: Shaped) -> Shaped:
 
 def _direct(node: Assignment, nodes: Sequence[Node]) -> Assignment:
     """An assignment that has in its scalar the numbers of which it reads whole tensors."""
-    found = [_constant(read, nodes) for read in node.reads]
-    if not any(found):
+    constants = [_constant(read, nodes) for read in node.reads]
+    if not any(constants):
         return node
-    return reading(node, node.reads, _folded(_put(node.scalar, found)))
+    return reading(node, node.reads, _folded(_put(node.scalar, constants)))
 
 
 def _constant(read: Read, nodes: Sequence[Node]) -> Constant | None:
     """The number that a read delivers wherever it is: one with guards delivers 0, too."""
-    made = nodes[read.value]
-    if not isinstance(made, Assignment) or read.guards or made.guards:
+    producer = nodes[read.value]
+    if not isinstance(producer, Assignment) or read.guards or producer.guards:
         return None
-    if made.acc is not None or made.base is not None:
+    if producer.acc is not None or producer.base is not None:
         return None
-    return made.scalar if isinstance(made.scalar, Constant) else None
+    return producer.scalar if isinstance(producer.scalar, Constant) else None
 
 
-def _put(scalar: Scalar, found: Sequence[Constant | None]) -> Scalar:
+def _put(scalar: Scalar, constants: Sequence[Constant | None]) -> Scalar:
     """A scalar with constants for some of its operands."""
     match scalar:
         case Operand():
-            return found[scalar.number] or scalar
+            return constants[scalar.number] or scalar
         case Convert():
-            return replace(scalar, argument=_put(scalar.argument, found))
+            return replace(scalar, argument=_put(scalar.argument, constants))
         case Apply():
-            return replace(scalar, arguments=tuple(_put(part, found) for part in scalar.arguments))
+            return replace(
+                scalar, arguments=tuple(_put(part, constants) for part in scalar.arguments)
+            )
         case _:
             return scalar
 

@@ -140,9 +140,9 @@ def _extreme(more: str) -> Partial:
             passing = known if isinstance(known, Operand) else b
             return None, chosen(compared(more, passing, a), back, zero)
 
-        def share(mine: Scalar, theirs: Scalar) -> Scalar:
-            tied = chosen(compared("eq", mine, theirs), half, zero)
-            return times(back, chosen(compared(more, mine, theirs), one, tied))
+        def share(part: Scalar, other: Scalar) -> Scalar:
+            tied = chosen(compared("eq", part, other), half, zero)
+            return times(back, chosen(compared(more, part, other), one, tied))
 
         return share(a, b), share(b, a)
 

@@ -69,10 +69,10 @@ def _phase_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
 
 def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
     """One phase: its values, earlier ones that it reads as inputs, and what it gives to later ones and the caller."""
-    own = {v for v in _computed(shaped) if phase[v] == number}
-    takes = sorted(_read(shaped, own) - own)
+    computed = {v for v in _computed(shaped) if phase[v] == number}
+    takes = sorted(_read(shaped, computed) - computed)
     later = _read(shaped, {v for v in _computed(shaped) if number < phase[v]})
-    asked = [v for v in shaped.outputs if v in own]
+    asked = [v for v in shaped.outputs if v in computed]
     new = Building(shaped.sizes)
     place: dict[int, int] = {}
     for n, value in enumerate(takes):
@@ -81,11 +81,11 @@ def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:
             Input(n, shaped.nodes[value].span), tensor.name, tensor.dtype, tensor.dims
         )
     for value, node in enumerate(shaped.nodes):
-        is_here = value in own or isinstance(node, View)
+        is_here = value in computed or isinstance(node, View)
         if value not in place and is_here and all(each in place for each in sources(node)):
             tensor = shaped.tensors[value]
             place[value] = new.add(renumbered(node, place), tensor.name, tensor.dtype, tensor.dims)
-    gives = asked + sorted((later & own) - set(asked))
+    gives = asked + sorted((later & computed) - set(asked))
     outputs: list[int] = []
     for value in gives:
         outputs.append(_in_memory_of_its_own(new, place[value], outputs))
@@ -111,11 +111,11 @@ def _computed(shaped: Shaped) -> set[int]:
 
 def _read(shaped: Shaped, values: Collection[int]) -> set[int]:
     """What values are computed from; a view is made anew where it is read, of what it is of."""
-    found: set[int] = set()
+    read: set[int] = set()
     for value in values:
         if not isinstance(shaped.nodes[value], View):
-            found.update(shaped.owner(each) for each in sources(shaped.nodes[value]))
-    return found
+            read.update(shaped.owner(each) for each in sources(shaped.nodes[value]))
+    return read
 
 
 def _in_memory_of_its_own(new: Building, value: int, outputs: Sequence[int]) -> int:

@@ -94,21 +94,23 @@ def _with_values(node: Assignment, cheap: set[int], nodes: Sequence[Node]) -> As
     leaves: list[Scalar] = []
     types = {part.number: part.dtype for part in walk(node.scalar) if isinstance(part, Operand)}
     for number, read in enumerate(node.reads):
-        made = nodes[read.value]
-        if read.value not in cheap or not isinstance(made, Assignment):
+        producer = nodes[read.value]
+        if read.value not in cheap or not isinstance(producer, Assignment):
             leaves.append(Operand(_place(reads, read), types.get(number)))
             continue
         walked = {
             axis: index
-            for target, index in zip(made.target, read.index, strict=True)
+            for target, index in zip(producer.target, read.index, strict=True)
             if (axis := target.axis()) is not None
         }
         inner: list[Scalar] = []
-        own = {part.number: part.dtype for part in walk(made.scalar) if isinstance(part, Operand)}
-        for n, each in enumerate(made.reads):
+        dtypes = {
+            part.number: part.dtype for part in walk(producer.scalar) if isinstance(part, Operand)
+        }
+        for n, each in enumerate(producer.reads):
             moved = Read(each.value, tuple(substituted(part, walked) for part in each.index))
-            inner.append(Operand(_place(reads, moved), own.get(n)))
-        leaves.append(with_leaves(made.scalar, inner, lambda index: index))
+            inner.append(Operand(_place(reads, moved), dtypes.get(n)))
+        leaves.append(with_leaves(producer.scalar, inner, lambda index: index))
     scalar = with_leaves(node.scalar, leaves, lambda index: index)
     return replace(node, reads=tuple(reads), scalar=scalar, operands=())
 

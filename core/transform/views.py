@@ -196,8 +196,10 @@ class _Moving:
             return False
         splits: dict[int, Parts] = {}
         for read in reads:
-            found = _splits(view, view.target, read.index)
-            if not found or any(splits.setdefault(a, parts) != parts for a, parts in found.items()):
+            behind = _splits(view, view.target, read.index)
+            if not behind or any(
+                splits.setdefault(a, parts) != parts for a, parts in behind.items()
+            ):
                 return False
         if not self._can_split(reader, splits, value):
             return False
@@ -230,13 +232,13 @@ class _Moving:
                 return False
             for read in node.reads:
                 dims = [d for d, index in enumerate(read.index) if index.axis() in axes]
-                made = self.nodes[read.value]
-                if not dims or read.value == beside or not isinstance(made, Assignment):
+                producer = self.nodes[read.value]
+                if not dims or read.value == beside or not isinstance(producer, Assignment):
                     continue
                 if not self._is_sole(read.value, here):
                     continue
-                inner = [made.target[d].axis() for d in dims]
-                if made.acc is not None or None in inner:
+                inner = [producer.target[d].axis() for d in dims]
+                if producer.acc is not None or None in inner:
                     return False
                 todo.append((read.value, frozenset(axis for axis in inner if axis is not None)))
         self.splittable |= seen
@@ -256,7 +258,7 @@ class _Moving:
         target = _split_index(node.target, splits, number)
         plain = {axis: parts[0] for axis, parts in number.items() if axis not in splits}
         operands = [Operand(n, self.tensors[r.value].dtype) for n, r in enumerate(node.reads)]
-        made = replace(
+        split = replace(
             node,
             axes=tuple(axis for axis, _ in axes),
             sizes=tuple(size for _, size in axes),
@@ -266,13 +268,13 @@ class _Moving:
             guards=tuple(replace(g, index=g.index.renamed(plain)) for g in node.guards),
         )
         if not any(index.axis() in splits for index in node.target):
-            self._put(value, made)
+            self._put(value, split)
             return
         whole = self._view_of(-1, self._dims(tensor, node.target, splits, view), view)
         is_output = value in self.outputs
         other = self.names.fresh(f"{tensor.name}_{'parts' if is_output else 'view'}")
         held = self._add(
-            made, Tensor(other if is_output else tensor.name, tensor.dtype, whole.sizes)
+            split, Tensor(other if is_output else tensor.name, tensor.dtype, whole.sizes)
         )
         self.tensors[value] = tensor if is_output else replace(tensor, name=other)
         self._put(value, replace(whole, value=held, source=whole.target, target=whole.source))
@@ -308,12 +310,12 @@ class _Moving:
         view: View,
     ) -> list[Parts]:
         """The parts of each dimension of a tensor that an index walks: one, called after its size, if not split."""
-        found = []
+        dims = []
         for part, size in zip(index, tensor.dims, strict=True):
             axis = part.axis()
             alone = Axis(self.shaped.sizes[size].name, None, view.span)
-            found.append(((alone, size),) if axis is None else splits.get(axis, ((alone, size),)))
-        return found
+            dims.append(((alone, size),) if axis is None else splits.get(axis, ((alone, size),)))
+        return dims
 
     def _view_of(self, value: int, dims: Sequence[Parts], view: View) -> View:
         """The view that has an axis for each part of each dimension of a value."""
@@ -396,15 +398,15 @@ def _splits(view: View, groups: Groups, index: Sequence[Affine]) -> dict[int, Pa
 
     None of them where one of these dimensions is walked otherwise, or an axis would be split in two ways.
     """
-    found: dict[int, Parts] = {}
+    splits: dict[int, Parts] = {}
     for group, part in zip(groups, index, strict=True):
         if len(group) == 1:
             continue
         axis = part.axis()
         parts = tuple((view.axes[x], view.sizes[x]) for x in group)
-        if axis is None or found.setdefault(axis, parts) != parts:
+        if axis is None or splits.setdefault(axis, parts) != parts:
             return {}
-    return found
+    return splits
 
 
 def _is_plain(node: Assignment, axes: Collection[int]) -> bool:
@@ -430,14 +432,14 @@ def _split_index(
 ) -> tuple[Affine, ...]:
     """An index over split axes: one for each part of an axis that is split."""
     plain = {axis: parts[0] for axis, parts in number.items() if axis not in splits}
-    found: list[Affine] = []
+    index_parts: list[Affine] = []
     for part in index:
         axis = part.axis()
         if axis is not None and axis in splits:
-            found += map(axis_index, number[axis])
+            index_parts += map(axis_index, number[axis])
         else:
-            found.append(part.renamed(plain))
-    return tuple(found)
+            index_parts.append(part.renamed(plain))
+    return tuple(index_parts)
 
 
 def _one_view(outer: View, inner: View, is_same: Callable[[int, int], bool]) -> View | None:

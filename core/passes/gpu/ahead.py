@@ -116,7 +116,7 @@ class Copies:
 
     def of(self, loop: For, number: int) -> dict[int, Copy]:
         """The copies of a loop into a buffer, by the ids of their statements; none if it is filled in any other way."""
-        found: dict[int, Copy] = {}
+        copies_of_loop: dict[int, Copy] = {}
         if loop.chunk is not None or (loop.rest is not None and loop.rest.until is not None):
             return {}
         for s in _leaves(loop.body):
@@ -124,8 +124,8 @@ class Copies:
                 copy = self._copy(s) if isinstance(s, Spread) else None
                 if copy is None:
                     return {}
-                found[id(s)] = copy
-        return found
+                copies_of_loop[id(s)] = copy
+        return copies_of_loop
 
     def held(self, copies: dict[int, Copy], filled: int) -> dict[int, Copy]:
         """Copies that share registers, and fill a buffer."""
@@ -175,8 +175,8 @@ class Copies:
     def _stays(self, part: Scalar) -> bool:
         """Whether a part of a scalar is the same whenever it is read."""
         if isinstance(part, Load):
-            own = self.buffers[part.buffer].private or any(x.looked for x in part.index)
-            return not own and self.program.owner(part.buffer) not in self.written
+            excluded = self.buffers[part.buffer].private or any(x.looked for x in part.index)
+            return not excluded and self.program.owner(part.buffer) not in self.written
         return not isinstance(part, Local)
 
     def _shared_out(self, spread: Spread) -> tuple[Spread, list[For], dict[int, Affine]]:

@@ -80,9 +80,9 @@ class Placing:
         self.alone: set[int] = set()
         for number in {buffer for buffer, _ in accesses(spread.body)}:
             users = [s for s in inside if any(b == number for b, _ in accesses(s.body))]
-            own = sum(b == number for s in users for b, _ in accesses(s.body))
+            uses = sum(b == number for s in users for b, _ in accesses(s.body))
             everywhere = sum(b == number for b, _ in accesses(spread.body))
-            apart = own == everywhere and owned_dimensions(program, users, number) is not None
+            apart = uses == everywhere and owned_dimensions(program, users, number) is not None
             if program.buffers[number].space == "local" or (users and apart):
                 self.alone.add(number)
 
@@ -110,12 +110,12 @@ class Placing:
                 out.append(replace(s, body=within, otherwise=otherwise))
                 touched = one.joined(other)
             else:
-                own = self.of(s)
-                if touched.meets(own):
+                place = self.of(s)
+                if touched.meets(place):
                     out.append(Barrier())
                     touched = Touched()
                 out.append(s)
-                touched = touched.joined(own)
+                touched = touched.joined(place)
         return tuple(out), touched
 
     def _loop(self, loop: For, touched: Touched) -> tuple[For, Touched]:

@@ -100,12 +100,12 @@ def _spread(program: Program, kernel: Kernel, chain: list[For]) -> tuple[list[Fo
 def _independent(program: Program, kernel: Kernel, chain: list[For]) -> list[For]:
     """The loops of a chain to spread, all of whose ends are known where only those before them are open."""
     independence = Independence(program, kernel)
-    found: list[For] = []
+    independent: list[For] = []
     for n, loop in enumerate(chain):
-        opened = {outer.variable for outer in found}
+        opened = {outer.variable for outer in independent}
         around = {outer.variable for outer in chain[:n]} - opened
         ends = set() if loop.rest is None else {v for _, v in loop.rest.start.terms}
         plain = loop.chunk is None and loop.role != "q"
         if plain and ends <= opened and independence.holds(loop, around):
-            found.append(loop)
-    return found
+            independent.append(loop)
+    return independent

@@ -199,36 +199,36 @@ class _Spreading:
         body = chain[-1].body
         for loop in reversed([each for each in chain if each is not asked[0]]):
             body = (replace(loop, body=body),)
-        found = self._combined(body, started)
-        if not found:
+        combined = self._combined(body, started)
+        if not combined:
             return None
         spread = replace(asked[0], body=body, role="t")
-        if not self.independence.holds(without_changes(spread, found)):
+        if not self.independence.holds(without_changes(spread, combined)):
             return None
         extent, most = self.program.sizes[spread.size].fixed, self.usual
         self.threads = max(self.threads, most if extent is None else min(max(1, extent), most))
         self.asked = True
-        return [Spread((replace(spread, body=()),), "threads", 1, body), *found.values()]
+        return [Spread((replace(spread, body=()),), "threads", 1, body), *combined.values()]
 
     def _combined(self, body: Block, started: Mapping[int, Scalar]) -> dict[int, Combine]:
         """How the variables that a loop accumulates in are combined; none if one cannot be."""
-        found: dict[int, Combine] = {}
+        combines: dict[int, Combine] = {}
         inside = list(statements_within(body))
-        own = {x.variable for x in inside if isinstance(x, Define)}
+        defined = {x.variable for x in inside if isinstance(x, Define)}
         for x in inside:
             if isinstance(x, HorizontalReduction):
                 return {}
-            if isinstance(x, Change) and x.variable not in own:
+            if isinstance(x, Change) and x.variable not in defined:
                 primitive = _accumulates(x)
-                if primitive is None or x.variable not in started or x.variable in found:
+                if primitive is None or x.variable not in started or x.variable in combines:
                     return {}
                 if not _is_identity(primitive, started[x.variable]):
                     return {}
-                found[x.variable] = Combine(x.variable, primitive, x.value.dtype or "", 1)
+                combines[x.variable] = Combine(x.variable, primitive, x.value.dtype or "", 1)
         read = Counter(
             part.variable for x in inside for part in parts_of(x) if isinstance(part, Local)
         )
-        return {} if any(read[n] > 1 for n in found) else found
+        return {} if any(read[n] > 1 for n in combines) else combines
 
     def _statement(self, s: Statement) -> Statement | None:
         match s:
@@ -268,9 +268,10 @@ class _Spreading:
                 return None
             return _shared_out(chain, _counted_along(self.program, chosen))
         inside = list(statements_within((loop,)))
-        own = {s.variable for s in inside if isinstance(s, Define)}
+        defined = {s.variable for s in inside if isinstance(s, Define)}
         shares = any(
-            isinstance(s, (Change, HorizontalReduction)) and s.variable not in own for s in inside
+            isinstance(s, (Change, HorizontalReduction)) and s.variable not in defined
+            for s in inside
         )
         if not any(isinstance(s, Store) for s in inside):
             return loop
@@ -278,23 +279,23 @@ class _Spreading:
 
     def _chosen(self, chain: list[For], asked: bool) -> list[For]:
         """The loops of a chain to spread over threads: those that are asked for, else all that may be."""
-        found: list[For] = []
+        chosen: list[For] = []
         for n, loop in enumerate(chain):
-            opened = {outer.variable for outer in found}
+            opened = {outer.variable for outer in chosen}
             around = {outer.variable for outer in chain[:n]}
             role = loop.role in THREAD_ROLES if asked else loop.role == ""
             plain = loop.chunk is None and role
             if plain and self.independence.holds(loop, around - opened):
-                found.append(loop)
-        extents = [self.program.sizes[loop.size].fixed for loop in found]
+                chosen.append(loop)
+        extents = [self.program.sizes[loop.size].fixed for loop in chosen]
         known = [extent for extent in extents if extent is not None]
         count = prod(known) if len(known) == len(extents) else self.usual
-        self.asked |= asked and bool(found)
-        if asked and found:
+        self.asked |= asked and bool(chosen)
+        if asked and chosen:
             self.threads = max(self.threads, count)
-        elif found:
+        elif chosen:
             self.free = max(self.free, count)
-        return found if asked else self._along_memory(found, chain[-1].body)
+        return chosen if asked else self._along_memory(chosen, chain[-1].body)
 
     def _along_memory(self, loops: list[For], body: Block) -> list[For]:
         """Loops in the order in which they step through the array of a caller: neighbors then touch neighbors."""
@@ -387,11 +388,11 @@ def _before_end(loop: For, rest: Rest) -> Within:
 
 def chain_of(body: Block) -> list[For]:
     """The loops of a block that holds nothing else, each right inside the one before."""
-    found: list[For] = []
+    chain: list[For] = []
     while len(body) == 1 and isinstance(body[0], For):
-        found.append(body[0])
+        chain.append(body[0])
         body = body[0].body
-    return found
+    return chain
 
 
 def is_spread_inside(body: Block) -> bool:

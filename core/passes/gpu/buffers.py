@@ -113,10 +113,10 @@ class _Doubling:
         swaps: list[Swap] = []
         for number in self.turns.get(loop.variable, []):
             other = self._other(number)
-            found = self.copies.of(loop, number)
-            if found:
+            copies = self.copies.of(loop, number)
+            if copies:
                 swaps.append(Swap(number, other))
-                ahead.update(self.copies.held(found, other))
+                ahead.update(self.copies.held(copies, other))
             else:
                 loop = replace(loop, body=(Swap(number, other), *loop.body))
         if ahead:

@@ -90,10 +90,10 @@ class _Spans:
         """
         spans: set[Span] = {(loop.size,) for loop in self.loops}
         for form in self._forms():
-            found = None if form is None else self._of(form)
-            if found is None:
+            of_form = None if form is None else self._of(form)
+            if of_form is None:
                 return None
-            spans |= found
+            spans |= of_form
         for s in statements_within(self.kernel.body):
             if isinstance(s, Spread):
                 spans.add(tuple(sorted(loop.size for loop in s.loops)))
@@ -137,17 +137,17 @@ class _Spans:
     def _of(self, form: Affine) -> set[Span] | None:
         """The extents that an index is a sum of; None where it may be many times as large, or is looked up."""
         named = [(c, self.sizes[variable]) for c, variable in form.terms] + [*form.sizes]
-        times, beside, found = 0, abs(form.offset), set[Span]()
+        times, beside, spans = 0, abs(form.offset), set[Span]()
         for c, size in named:
             fixed, part = self.program.sizes[size].fixed, self.parts.get(size)
             if fixed is not None:
                 beside += abs(c) * fixed
             elif part is not None and abs(c) <= part.step:
                 times, beside = times + 1, beside + part.step
-                found.add((part.whole,))
+                spans.add((part.whole,))
             else:
                 times += abs(c)
-                found.add((size,))
+                spans.add((size,))
         if form.looked or times > MOST_TIMES or beside > MOST_BESIDE:
             return None
-        return found
+        return spans

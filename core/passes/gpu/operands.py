@@ -38,13 +38,13 @@ class _Holding:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.buffers = list(program.buffers)
-        self.made: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.registers: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def kernel(self, kernel: Kernel) -> Kernel:
         """A kernel with operands that threads hold; those of each kernel are others."""
         (spread,) = kernel.body
         assert isinstance(spread, Spread)
-        self.made.clear()
+        self.registers.clear()
         body = spread.body if spread.over == "grid" else self._block(spread.body)
         return (
             kernel if body is spread.body else replace(kernel, body=(replace(spread, body=body),))
@@ -93,27 +93,27 @@ class _Holding:
     def _buffer(self, load: Load, sizes: tuple[int, ...]) -> int:
         """The registers for what is read of a copy."""
         key = load.buffer, sizes
-        if key not in self.made:
+        if key not in self.registers:
             name = f"{self.buffers[load.buffer].name}_held"
             while any(buffer.name == name for buffer in self.buffers):
                 name += "_"
             buffer = Buffer(name, load.dtype, sizes, "temporary", private=True, space="local")
             self.buffers.append(buffer)
-            self.made[key] = len(self.buffers) - 1
-        return self.made[key]
+            self.registers[key] = len(self.buffers) - 1
+        return self.registers[key]
 
 
 def _nest(loop: For) -> list[For]:
     """Unrolled loops, each right inside the one before, around one statement that stores; none for any other loop."""
-    found: list[For] = []
+    nest: list[For] = []
     body: Block = (loop,)
     while len(body) == 1 and isinstance(body[0], For):
         loop = body[0]
         if loop.role != "u" or loop.rest is not None:
             return []
-        found.append(loop)
+        nest.append(loop)
         body = loop.body
-    return found if len(body) == 1 and isinstance(body[0], Store) else []
+    return nest if len(body) == 1 and isinstance(body[0], Store) else []
 
 
 def _reads_along(load: Load, loop: For) -> bool:

@@ -150,7 +150,7 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
     assert device is not None
     touched = {buffer for buffer, _ in accesses(kernel.body)}
     private = sorted(number for number in touched if program.buffers[number].private)
-    found: dict[int, Place] = {}
+    places: dict[int, Place] = {}
     parts = spread.threads // device.warp if spread.over == "warps" else 1
     most: dict[Space, int] = {
         "local": device.local_bytes,
@@ -167,12 +167,12 @@ def placed(program: Program, kernel: Kernel) -> dict[int, Place] | Full:
             continue
         used[place.space] += size
         kept[place.space].append(number)
-        found[number] = place
+        places[number] = place
     for space, bytes_ in used.items():
         if most[space] < bytes_:
-            double = tuple(number for number in kept[space] if found[number].double)
+            double = tuple(number for number in kept[space] if places[number].double)
             return Full(space, tuple(kept[space]), bytes_, most[space], double)
-    return found
+    return places
 
 
 def _place(program: Program, spread: Spread, number: int) -> Place:
@@ -207,16 +207,16 @@ def _place(program: Program, spread: Spread, number: int) -> Place:
 
 def loop_around(program: Program, body: Block, number: int) -> For | None:
     """The innermost loop of all threads together that has all uses of a buffer inside; None where it runs once."""
-    count, found, inside = sum(buffer == number for buffer, _ in accesses(body)), None, True
+    count, around, inside = sum(buffer == number for buffer, _ in accesses(body)), None, True
     while inside:
         inside = False
         for s in body:
             for part in blocks_of(s) if isinstance(s, (For, If)) else ():
                 if sum(buffer == number for buffer, _ in accesses(part)) == count:
-                    found, body, inside = s if isinstance(s, For) else found, part, True
-    if found is None or (program.sizes[found.size].fixed or 2) < 2:
+                    around, body, inside = s if isinstance(s, For) else around, part, True
+    if around is None or (program.sizes[around.size].fixed or 2) < 2:
         return None
-    return found
+    return around
 
 
 def _is_across(spread: Spread, number: int, outer: int) -> bool:
@@ -252,16 +252,16 @@ def owned_dimensions(program: Program, spreads: Sequence[Spread], number: int) -
     extents = [program.sizes[size].fixed for size, _ in next(iter(loops))]
     if prod(extent or spreads[0].threads + 1 for extent in extents) > spreads[0].threads:
         return None
-    found: set[tuple[int | None, ...]] = set()
+    dimensions: set[tuple[int | None, ...]] = set()
     for s in spreads:
-        found |= {
+        dimensions |= {
             tuple(_walking(index, loop.variable) for loop in s.loops)
             for buffer, index in accesses(s.body)
             if buffer == number
         }
-    if len(found) != 1:
+    if len(dimensions) != 1:
         return None
-    (dims,) = found
+    (dims,) = dimensions
     owned = {d for d in dims if d is not None}
     return owned if None not in dims and len(owned) == len(dims) else None
 

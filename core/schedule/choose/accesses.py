@@ -37,16 +37,16 @@ def _through(
     shaped: Shaped, inlining: Inlining, read: Read, known: Sequence[Accesses], machine: Machine
 ) -> Accesses:
     """The accesses that one read causes, in the axes of the reader."""
-    made = shaped.nodes[read.value]
-    if not inlining.inlined[read.value] or not isinstance(made, Assignment):
+    producer = shaped.nodes[read.value]
+    if not inlining.inlined[read.value] or not isinstance(producer, Assignment):
         return {read.index: 1.0}
-    renamed = mapping(made, read)
-    found: dict[Access, float] = {}
+    renamed = mapping(producer, read)
+    accesses: dict[Access, float] = {}
     for access, weight in known[read.value].items():
-        if access != made.target or weight != machine.strides.written:
+        if access != producer.target or weight != machine.strides.written:
             moved = tuple(index.renamed(renamed) for index in access)
-            found[moved] = found.get(moved, 0.0) + weight
-    return found
+            accesses[moved] = accesses.get(moved, 0.0) + weight
+    return accesses
 
 
 def reads_of(node: Assignment, accesses: Accesses) -> list[Access]:

@@ -156,8 +156,8 @@ class _Nests:
     def _is_row(self, value: int, nest: Nest) -> bool:
         """Whether a value of a kernel that goes row by row has the loops that it is to have."""
         is_placed = (value in self.given) is (value in self.inside)
-        own = tuple(map(Loop, self.rows[value].order))
-        return is_placed and nest.order == own and not any(nest.factors)
+        order = tuple(map(Loop, self.rows[value].order))
+        return is_placed and nest.order == order and not any(nest.factors)
 
     def _leave(self, value: int) -> None:
         """Let nothing that is still to come be in the kernel of a value, whose loops are others than were thought."""
@@ -259,32 +259,32 @@ class _Nests:
 
     def _share(self, reader: int, nest: Nest, read: Read, site: int) -> None:
         """Note the loops of a producer that are loops of a reader: what they are for, that one says."""
-        made = self.shaped.nodes[read.value]
-        if not isinstance(made, Assignment):
+        producer = self.shaped.nodes[read.value]
+        if not isinstance(producer, Assignment):
             return
         outside = nest.order[:site]
         axes = {loop.axis for loop in outside}
-        pairs = {**mapping(made, read), **axis_pairs(self.provenance, reader, read, axes)}
-        theirs = {
-            Loop(own, loop.part)
-            for own, axis in pairs.items()
+        pairs = {**mapping(producer, read), **axis_pairs(self.provenance, reader, read, axes)}
+        shared = {
+            Loop(inner, loop.part)
+            for inner, axis in pairs.items()
             for loop in outside
             if loop.axis == axis
         }
-        self.shared[read.value] = self.shared.get(read.value, theirs) & theirs
+        self.shared[read.value] = self.shared.get(read.value, shared) & shared
 
     def _give(self, reader: int, nest: Nest, read: Read, site: int) -> None:
         """Let a producer that nobody scheduled take the splits and the order of the reader that stages it."""
-        made = self.shaped.nodes[read.value]
+        producer = self.shaped.nodes[read.value]
         if (
-            not isinstance(made, Assignment)
+            not isinstance(producer, Assignment)
             or read.value in self.imposed
             or read.value in self.given
         ):
             return
         axes = {loop.axis for loop in nest.order[:site]}
-        pairs = {**mapping(made, read), **axis_pairs(self.provenance, reader, read, axes)}
-        self.given[read.value] = taken(nest, pairs, _order(made))
+        pairs = {**mapping(producer, read), **axis_pairs(self.provenance, reader, read, axes)}
+        self.given[read.value] = taken(nest, pairs, _order(producer))
 
 
 def _is_same(written: Nest, chosen: Nest) -> bool:

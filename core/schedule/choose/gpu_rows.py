@@ -74,13 +74,15 @@ def gpu_rows(
     """
     finder = _Finder(shaped, readers, tiles, extents, machine)
     members: dict[int, Member] = {}
-    found = list(tiles)
+    tiles_of_rows = list(tiles)
     for value in sorted(live_values(shaped), reverse=True):
         if value not in members and not readers.inlined[value]:
             kernel = finder.kernel(value)
             members |= kernel
-            found[value] = finder.row(value, len(kernel[value].rows)) if kernel else tiles[value]
-    return Rows(members, tuple(found))
+            tiles_of_rows[value] = (
+                finder.row(value, len(kernel[value].rows)) if kernel else tiles[value]
+            )
+    return Rows(members, tuple(tiles_of_rows))
 
 
 class _Finder:
@@ -126,9 +128,9 @@ class _Finder:
             member = self._member(value, members)
             if member is not None:
                 members[value] = member
-                made = self.shaped.nodes[value]
-                assert isinstance(made, Assignment)
-                todo |= {read.value for read in made.reads}
+                producer = self.shaped.nodes[value]
+                assert isinstance(producer, Assignment)
+                todo |= {read.value for read in producer.reads}
         is_gained = any(self._is_row(value) for value in members if value != root)
         return members if is_gained else {}
 
@@ -174,11 +176,11 @@ class _Finder:
                     return len(walked)
             elif value == root or self.tiles[value] is None:
                 for read in node.reads:
-                    made = self._plain(read.value)
-                    if made is not None:
-                        inner = mapping(made, read)
+                    producer = self._plain(read.value)
+                    if producer is not None:
+                        inner = mapping(producer, read)
                         reached[read.value] = {
-                            own: names[at] for own, at in inner.items() if at in names
+                            produced: names[at] for produced, at in inner.items() if at in names
                         }
         return 0
 
@@ -196,15 +198,19 @@ class _Finder:
 
     def _member(self, value: int, members: Mapping[int, Member]) -> Member | None:
         """A value as one of a kernel, all of whose readers are; None where it is stored, or given."""
-        made, reads = self._plain(value), self.readers.all_reads[value]
-        if made is None or value in self.readers.kept or any(n not in members for n, _ in reads):
+        producer, reads = self._plain(value), self.readers.all_reads[value]
+        if (
+            producer is None
+            or value in self.readers.kept
+            or any(n not in members for n, _ in reads)
+        ):
             return None
-        if not self._is_row(value) and (made.acc is not None or self.tiles[value] is not None):
+        if not self._is_row(value) and (producer.acc is not None or self.tiles[value] is not None):
             return None
-        found = {self._read_by(made, members[reader], read) for reader, read in reads}
-        if len(found) != 1:
+        places = {self._read_by(producer, members[reader], read) for reader, read in reads}
+        if len(places) != 1:
             return None
-        (place,) = found
+        (place,) = places
         if place is None:
             return None
         rows, order = place
@@ -214,20 +220,22 @@ class _Finder:
         most = 1 if value in self.compared else MOST_COPIES
         return Member(root, rows, order, copies, True) if copies <= most else None
 
-    def _read_by(self, made: Assignment, reader: Member, read: Read) -> tuple[Axes, Axes] | None:
+    def _read_by(
+        self, producer: Assignment, reader: Member, read: Read
+    ) -> tuple[Axes, Axes] | None:
         """The axes of a value that walk the rows, and the order of all, as one of its readers has them.
 
         None where the reader does not walk it as it walks itself, or walks its rows by rows.
         """
-        pairs = mapping(made, read)
-        back = {ours: own for own, ours in pairs.items()}
-        if read.guards or len(back) < len(made.target):
+        pairs = mapping(producer, read)
+        back = {outer: inner for inner, outer in pairs.items()}
+        if read.guards or len(back) < len(producer.target):
             return None
         if not set(reader.rows) <= back.keys():
             return None
         rows = tuple(back[axis] for axis in reader.rows)
         if back.keys() == set(reader.rows):
-            return rows, (*rows, *made.reduced_axes())
-        if made.acc is None and back.keys() == set(reader.order):
+            return rows, (*rows, *producer.reduced_axes())
+        if producer.acc is None and back.keys() == set(reader.order):
             return rows, tuple(back[axis] for axis in reader.order)
         return None

@@ -63,21 +63,21 @@ def _contraction(
     node: Assignment, extents: Extents, accesses: Sequence[Access], machine: Machine
 ) -> Tile | None:
     """Blocks of a contraction: both operands of a block's terms are copied, and read again by its threads."""
-    found = tiling(node, extents, accesses, machine)
-    if found is None or any(part.axis() is None for index in accesses for part in index):
+    tile = tiling(node, extents, accesses, machine)
+    if tile is None or any(part.axis() is None for index in accesses for part in index):
         return None
     *others, last = node.reduced_axes()
     terms, extent = machine.tiles.terms, extents.fixed(node.sizes[last])
-    sides = _sides(node, extents, (found.rows, found.lanes), machine)
+    sides = _sides(node, extents, (tile.rows, tile.lanes), machine)
     factors: list[tuple[int, ...]] = [()] * len(node.axes)
-    factors[found.rows], factors[found.lanes] = sides
+    factors[tile.rows], factors[tile.lanes] = sides
     factors[last] = (terms,) if extent is not None and extent <= RUN else (RUN // terms, terms)
     parts = [Loop(last, part) for part in range(len(factors[last]) + 1)]
-    batch = [a for a in node.output_axes() if a not in (found.rows, found.lanes)]
-    outer = (*map(Loop, (*batch, found.rows, found.lanes, *others)), *parts[:-1])
+    batch = [a for a in node.output_axes() if a not in (tile.rows, tile.lanes)]
+    outer = (*map(Loop, (*batch, tile.rows, tile.lanes, *others)), *parts[:-1])
     loops, inner = [*outer, parts[-1]], [SEQUENTIAL]
     for level, role in enumerate(SIDE, 1):
-        for axis, side in zip((found.rows, found.lanes), sides, strict=True):
+        for axis, side in zip((tile.rows, tile.lanes), sides, strict=True):
             part = level - (len(SIDE) - len(side))
             loops += [Loop(axis, part)] if part > 0 else []
             inner += [role] if part > 0 else []

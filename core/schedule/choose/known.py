@@ -99,10 +99,10 @@ class Known:
         """The places of the loops of a producer that are outer loops of its reader; ``pairs`` has the reader's axes."""
         known = self.places.get(reader, {})
         return {
-            Loop(own, loop.part): known[loop]
-            for own, ours in pairs.items()
+            Loop(inner, loop.part): known[loop]
+            for inner, outer in pairs.items()
             for loop in order
-            if loop.axis == ours and loop in known
+            if loop.axis == outer and loop in known
         }
 
     def leading_places(
@@ -110,9 +110,9 @@ class Known:
     ) -> list[object]:
         """The outer loops of a reader that walk what it reads: where each is, and what it walks."""
         known = self.places.get(reader, {})
-        found: list[object] = []
+        leading: list[object] = []
         for loop in self.nest(reader).order:
             if loop not in known or loop.axis not in back:
                 break
-            found.append((known[loop], tuple(back[loop.axis])))
-        return found
+            leading.append((known[loop], tuple(back[loop.axis])))
+        return leading

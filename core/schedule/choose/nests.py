@@ -181,9 +181,9 @@ class _Nests:
         if not written.written:
             return True
         for number, read in enumerate(node.reads):
-            made = self.analysis.shaped.nodes[read.value]
+            producer = self.analysis.shaped.nodes[read.value]
             several = self.analysis.inlining.sole[read.value] is None
-            if isinstance(made, Assignment) and several:
+            if isinstance(producer, Assignment) and several:
                 continue
             site, _ = site_of(self.analysis, self.known, value, read, chosen)
             placed = self._placed(value, read, chosen, site)
@@ -233,5 +233,5 @@ class _Nests:
             return
         root = self.kernels.add(value, nest, self.readers[value], whole)
         known = self.kernels.nests[root.owner].order[: root.shared]
-        for own, loop in zip(nest.order, known, strict=False):
-            places[value][own] = places[root.owner][loop]
+        for loop_inside, loop in zip(nest.order, known, strict=False):
+            places[value][loop_inside] = places[root.owner][loop]

@@ -20,33 +20,33 @@ from ilang.core.schedule.fuse import mapping
 
 
 def rows_site(
-    found: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest
+    tiling: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest
 ) -> int | None:
     """The place inside the loop over blocks of rows, for a reader that has the same one.
 
     Args:
-        found: the tiling of a value, and where its axes are in the value.
+        tiling: the tiling of a value, and where its axes are in the value.
         pairs: the reader's axis of each axis of the value.
         nest: that of the reader.
     """
-    tile, names = found
-    ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+    tile, names = tiling
+    reader_axes = {axis: pairs[at] for axis, at in names.items() if at in pairs}
     outer = tile.outer[:-1]
-    if not tile.is_by_rows() or any(loop.axis not in ours for loop in outer):
+    if not tile.is_by_rows() or any(loop.axis not in reader_axes for loop in outer):
         return None
-    loops = tuple(Loop(ours[loop.axis], loop.part) for loop in outer)
-    same = all(nest.factors[ours[x.axis]] == tile.factors[x.axis] for x in outer)
+    loops = tuple(Loop(reader_axes[loop.axis], loop.part) for loop in outer)
+    same = all(nest.factors[reader_axes[x.axis]] == tile.factors[x.axis] for x in outer)
     return len(loops) if same and nest.order[: len(loops)] == loops else None
 
 
-def batch_site(found: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest) -> int:
+def batch_site(tiling: tuple[Tiling, dict[int, int]], pairs: dict[int, int], nest: Nest) -> int:
     """The place inside the loops over batches, those around rows and lanes, that a reader has outermost, too."""
-    tile, names = found
-    ours = {own: pairs[at] for own, at in names.items() if at in pairs}
+    tile, names = tiling
+    reader_axes = {axis: pairs[at] for axis, at in names.items() if at in pairs}
     count = 0
-    for loop, theirs in zip(tile.outer, nest.order, strict=False):
+    for loop, reader_loop in zip(tile.outer, nest.order, strict=False):
         is_batch = loop.axis not in (tile.rows, tile.lanes) and not tile.factors[loop.axis]
-        if not is_batch or ours.get(loop.axis) != theirs.axis or theirs.part:
+        if not is_batch or reader_axes.get(loop.axis) != reader_loop.axis or reader_loop.part:
             break
         count += 1
     return count
@@ -61,8 +61,8 @@ def by_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> Tilings:
         tilings: of the program.
     """
     for value in range(len(shaped.nodes)):
-        for made, pairs in _reached(shaped, tilings, value):
-            tilings = _met(shaped, inlining, tilings, value, made, pairs)
+        for producer, pairs in _reached(shaped, tilings, value):
+            tilings = _met(shaped, inlining, tilings, value, producer, pairs)
     return tilings
 
 
@@ -71,21 +71,21 @@ def _met(
     inlining: Inlining,
     tilings: Tilings,
     value: int,
-    made: int,
+    producer: int,
     pairs: dict[int, int],
 ) -> Tilings:
     """The tilings with a contraction and one that it is made of in blocks of rows, if they meet there."""
-    tile, below, end = tilings.tiles[value], tilings.found(made), tilings.ends[made]
+    tile, below, end = tilings.tiles[value], tilings.found(producer), tilings.ends[producer]
     if tile is None or below is None or end is None or below[0].windows:
         return tilings
-    if not _is_reduced(shaped, inlining, tilings, made, below[1].get(below[0].lanes)):
+    if not _is_reduced(shaped, inlining, tilings, producer, below[1].get(below[0].lanes)):
         return tilings
-    names = {own: pairs[at] for own, at in below[1].items() if at in pairs}
-    ours, theirs = tile.by_rows(), below[0].by_rows()
-    if not _meet(ours, theirs, names):
+    names = {axis: pairs[at] for axis, at in below[1].items() if at in pairs}
+    above_rows, below_rows = tile.by_rows(), below[0].by_rows()
+    if not _meet(above_rows, below_rows, names):
         return tilings
     tiles = list(tilings.tiles)
-    tiles[value], tiles[end[0]] = ours, theirs
+    tiles[value], tiles[end[0]] = above_rows, below_rows
     return replace(tilings, tiles=tuple(tiles))
 
 
@@ -96,13 +96,13 @@ def _is_reduced(
     readers = inlining.all_reads[value]
     if len(readers) < 2 or value in inlining.kept or axis is None:
         return False
-    made = shaped.nodes[value]
-    assert isinstance(made, Assignment)
+    producer = shaped.nodes[value]
+    assert isinstance(producer, Assignment)
     for reader, read in readers:
         node = shaped.nodes[reader]
         assert isinstance(node, Assignment)
         is_tiled = tilings.tiles[reader] is not None
-        if not is_tiled and mapping(made, read).get(axis) in node.reduced_axes():
+        if not is_tiled and mapping(producer, read).get(axis) in node.reduced_axes():
             return True
     return False
 
@@ -112,29 +112,29 @@ def _reached(shaped: Shaped, tilings: Tilings, value: int) -> list[tuple[int, di
     tile, node = tilings.tiles[value], shaped.nodes[value]
     if tile is None or tile.windows or not isinstance(node, Assignment):
         return []
-    found: dict[int, dict[int, int]] = {}
+    reached: dict[int, dict[int, int]] = {}
     todo = [(value, {axis: axis for axis in range(len(node.axes))})]
     while todo:
         above, pairs = todo.pop()
         reader = shaped.nodes[above]
         assert isinstance(reader, Assignment)
         for read in dict.fromkeys(reader.reads):
-            made = shaped.nodes[read.value]
-            if not isinstance(made, Assignment):
+            producer = shaped.nodes[read.value]
+            if not isinstance(producer, Assignment):
                 continue
-            inside = mapping(made, read)
-            names = {own: pairs[at] for own, at in inside.items() if at in pairs}
-            if len(names) > len(found.get(read.value, {})):
-                found[read.value] = names
+            inside = mapping(producer, read)
+            names = {axis_below: pairs[at] for axis_below, at in inside.items() if at in pairs}
+            if len(names) > len(reached.get(read.value, {})):
+                reached[read.value] = names
                 if tilings.tiles[read.value] is None:
                     todo.append((read.value, names))
-    return list(found.items())
+    return list(reached.items())
 
 
-def _meet(tile: Tiling, below: Tiling, ours: dict[int, int]) -> bool:
+def _meet(tile: Tiling, below: Tiling, names: dict[int, int]) -> bool:
     """Whether two contractions go by the same blocks of rows, the lanes of the second being summed by the first."""
-    walked = [ours.get(loop.axis) for loop in below.outer[:-1]]
-    lanes = ours.get(below.lanes)
+    walked = [names.get(loop.axis) for loop in below.outer[:-1]]
+    lanes = names.get(below.lanes)
     summed = lanes is not None and lanes in {loop.axis for loop in tile.inner}
     return (
         walked == [loop.axis for loop in tile.outer[:-1]]

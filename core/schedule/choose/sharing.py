@@ -36,10 +36,10 @@ def shared_inside(
     while all(common < len(p) and p[common] == places[0][common] for p in places):
         common += 1
     reader, read = reads[0]
-    nest, found = known.nest(reader), tilings.found(value)
-    if found is not None:
-        within = rows_site(found, mapping(node, read), nest)
-        within = batch_site(found, mapping(node, read), nest) if within is None else within
+    nest, tiling = known.nest(reader), tilings.found(value)
+    if tiling is not None:
+        within = rows_site(tiling, mapping(node, read), nest)
+        within = batch_site(tiling, mapping(node, read), nest) if within is None else within
         if not within or within > common:
             return None
         common = within
@@ -47,7 +47,11 @@ def shared_inside(
         return None
     outer = replace(nest, order=nest.order[:common])
     axes = {loop.axis for loop in outer.order}
-    pairs = {own: ours for own, ours in mapping(node, read).items() if ours in axes}
+    pairs = {
+        inner: reader_axis
+        for inner, reader_axis in mapping(node, read).items()
+        if reader_axis in axes
+    }
     factors, order = tilings.loops(value, node) or taken(outer, pairs, analysis.order(value, node))
     return common, Staged(value, factors, order, known.shared_places(reader, pairs, outer.order))
 

@@ -24,31 +24,31 @@ Site = tuple[int | None, Staged | None]
 
 def site_of(analysis: Analysis, known: Known, value: int, read: Read, nest: Nest) -> Site:
     """Where a read of a value with this nest is computed, or a copy of it made."""
-    made = analysis.shaped.nodes[read.value]
+    producer = analysis.shaped.nodes[read.value]
     if any(index.looked for index in read.index):
         return None, None  # which elements are read is known only when they are
-    if isinstance(made, Input | View):
+    if isinstance(producer, Input | View):
         return packed_site(known.packed.get(value), read, nest), None
     if analysis.inlining.sole[read.value] is None:
         return None, None
-    pairs, tilings = mapping(made, read), analysis.tilings
+    pairs, tilings = mapping(producer, read), analysis.tilings
     if tilings.tiles[read.value] is not None or tilings.is_by_rows(read.value):
         return _tiled_site(analysis, known, value, read.value, pairs, nest)
     if _moves(known.packed.get(value), read, nest):
         return None, None
-    back, own = inverse(pairs), analysis.order(read.value, made)
+    back, order = inverse(pairs), analysis.order(read.value, producer)
     packed = known.packed.get(value) if analysis.inlining.inlined[read.value] else None
-    if made.acc is None or any(nest.factors):
+    if producer.acc is None or any(nest.factors):
         shared = leading(nest.order, back)
     else:
-        shared = shared_prefix(nest.order, back, own, set(made.reduced_axes()))
-    if shared == 0 and made.axes and made.target:
+        shared = shared_prefix(nest.order, back, order, set(producer.reduced_axes()))
+    if shared == 0 and producer.axes and producer.target:
         return None, None
     outer = replace(nest, order=nest.order[:shared])
     places = known.shared_places(value, pairs, outer.order)
     around = None if packed is None else packed.inside(back)
     is_part = known.is_part(value) or any(index.axis() is None for index in read.index)
-    return shared, Staged(read.value, *taken(outer, pairs, own), places, around, is_part)
+    return shared, Staged(read.value, *taken(outer, pairs, order), places, around, is_part)
 
 
 def _moves(packed: Packed | Across | None, read: Read, nest: Nest) -> bool:
@@ -64,20 +64,20 @@ def _tiled_site(
     analysis: Analysis, known: Known, reader: int, value: int, pairs: dict[int, int], nest: Nest
 ) -> Site:
     """Inside the tile loops of a reader that has the same ones; elsewhere a contraction is computed whole."""
-    found, made = analysis.tilings.found(value), analysis.shaped.nodes[value]
-    assert found is not None
-    assert isinstance(made, Assignment)
-    tile, names = found
-    ours = {own: pairs[at] for own, at in names.items() if at in pairs}
-    outer = tuple(Loop(ours[x.axis], x.part) for x in tile.outer if x.axis in ours)
-    same = all(nest.factors[at] == tile.factors[own] for own, at in ours.items())
+    tiling, producer = analysis.tilings.found(value), analysis.shaped.nodes[value]
+    assert tiling is not None
+    assert isinstance(producer, Assignment)
+    tile, names = tiling
+    reader_axes = {axis: pairs[at] for axis, at in names.items() if at in pairs}
+    outer = tuple(Loop(reader_axes[x.axis], x.part) for x in tile.outer if x.axis in reader_axes)
+    same = all(nest.factors[at] == tile.factors[axis] for axis, at in reader_axes.items())
     site: int | None = len(outer)
     if nest.order[: len(outer)] != outer or len(outer) < len(tile.outer) or not same:
-        site = rows_site(found, pairs, nest)
+        site = rows_site(tiling, pairs, nest)
     if site is None:
         return None, None
     places = known.shared_places(reader, pairs, nest.order[:site])
-    factors, order = analysis.tilings.loops(value, made) or ((), ())
+    factors, order = analysis.tilings.loops(value, producer) or ((), ())
     return site, Staged(value, factors, order, places, None, known.is_part(reader))
 
 
@@ -91,12 +91,12 @@ def adopted(analysis: Analysis, known: Known, value: int, nest: Nest) -> Iterato
     assert isinstance(node, Assignment)
     taking = set(known.staged)
     for number, read in enumerate(node.reads):
-        made, site = analysis.shaped.nodes[read.value], nest.staged(number)
-        if site is None or not isinstance(made, Assignment) or read.value in taking:
+        producer, site = analysis.shaped.nodes[read.value], nest.staged(number)
+        if site is None or not isinstance(producer, Assignment) or read.value in taking:
             continue
         if read.value in known.imposed:
             continue
         axes = {loop.axis for loop in nest.order[:site]}
-        pairs = {**mapping(made, read), **axis_pairs(analysis.provenance, value, read, axes)}
+        pairs = {**mapping(producer, read), **axis_pairs(analysis.provenance, value, read, axes)}
         taking.add(read.value)
-        yield Staged(read.value, *taken(nest, pairs, analysis.order(read.value, made)), {})
+        yield Staged(read.value, *taken(nest, pairs, analysis.order(read.value, producer)), {})

@@ -12,15 +12,17 @@ from ilang.core.schedule.choose.tile import Factors
 
 
 def taken(
-    nest: Nest, pairs: dict[int, int], own: tuple[int, ...]
+    nest: Nest, pairs: dict[int, int], order: tuple[int, ...]
 ) -> tuple[Factors, tuple[Loop, ...]]:
     """The splits and the order of a producer: its reader's loops in their order, then its other loops in its own."""
     back = inverse(pairs)
-    factors = tuple(nest.factors[pairs[axis]] if axis in pairs else () for axis in range(len(own)))
+    factors = tuple(
+        nest.factors[pairs[axis]] if axis in pairs else () for axis in range(len(order))
+    )
     outer = [Loop(axis, loop.part) for loop in nest.order for axis in back.get(loop.axis, [])]
     rest = [
         Loop(axis, part)
-        for axis in own
+        for axis in order
         for part in range(len(factors[axis]) + 1)
         if Loop(axis, part) not in outer
     ]
@@ -30,8 +32,8 @@ def taken(
 def inverse(pairs: dict[int, int]) -> dict[int, list[int]]:
     """The producer's axes for each axis of a reader."""
     back: dict[int, list[int]] = {}
-    for own, outer in pairs.items():
-        back.setdefault(outer, []).append(own)
+    for inner, outer in pairs.items():
+        back.setdefault(outer, []).append(inner)
     return back
 
 
@@ -41,13 +43,13 @@ def leading(order: tuple[Loop, ...], back: dict[int, list[int]]) -> int:
 
 
 def shared_prefix(
-    order: tuple[Loop, ...], back: dict[int, list[int]], own: tuple[int, ...], reduced: set[int]
+    order: tuple[Loop, ...], back: dict[int, list[int]], axes: tuple[int, ...], reduced: set[int]
 ) -> int:
     """How many of the reader's outer loops are, in order, the outer output loops of a reduction."""
     shared, position = 0, 0
     for loop in order:
         walked = back.get(loop.axis, [])
-        ahead = own[position : position + len(walked)]
+        ahead = axes[position : position + len(walked)]
         if not walked or set(ahead) != set(walked) or reduced & set(ahead):
             break
         shared, position = shared + 1, position + len(walked)

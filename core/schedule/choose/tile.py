@@ -279,8 +279,8 @@ def _along_memory(contraction: _Contraction, rows: int, lanes: int) -> int | Non
     node, accesses = contraction.node, contraction.accesses
     reduced = node.reduced_axes()
     read = [index for index in accesses if _has(index, rows) and not _has(index, lanes)]
-    found = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
-    return next((axis for axis in found if not contraction.is_small(axis)), None)
+    walked = (axis for index in read for _, axis in index[-1].terms if axis in reduced)
+    return next((axis for axis in walked if not contraction.is_small(axis)), None)
 
 
 def _tiling(contraction: _Contraction, rows: int, lanes: int) -> Tiling:

@@ -42,18 +42,18 @@ class Tilings:
 
     def is_by_rows(self, value: int) -> bool:
         """Whether a value is computed in tiles, block of rows by block of rows."""
-        found = self.found(value)
-        return found is not None and found[0].is_by_rows()
+        tiling = self.found(value)
+        return tiling is not None and tiling[0].is_by_rows()
 
     def loops(self, value: int, node: Assignment) -> tuple[Factors, tuple[Loop, ...]] | None:
         """The splits and loops of a tiled reduction, or of pointwise work on the elements of one."""
-        found = self.found(value)
-        if found is None:
+        tiling = self.found(value)
+        if tiling is None:
             return None
-        tile, pairs = found
+        tile, pairs = tiling
         factors: list[tuple[int, ...]] = [()] * len(node.axes)
-        for own, axis in pairs.items():
-            factors[axis] = tile.factors[own]
+        for inner, axis in pairs.items():
+            factors[axis] = tile.factors[inner]
         order = [Loop(pairs[loop.axis], loop.part) for loop in tile.order() if loop.axis in pairs]
         if node.acc is None:  # rows and lanes as they stand in the result
             outputs = node.output_axes()
@@ -107,10 +107,10 @@ def _gives(
 ) -> bool:
     """Whether what is computed in the innermost loop of a tile has the loops of that, where a person wrote its nest."""
     for read in dict.fromkeys(node.reads):
-        made, nest = shaped.nodes[read.value], written[read.value]
-        if nest is None or not inlining.inlined[read.value] or not isinstance(made, Assignment):
+        producer, nest = shaped.nodes[read.value], written[read.value]
+        if nest is None or not inlining.inlined[read.value] or not isinstance(producer, Assignment):
             continue
-        pairs, axes = mapping(made, read), tuple(range(len(made.axes)))
+        pairs, axes = mapping(producer, read), tuple(range(len(producer.axes)))
         around = (Nest(tile.factors, each.order(), ()) for each in (tile, tile.by_rows()))
         if (nest.factors, nest.order) not in [taken(outer, pairs, axes) for outer in around]:
             return False
@@ -145,12 +145,12 @@ def _tail(
     if node.acc is not None or node.base is not None:
         return None
     for read in dict.fromkeys(node.reads):
-        made = shaped.nodes[read.value]
+        producer = shaped.nodes[read.value]
         if (
-            isinstance(made, Assignment)
+            isinstance(producer, Assignment)
             and inlining.sole[read.value] is not None
             and read.value not in others
-            and len(set(mapping(made, read).values())) == len(node.axes) == len(read.index)
+            and len(set(mapping(producer, read).values())) == len(node.axes) == len(read.index)
             and (tiles[read.value] is not None or tails[read.value] is not None)
         ):
             return read
@@ -170,7 +170,7 @@ def _end(
         return value, {axis: axis for axis in range(len(node.axes))}
     if tail is None:
         return None
-    end, made = ends[tail.value], shaped.nodes[tail.value]
-    assert isinstance(made, Assignment)
-    names = mapping(made, tail)
-    return end and (end[0], {own: names[at] for own, at in end[1].items() if at in names})
+    end, producer = ends[tail.value], shaped.nodes[tail.value]
+    assert isinstance(producer, Assignment)
+    names = mapping(producer, tail)
+    return end and (end[0], {at_end: names[at] for at_end, at in end[1].items() if at in names})
