@@ -147,7 +147,7 @@ class _Attaching(Reverse):
         """Add what computes the gradients of a value; each is then what stood for it."""
         of = self.number[back.of]
         tensor, span = self.new.tensors[of], self.new.nodes[of].span
-        self.active = self._reached({self.number[wrt] for _, wrt in back.gradients})
+        self.active = self._reached({self.number[wrt] for _, wrt in back.gradients}, {of})
         self.flowing = {}
         if of in self.active:
             ones = self.new.filled(1.0, tensor.dtype, tensor.dims, f"d{tensor.name}", span)
@@ -167,8 +167,15 @@ class _Attaching(Reverse):
 
     # -- gradients of their own --------------------------------------------------------------------------------------
 
+    def _rule(self, value: int) -> Custom | None:
+        """The gradient of its own that a value has."""
+        return next((r for v, r in self.rules.items() if self.number.get(v) == value), None)
+
+    def _is_opaque(self, value: int) -> bool:
+        return self._rule(value) is not None
+
     def _passed_on(self, value: int, total: int) -> bool:
-        rule = next((r for v, r in self.rules.items() if self.number.get(v) == value), None)
+        rule = self._rule(value)
         if rule is None:
             return False
         number = self._instance(rule, total)

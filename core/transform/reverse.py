@@ -12,7 +12,8 @@ cotangent:
 
     sum            nothing
     product        the product of what stands before and after: no division, so zeros are no special case
-    max, min       an equal share for every winner: (f == result) / (how many there are)
+    max, min       an equal share for every winner: (f == result) / (how many there are); nothing where it only shifts
+                   what cancels (``shifts.py``)
     and, or, xor   nothing flows back
 
 What takes long to compute, an exponential or a power, is read where the way forward stored it, and not computed again.
@@ -21,7 +22,7 @@ A cotangent that is zero everywhere is never computed: only inputs that nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import assert_never
 
 from ilang.core.check.shaped import verify
@@ -38,6 +39,7 @@ from ilang.core.transform.derivatives import (
     flowing_back,
     reads_value,
 )
+from ilang.core.transform.shifts import cancelled
 from ilang.core.transform.simplified import simplified
 
 
@@ -133,12 +135,17 @@ class Reverse:
 
     def _active(self) -> set[int]:
         """The values of the new program that floats of the wanted inputs reach."""
-        return self._reached({self.number[self.shaped.inputs[n]] for n in self.wrt})
+        ends = {self.number[value] for value in self.shaped.outputs}
+        return self._reached({self.number[self.shaped.inputs[n]] for n in self.wrt}, ends)
 
-    def _reached(self, reached: set[int]) -> set[int]:
-        """The values of the new program that are computed from floats of some, themselves included."""
+    def _reached(self, reached: set[int], ends: Collection[int]) -> set[int]:
+        """The values of the new program that are computed from floats of some, themselves included.
+
+        None of the maxima that cancel on the way to the ``ends``.
+        """
+        constant = cancelled(self.new.nodes, ends, self._is_opaque)
         for value, node in enumerate(self.new.nodes):
-            if self.new.tensors[value].dtype not in FLOATS:
+            if self.new.tensors[value].dtype not in FLOATS or value in constant:
                 reached.discard(value)
                 continue
             match node:
@@ -183,6 +190,10 @@ class Reverse:
 
     def _passed_on(self, value: int, total: int) -> bool:
         """Whether a value has a gradient of its own, which then has been passed on."""
+        return False
+
+    def _is_opaque(self, value: int) -> bool:
+        """Whether a value has a gradient of its own."""
         return False
 
     def _total(self, value: int) -> int:
