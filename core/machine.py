@@ -74,6 +74,7 @@ class Memory:
         fetched_elements: how many elements a loop in lanes fetches at a time.
         streamed_bytes: results from this size on are written past the caches.
         transposed_bytes: of the smallest elements that vectors transpose.
+        kept_bytes: matrices that take no more stay in the caches from where they are computed to where they are read.
     """
 
     line_bytes: int
@@ -82,6 +83,7 @@ class Memory:
     fetched_elements: int
     streamed_bytes: int
     transposed_bytes: int
+    kept_bytes: int
 
 
 @record
@@ -260,6 +262,7 @@ CPU = Machine(
         fetched_elements=256,
         streamed_bytes=32 << 20,
         transposed_bytes=4,
+        kept_bytes=1 << 20,
     ),
     threads=Threads(
         most=64,
@@ -303,6 +306,7 @@ GPU = Machine(
         fetched_elements=32,
         streamed_bytes=1 << 62,
         transposed_bytes=4,
+        kept_bytes=1 << 20,
     ),
     threads=Threads(
         most=132 * 1024,

@@ -12,7 +12,7 @@ the same dimension of the same tensor with the same split and the same role.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ilang.core.ir.schedule import Nest, Root
 from ilang.core.ir.shaped import Assignment, Shaped
@@ -24,8 +24,11 @@ from ilang.core.schedule.readers import live_values, readers_of, whole_values
 class Kernels:
     """The kernels of a program, last one first, each a list of roots; grown by ``add``."""
 
-    def __init__(self, shaped: Shaped, provenance: Provenance) -> None:
-        """For one program; none yet."""
+    def __init__(
+        self, shaped: Shaped, provenance: Provenance, phases: Mapping[int, object] | None = None
+    ) -> None:
+        """For one program; none yet. Values of different ``phases`` share no kernel."""
+        self.phases = phases or {}
         self.shaped = shaped
         self.provenance = provenance
         self.groups: list[list[Root]] = []
@@ -97,6 +100,8 @@ class Kernels:
         node, other_node = self._node(value), self._node(other)
         nest, other_nest = self.nests[value], self.nests[other]
         if node.base is not None or other_node.base is not None:
+            return 0
+        if len({self.phases[each] for each in (value, other) if each in self.phases}) > 1:
             return 0
         pairs: dict[int, int] = {}
         count = 0

@@ -10,16 +10,18 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from ilang.core.ir.schedule import Group, Scheduled
+from ilang.core.ir.schedule import Group, Nest, Scheduled
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.machine import CPU, Machine
 from ilang.core.schedule.accumulation import accumulated, copies
+from ilang.core.schedule.apart import computed_apart
 from ilang.core.schedule.check.device import check_device
 from ilang.core.schedule.check.legal import check_equalities, check_nests, check_storage
 from ilang.core.schedule.choose.choice import choose
-from ilang.core.schedule.extents import extents_of
+from ilang.core.schedule.choose.nests import Choice
+from ilang.core.schedule.extents import Extents, extents_of
 from ilang.core.schedule.fuse import Provenance, nested
 from ilang.core.schedule.groups import completed
 from ilang.core.schedule.plans import Plans
@@ -46,8 +48,13 @@ def shaped_to_schedule(
     if machine.device is None:
         check_nests(shaped, written)
         written = [nest if nest is None else without_blocks(nest) for nest in written]
-    provenance = Provenance(shaped)
-    choice = choose(shaped, written, provenance, extents_of(shaped, small, machine), machine)
+    extents = extents_of(shaped, small, machine)
+    chosen = _apart(shaped, written, extents, machine)
+    if chosen is None:
+        provenance = Provenance(shaped)
+        choice = choose(shaped, written, provenance, extents, machine)
+    else:
+        shaped, provenance, choice = chosen
     check_nests(shaped, choice.nests)
     program = nested(shaped, choice.nests, provenance, machine)
     plans = Plans(program)
@@ -66,3 +73,22 @@ def shaped_to_schedule(
         for instance, times in zip(group.plan.instances, copies(program, group.plan), strict=True):
             plans.computations.add(instance.value, times - 1)
     return scheduled
+
+
+def _apart(
+    shaped: Shaped, written: Sequence[Nest | None], extents: Extents, machine: Machine
+) -> tuple[Shaped, Provenance, Choice] | None:
+    """The program with matrices of each kernel's own, and what is chosen for it; None where one would be stored.
+
+    What a person has scheduled is computed as it is written.
+    """
+    if machine.device is not None or any(nest is not None for nest in written):
+        return None
+    apart = computed_apart(shaped, extents, machine)
+    if apart is None:
+        return None
+    provenance = Provenance(apart.shaped)
+    none = (None,) * len(apart.shaped.nodes)
+    choice = choose(apart.shaped, none, provenance, extents, machine, apart)
+    roots = {root.value for group in choice.kernels.groups for root in group}
+    return None if roots & apart.matrices else (apart.shaped, provenance, choice)

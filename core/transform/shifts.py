@@ -98,8 +98,9 @@ def _state(node: Node, states: dict[int, State]) -> State:
             return UNKNOWN if node.value in states else None
         case Assignment():
             pass
-    if node.base is not None or node.lookups():
-        reached = {*node.values()} | ({node.base} if node.base is not None else set())
+    reached = {*node.values()} | ({node.base} if node.base is not None else set())
+    looked = {each.source for each in node.lookups()}
+    if node.base is not None or node.scatters() or states.keys() & looked:
         return UNKNOWN if states.keys() & reached else None
     used = {node.reads[number].value for number in operands_of(node.scalar)}
     if not states.keys() & used:

@@ -30,6 +30,8 @@ Rules, from access patterns only:
     6. Contractions are tiled, transposed work is blocked, sums into rows of accumulators go in strips (``tile.py``).
     7. Where rows of a contraction are reduced before another contraction reads them, as in attention, both go block of
        rows by block of rows, and all that is between them stays there.
+    8. Where a matrix is read by rows and by columns, each direction has one of its own (``schedule/apart.py``) and
+       goes block of rows by block of rows.
 
 Runs over the program from its outputs to its inputs, so a reader's order is known before its producers'.
 """

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from ilang.core.ir.schedule import Nest
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
+from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.accesses import accesses_of
 from ilang.core.schedule.choose.inlining import inlining
 from ilang.core.schedule.choose.known import Analysis
 from ilang.core.schedule.choose.nests import Choice, choose_nests
-from ilang.core.schedule.choose.row_blocks import by_rows
+from ilang.core.schedule.choose.row_blocks import by_rows, in_phases
 from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance
@@ -28,6 +29,7 @@ def choose(
     provenance: Provenance,
     extents: Extents,
     machine: Machine,
+    apart: Apart | None = None,
 ) -> Choice:
     """A nest per assignment: the written one, with the compiler's sites where its order is not; else a chosen one.
 
@@ -37,6 +39,7 @@ def choose(
         provenance: of the program.
         extents: of the program.
         machine: what the loops are for.
+        apart: what belongs to kernels that go by blocks of rows, where the program is one with matrices of their own.
 
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
@@ -45,7 +48,7 @@ def choose(
         from ilang.core.schedule.choose.gpu import choose_for_gpu
 
         return choose_for_gpu(shaped, written, provenance, extents, machine)
-    return choose_nests(analysed(shaped, written, provenance, extents, machine))
+    return choose_nests(analysed(shaped, written, provenance, extents, machine, apart))
 
 
 def analysed(
@@ -54,10 +57,12 @@ def analysed(
     provenance: Provenance,
     extents: Extents,
     machine: Machine,
+    apart: Apart | None = None,
 ) -> Analysis:
     """What is known of a program before any nest is, each step from what the steps before gave."""
-    readers = inlining(shaped)
+    readers = inlining(shaped, () if apart is None else apart.copies)
     accesses = accesses_of(shaped, readers, machine)
     tiles = tilings(shaped, written, readers, accesses, extents, machine)
     tiles = by_rows(shaped, readers, tiles)
-    return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents)
+    tiles = tiles if apart is None else in_phases(apart, tiles)
+    return Analysis(shaped, written, provenance, machine, readers, accesses, tiles, extents, apart)

@@ -7,6 +7,8 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.record import record
 from ilang.core.schedule.fuse import mapping
@@ -26,9 +28,10 @@ class Inlining:
     inlined: tuple[bool, ...]
 
 
-def inlining(shaped: Shaped) -> Inlining:
-    """The readers of every value of a program, and the values that are inlined."""
+def inlining(shaped: Shaped, stored: Collection[int] = ()) -> Inlining:
+    """The readers of every value of a program, and the values that are inlined; none that is to be ``stored``."""
     reads, kept = all_reads(shaped)
+    kept |= {*stored}
     sole = [_sole_reader(shaped, reads[value], value in kept) for value in range(len(shaped.nodes))]
     inlined: list[bool] = []
     gathering: set[int] = set()

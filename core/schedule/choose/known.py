@@ -11,6 +11,7 @@ from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import record
+from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.accesses import Accesses, loop_order
 from ilang.core.schedule.choose.inlining import Inlining
 from ilang.core.schedule.choose.packing import Across, Packed
@@ -35,6 +36,7 @@ class Analysis:
     accesses: tuple[Accesses, ...]
     tilings: Tilings
     extents: Extents
+    apart: Apart | None = None
 
     def order(self, value: int, node: Assignment) -> tuple[int, ...]:
         """The axes of an assignment in the order of rule 4."""

@@ -69,7 +69,8 @@ class _Nests:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self.known = Known(len(analysis.shaped.nodes))
-        self.kernels = Kernels(analysis.shaped, analysis.provenance)
+        phases = {} if analysis.apart is None else analysis.apart.phases
+        self.kernels = Kernels(analysis.shaped, analysis.provenance, phases)
         self.placed = len(analysis.shaped.nodes)
         self.readers = readers_of(analysis.shaped)
         self.live = live_values(analysis.shaped)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from ilang.core.ir.schedule import Loop, Nest
 from ilang.core.ir.shaped import Assignment, Shaped
 from ilang.core.record import replace
+from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.inlining import Inlining
-from ilang.core.schedule.choose.tile import Tiling
+from ilang.core.schedule.choose.tile import Factors, Tiling
 from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.fuse import mapping
 
@@ -64,6 +65,49 @@ def by_rows(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> Tilings:
         for producer, pairs in _reached(shaped, tilings, value):
             tilings = _met(shaped, inlining, tilings, value, producer, pairs)
     return tilings
+
+
+def in_phases(apart: Apart, tilings: Tilings) -> Tilings:
+    """The tilings with the contractions of every kernel that goes by blocks of rows in blocks of as many rows.
+
+    Args:
+        apart: what belongs to these kernels.
+        tilings: of the program.
+    """
+    tiles = list(tilings.tiles)
+    for phase in set(apart.phases.values()):
+        found = {
+            value: tile.by_rows()
+            for value, each in apart.phases.items()
+            if each == phase and (tile := tiles[value]) is not None and not tile.windows
+        }
+        least = min((tile.factors[tile.rows] for tile in found.values()), default=())
+        for value, tile in found.items():
+            factors = list(tile.factors)
+            factors[tile.rows] = least
+            tiles[value] = replace(tile, factors=tuple(factors))
+    return replace(tilings, tiles=tuple(tiles))
+
+
+def copied_rows(
+    apart: Apart, tilings: Tilings, value: int
+) -> tuple[Factors, tuple[Loop, ...]] | None:
+    """The splits and loops of a copy of what a kernel has reduced of its rows: those of its blocks of rows."""
+    place = {label: axis for axis, label in enumerate(apart.axes[value])}
+    for other, phase in apart.phases.items():
+        tile, labels = tilings.tiles[other], apart.axes[other]
+        if phase != apart.phases[value] or tile is None:
+            continue
+        rows = place.get(labels[tile.rows])
+        if rows is None:
+            return None
+        around = tile.outer[:-1]
+        outer = [Loop(place[labels[x.axis]]) for x in around if labels[x.axis] in place]
+        factors: list[tuple[int, ...]] = [()] * len(apart.axes[value])
+        factors[rows] = tile.factors[tile.rows]
+        axes = (Loop(axis) for axis in range(len(factors)) if Loop(axis) not in outer)
+        return tuple(factors), (*outer, Loop(rows, 1), *axes)
+    return None
 
 
 def _met(

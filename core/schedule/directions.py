@@ -1,0 +1,467 @@
+"""Matrices that are larger than all that a program takes and gives, and the directions in which they are walked.
+
+Example, the way back of attention, where scores s and what flows back to them have a row for each query i and a column
+for each key j, and neither is an input or an output:
+    in:   s[i,j] = sum q[i,k] * key[j,k];  m[i] = max s[i,j] over j;  dq[i,k] = sum ds[i,j] * key[j,k] over j
+          dk[j,k] = sum ds[i,j] * q[i,k] over i
+    out:  wide: s, ds and what is between them;  walked by rows i for m and dq, by rows j for dk
+
+A kernel that goes by blocks of rows keeps a block of such a matrix, if everything that reads the matrix there goes by
+these rows: what it sums along them, and the contractions that take them. So there is a kernel for each direction, and
+one more wherever what is read comes from a kernel before in another way than row by row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from ilang.core.ir.affine import Affine
+from ilang.core.ir.shaped import Assignment, Input, Read, Shaped, View
+from ilang.core.record import record, replace
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tilings import Tilings
+from ilang.core.schedule.extents import Extents
+from ilang.core.schedule.readers import compared
+
+Labels = tuple[int | None, ...]
+"""Which dimension of the first matrix each axis of an assignment walks."""
+
+
+@record
+class Exit:
+    """What reads wide matrices and is none: a contraction, or a reduction of rows; ``label`` is that of its rows."""
+
+    value: int
+    label: int
+    is_row: bool
+
+
+@record
+class Matrices:
+    """Wide matrices that are computed from each other, and everything else that reads them.
+
+    ``axes`` has the labels of the axes of each of them, of the products inside contractions, of exits and of what is
+    computed from reduced rows row by row, the ``rows``. ``batch`` are the labels that every exit has. ``kernels`` has
+    the exits that are computed together, in the order in which kernels run.
+    """
+
+    wide: frozenset[int]
+    axes: dict[int, Labels]
+    batch: tuple[int, ...]
+    exits: dict[int, Exit]
+    rows: frozenset[int]
+    kernels: tuple[tuple[int, ...], ...]
+
+    def kernel(self, value: int) -> int:
+        """The number of the kernel of an exit."""
+        return next(n for n, exits in enumerate(self.kernels) if value in exits)
+
+
+def matrices_of(
+    shaped: Shaped, inlining: Inlining, tilings: Tilings, extents: Extents
+) -> list[Matrices]:
+    """The matrices of a program that are walked in several directions, and never have to be stored.
+
+    Args:
+        shaped: the program.
+        inlining: who reads each value.
+        tilings: of the program.
+        extents: of the program.
+    """
+    like: dict[tuple[int, ...], set[int]] = {}
+    wide = sorted(_wide(shaped, inlining, tilings))
+    for value in wide:
+        like.setdefault(tuple(sorted(_dims(shaped, value).elements())), set()).add(value)
+    found: list[Matrices] = []
+    done: set[int] = set()
+    for first in wide:
+        if first in done:
+            continue
+        among = like[tuple(sorted(_dims(shaped, first).elements()))]
+        labelled = _Labelling(shaped, inlining, tilings, among).run(first)
+        matrices = labelled.matrices(extents)
+        done |= labelled.connected
+        if matrices is not None:
+            found.append(matrices)
+    return found
+
+
+def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
+    """The values that have more dimensions than any array that a program takes, gives, or stores in any case.
+
+    None that is compared with a reduction of itself: it is computed once, that no rounding comes between.
+    """
+    arrays: dict[int, set[tuple[tuple[int, int], ...]]] = {}
+    for value, node in enumerate(shaped.nodes):
+        if isinstance(node, Input | View) or value in inlining.kept:
+            dims = _dims(shaped, value)
+            for size in dims:
+                arrays.setdefault(size, set()).add(tuple(sorted(dims.items())))
+    found: set[int] = set()
+    for value, node in enumerate(shaped.nodes):
+        if not isinstance(node, Assignment) or value in inlining.kept:
+            continue
+        dims = _dims(shaped, value)
+        is_sum = tilings.tiles[value] is None and not _is_pointwise(shaped, node)
+        if sum(dims.values()) < 2 or is_sum:
+            continue
+        is_inside = inlining.inlined[value] and _is_summed(inlining, value)
+        near = min((arrays.get(size, set()) for size in dims), key=len)
+        if not is_inside and not any(dims <= Counter(dict(array)) for array in near):
+            found.add(value)
+    return found - _computed_once(shaped, found)
+
+
+def _computed_once(shaped: Shaped, values: Collection[int]) -> set[int]:
+    """Those values that are compared with reductions of themselves, or make what is, by others of them alone."""
+    once: set[int] = set()
+    for _, common in compared(shaped):
+        hidden: set[int] = set()
+        todo = [value for value in common if value not in values]
+        while todo:
+            node = shaped.nodes[todo.pop()]
+            made = {*node.values()} if isinstance(node, Assignment) else set()
+            todo += made - hidden
+            hidden |= made
+        once |= (common - hidden) & {*values}
+    return once
+
+
+def _is_pointwise(shaped: Shaped, node: Assignment) -> bool:
+    """Whether an assignment sums one term at most: none where a guard leaves it out."""
+    return all(shaped.sizes[node.sizes[axis]].fixed == 1 for axis in node.reduced_axes())
+
+
+def _dims(shaped: Shaped, value: int) -> Counter[int]:
+    """The sizes of the dimensions of a value but for those of extent 1."""
+    return Counter(size for size in shaped.tensors[value].dims if shaped.sizes[size].fixed != 1)
+
+
+def _is_summed(inlining: Inlining, value: int) -> bool:
+    """Whether what computes a value in its innermost loop reduces it."""
+    sole = inlining.sole[value]
+    return sole is not None and sole[0].acc is not None
+
+
+class _Labelling:
+    """The matrices that are computed from each other, beginning with one."""
+
+    def __init__(
+        self, shaped: Shaped, inlining: Inlining, tilings: Tilings, wide: Collection[int]
+    ) -> None:
+        self.shaped = shaped
+        self.inlining = inlining
+        self.tilings = tilings
+        self.wide = wide
+        self.connected: set[int] = set()
+        self.axes: dict[int, Labels] = {}
+        self.exits: dict[int, Exit] = {}
+        self.fails = False
+
+    def run(self, first: int) -> _Labelling:
+        """Label everything that is made of a matrix, and what that is made of, up to what is none."""
+        todo = [first]
+        node = self._node(first)
+        dims = {index.axis(): dim for dim, index in enumerate(node.target)}
+        self.axes[first] = tuple(
+            None if self._is_one(node, axis) else dims.get(axis) for axis in range(len(node.axes))
+        )
+        while todo:
+            value = todo.pop()
+            todo += self._producers(value)
+            if value in self.wide:
+                self.connected.add(value)
+            elif not self._is_product(value):
+                continue
+            for reader, read in self.inlining.all_reads[value]:
+                todo += self._reader(value, reader, read)
+        return self
+
+    def _is_product(self, value: int) -> bool:
+        """Whether a value is what a reduction computes in its innermost loop."""
+        return self.inlining.inlined[value] and _is_summed(self.inlining, value)
+
+    def _node(self, value: int) -> Assignment:
+        node = self.shaped.nodes[value]
+        assert isinstance(node, Assignment)
+        return node
+
+    def _is_one(self, node: Assignment, axis: int) -> bool:
+        """Whether an axis has one iteration: it has no label."""
+        return self.shaped.sizes[node.sizes[axis]].fixed == 1
+
+    def _dims(self, value: int) -> list[int | None]:
+        """The label of each dimension of a value."""
+        labels, found = self.axes[value], []
+        for index in self._node(value).target:
+            axis = index.axis()
+            self.fails |= axis is None and index != Affine(())
+            found.append(None if axis is None else labels[axis])
+        return found
+
+    def _reader(self, value: int, reader: int, read: Read) -> list[int]:
+        """Label what reads a matrix, or a product inside a contraction; what is to be looked at next."""
+        labels: list[int | None] = [None] * len(self._node(reader).axes)
+        for label, index in zip(self._dims(value), read.index, strict=True):
+            axis = index.axis()
+            self.fails |= axis is None and index != Affine(())
+            if axis is not None and label is not None:
+                self.fails |= labels[axis] not in (None, label)
+                labels[axis] = label
+            self.fails |= axis is None and label is not None
+        return self._label(reader, labels)
+
+    def _label(self, value: int, labels: Sequence[int | None]) -> list[int]:
+        """Give the axes of a value labels, which agree with those that it has; what is to be looked at next."""
+        known = self.axes.get(value)
+        if known is not None:
+            pairs = zip(known, labels, strict=True)
+            self.fails |= any(a is not None and b is not None and a != b for a, b in pairs)
+            merged = tuple(b if a is None else a for a, b in zip(known, labels, strict=True))
+            if merged == known:
+                return []
+            labels = merged
+        self.axes[value] = tuple(labels)
+        return [value]
+
+    def _producers(self, value: int) -> list[int]:
+        """Label the matrices that a value is made of; what is to be looked at next."""
+        node, labels = self._node(value), self.axes[value]
+        found: list[int] = []
+        for read in dict.fromkeys(node.reads):
+            if read.value not in self.wide:
+                continue
+            made, own = self._node(read.value), dict[int, int | None]()
+            for target, index in zip(made.target, read.index, strict=True):
+                ours, axis = target.axis(), index.axis()
+                if ours is not None and axis is not None:
+                    own[ours] = labels[axis]
+            found += self._label(read.value, [own.get(a) for a in range(len(made.axes))])
+        return found
+
+    # -- what all of it gives ------------------------------------------------------------------------------------------
+
+    def matrices(self, extents: Extents) -> Matrices | None:
+        """The matrices, if everything that reads them goes by rows of theirs, in two directions that are long."""
+        if self.fails or not self._are_whole():
+            return None
+        for value in self.axes:
+            inside = value in self.wide or self._is_product(value)
+            if not inside and not self._exit(value):
+                return None
+        batch = self._batch()
+        if batch is None:
+            return None
+        exits = {
+            value: replace(each, label=next(n for n in self._outputs(value) if n not in batch))
+            for value, each in self.exits.items()
+        }
+        labels = {each.label for each in exits.values()}
+        dims = self.shaped.tensors[min(self.connected)].dims
+        if len(labels) < 2 or any(extents.is_small(dims[label]) for label in labels):
+            return None
+        axes = {**self._products(), **self.axes}
+        return _Kernels(self.shaped, frozenset(self.connected), axes, batch, exits).matrices()
+
+    def _products(self) -> dict[int, Labels]:
+        """What is computed in the innermost loops of matrices, and is made of none: without labels."""
+        found: dict[int, Labels] = {}
+        todo = [value for value in self.axes if value not in self.exits]
+        while todo:
+            for value in self._node(todo.pop()).values():
+                known = value in found or value in self.axes
+                if not known and self.inlining.inlined[value]:
+                    found[value] = (None,) * len(self._node(value).axes)
+                    todo.append(value)
+        return found
+
+    def _are_whole(self) -> bool:
+        """Whether every matrix has all labels, each once, and those that are sums are made of none."""
+        wanted = sorted(self._dims(min(self.connected)), key=str)
+        for value in self.connected:
+            node = self._node(value)
+            if sorted(self._dims(value), key=str) != wanted or node.base is not None:
+                return False
+            made_of = {read.value for read in node.reads} & self.axes.keys()
+            if node.lookups() or (made_of and not _is_pointwise(self.shaped, node)):
+                return False
+        return True
+
+    def _outputs(self, value: int) -> set[int]:
+        """The labels of the axes of a result."""
+        labels = self.axes[value]
+        return {n for axis in self._node(value).output_axes() if (n := labels[axis]) is not None}
+
+    def _exit(self, value: int) -> bool:
+        """Note what reads matrices and is none; whether it is a contraction of their rows, or reduces these."""
+        node, labels, tile = self._node(value), self.axes[value], self.tilings.tiles[value]
+        if node.acc is None or node.base is not None or node.lookups():
+            return False
+        if tile is not None:
+            if tile.windows or labels[tile.rows] is None or labels[tile.lanes] is not None:
+                return False
+            self.exits[value] = Exit(value, -1, False)
+            return True
+        plain = all(index.axis() is not None or index == Affine(()) for index in node.target)
+        axes = [axis for axis in node.output_axes() if not self._is_one(node, axis)]
+        if not plain or any(labels[axis] is None for axis in axes):
+            return False
+        self.exits[value] = Exit(value, -1, True)
+        return True
+
+    def _batch(self) -> tuple[int, ...] | None:
+        """The labels that all exits have, where each has one more, and there are two of these."""
+        outputs = [self._outputs(value) for value in self.exits]
+        batch = set.intersection(*outputs) if outputs else set()
+        every = {n for n in self._dims(min(self.connected)) if n is not None}
+        if len(every - batch) != 2 or any(len(each - batch) != 1 for each in outputs):
+            return None
+        return tuple(sorted(batch))
+
+
+class _Kernels:
+    """The exits of some matrices, shared out to kernels."""
+
+    def __init__(
+        self,
+        shaped: Shaped,
+        wide: frozenset[int],
+        axes: Mapping[int, Labels],
+        batch: tuple[int, ...],
+        exits: dict[int, Exit],
+    ) -> None:
+        self.shaped = shaped
+        self.wide = wide
+        self.axes = dict(axes)
+        self.batch = batch
+        self.exits = exits
+        self.rows: set[int] = set()
+        self.reach: dict[int, dict[int, bool]] = {}
+        self.number: dict[int, int] = {}
+
+    def matrices(self) -> Matrices:
+        """The matrices with their kernels."""
+        for value, node in enumerate(self.shaped.nodes):
+            if not isinstance(node, Input):
+                self._reach(value)
+        count = 0
+        labels: list[int] = []
+        for value in sorted(self.exits):
+            label = self.exits[value].label
+            least = self._least(value)
+            later = (n for n in range(least, count) if labels[n] == label)
+            self.number[value] = next(later, count)
+            if self.number[value] == count:
+                labels.append(label)
+                count += 1
+        self._merge(labels)
+        self._prune()
+        used = sorted(set(self.number.values()))
+        kernels = tuple(tuple(v for v in sorted(self.exits) if self.number[v] == n) for n in used)
+        return Matrices(self.wide, self.axes, self.batch, self.exits, frozenset(self.rows), kernels)
+
+    def _prune(self) -> None:
+        """Leave out what is computed from rows, but read by nothing that belongs to a kernel."""
+        read: set[int] = set()
+        for value in range(len(self.shaped.nodes) - 1, -1, -1):
+            node = self.shaped.nodes[value]
+            if value in self.rows and value not in read:
+                self.rows.discard(value)
+                del self.axes[value]
+            elif value in self.axes and isinstance(node, Assignment):
+                read.update(node.values())
+
+    def _reach(self, value: int) -> None:
+        """Which exits a value is computed from, and whether row by row alone."""
+        node = self.shaped.nodes[value]
+        if isinstance(node, View):
+            self.reach[value] = dict.fromkeys(self.reach.get(node.value, {}), False)
+            return
+        assert isinstance(node, Assignment)
+        found: dict[int, bool] = {}
+        is_row = value not in self.axes and self._is_row(value, node)
+        inside = is_row or value in self.axes
+        for read in node.reads:
+            by_rows = inside and self._goes_along(value, read)
+            for number, by_row in self._from(read.value).items():
+                found[number] = found.get(number, True) and by_row and by_rows
+        others = [each.source for each in node.lookups()]
+        for source in others if node.base is None else [*others, node.base]:
+            found.update(dict.fromkeys(self._from(source), False))
+        self.reach[value] = found
+        if is_row and all(found.values()):
+            self.rows.add(value)
+        elif is_row:
+            del self.axes[value]
+
+    def _from(self, source: int) -> dict[int, bool]:
+        """The exits that what reads a value is computed from, and whether row by row alone."""
+        reach, known = self.reach.get(source, {}), self.exits.get(source)
+        if known is None:
+            return reach
+        return {**(reach if known.is_row else dict.fromkeys(reach, False)), source: known.is_row}
+
+    def _goes_along(self, value: int, read: Read) -> bool:
+        """Whether what is read is a matrix, or a row's value that stands beside that very row."""
+        if read.value not in self.axes:
+            return False
+        made, labels = self.shaped.nodes[read.value], self.axes[value]
+        assert isinstance(made, Assignment)
+        pairs = zip(made.target, read.index, strict=True)
+        return all(
+            (own := target.axis()) is None
+            or ((axis := index.axis()) is not None and labels[axis] == self.axes[read.value][own])
+            for target, index in pairs
+        )
+
+    def _is_row(self, value: int, node: Assignment) -> bool:
+        """Whether a value is computed from reduced rows, one by one; its axes then have the labels of theirs."""
+        if node.acc is not None or node.base is not None or node.lookups():
+            return False
+        labels: list[int | None] = [None] * len(node.axes)
+        for read in node.reads:
+            known = self.exits.get(read.value)
+            if read.value not in self.rows and (known is None or not known.is_row):
+                continue
+            made = self.shaped.nodes[read.value]
+            assert isinstance(made, Assignment)
+            for target, index in zip(made.target, read.index, strict=True):
+                own, axis = target.axis(), index.axis()
+                if own is not None and axis is not None and labels[axis] is None:
+                    labels[axis] = self.axes[read.value][own]
+        if not labels or None in labels or len(set(labels)) != len(labels):
+            return False
+        self.axes[value] = tuple(labels)
+        return True
+
+    def _least(self, value: int) -> int:
+        """The first kernel in which everything that an exit is computed from is there."""
+        label = self.exits[value].label
+        return max(
+            (
+                self.number[each] + (not by_row or self.exits[each].label != label)
+                for each, by_row in self.reach[value].items()
+            ),
+            default=0,
+        )
+
+    def _merge(self, labels: Sequence[int]) -> None:
+        """Let kernels run with later ones of their direction, where nothing between needs them."""
+        for first in range(len(labels)):
+            for last in range(len(labels) - 1, first, -1):
+                if labels[first] == labels[last] and self._may_merge(first, last):
+                    for value, number in self.number.items():
+                        self.number[value] = last if number == first else number
+                    break
+
+    def _may_merge(self, first: int, last: int) -> bool:
+        """Whether nothing that runs up to a kernel needs what one before gives, but for that kernel row by row."""
+        if last not in self.number.values():
+            return False
+        return all(
+            last < self.number[value] or (self.number[value] == last and by_row)
+            for value in self.exits
+            for each, by_row in self.reach[value].items()
+            if self.number[each] == first and self.number[value] != first
+        )
