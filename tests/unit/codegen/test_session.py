@@ -558,3 +558,15 @@ def test_what_a_library_refuses_tells_the_call_too(tmp_path: Path) -> None:
         load(tmp_path / "m.i").session("step", {"x": "4|3"})
     places = [(each.span.source.name, each.span.text()) for each in caught.value.labels]
     assert places == [("optim.i", "p.grad"), (str(tmp_path / "m.i"), "sgd(p; 0.1)")]
+
+
+@pytest.mark.parametrize("target", ["c", "numpy"])
+def test_inputs_come_in_the_order_of_the_head(target: str, tmp_path: Path) -> None:
+    """Whatever the order in which the text reads them."""
+    (tmp_path / "model.i").write_text("cd f(x, y) { d = y - 2 *. x; return d }\n")
+    session = load(tmp_path / "model.i").session("f", {"x": "2", "y": "2"}, target=target)
+    x, y = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(session(x, y), [8, 16])
+        np.testing.assert_array_equal(session(y=y, x=x), [8, 16])
+    assert list(session.inputs) == ["x", "y"]
