@@ -202,7 +202,8 @@ class Machine:
     Extents below ``small_extent`` are a size class of their own: too small for tiles and blocks.
     ``sum_lanes`` are partial results of a reduction in lanes: enough to keep the adders busy. From
     ``divided_iterations`` on, a loop that divides by one number is faster where it multiplies instead. ``device`` is
-    what a GPU has besides.
+    what a GPU has besides. Of what ranks sum, at least ``bucket_bytes`` are summed at once, while others are computed;
+    None: all of it.
     """
 
     name: str
@@ -216,6 +217,7 @@ class Machine:
     threads: Threads
     strides: Strides
     device: Device | None = None
+    bucket_bytes: int | None = None
 
     def vector_bytes(self) -> int:
         """Bytes of the widest vectors."""
@@ -274,6 +276,7 @@ CPU = Machine(
         block_work=131072,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
+    bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
 )
 """Every processor that C compilers know, at its best with wide vectors: schedules are the same on all of them."""
 

@@ -40,7 +40,17 @@ ROLES = {
     "constant": "constant",
 }
 """What is kept, by the kinds of what a run reads."""
-FIELDS = ("model", "seed", "runs", "work", "work_bytes", "status", "this_rank", "all_ranks")
+FIELDS = (
+    "model",
+    "seed",
+    "runs",
+    "work",
+    "work_bytes",
+    "status",
+    "this_rank",
+    "all_ranks",
+    "begun_sums",
+)
 """Names of a session and of its functions."""
 
 

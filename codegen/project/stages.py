@@ -3,16 +3,22 @@
 Example, of ``p.grad =+ p.grad.merge`` and ``p =- lr *. p.grad``:
     stage 1: x and p are read, p_grad_sum is written; then p_grad_sum is summed over ranks, in place
     stage 2: p, lr and p_grad_sum are read, next_p is written
+
+Where a machine has it, gradients that ranks sum come in buckets, the last layer's first, and the sum of one goes on
+while the next stages run: it ends before the first of them that reads it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from math import prod
 
 from ilang.codegen.project.extents import Function
 from ilang.codegen.targets.session import Kept, Listed, Stage, Sum
 from ilang.core.diagnostic import DataError
+from ilang.core.dtype import BYTES
 from ilang.core.ir.shaped import Shaped
 from ilang.core.machine import Machine
 from ilang.core.pipeline import lower
@@ -96,7 +102,8 @@ class _Staging:
             self.shaped.inputs[given]: self.shaped.outputs[source]
             for given, source, _ in self.merged
         }
-        cut = [each for each in phases(self.shaped, awaited) if each.gives]
+        buckets = self._buckets(machine.bucket_bytes)
+        cut = [each for each in phases(self.shaped, awaited, buckets) if each.gives]
         later = [{value for each in cut[n + 1 :] for value in each.takes} for n in range(len(cut))]
         stages, functions = [], []
         for phase, needed in zip(cut, later, strict=True):
@@ -107,7 +114,28 @@ class _Staging:
             copies = [*self._kept(phase, needed), *self._unchanged()]
             sums = self._sums(phase.gives)
             stages.append(Stage(functions[-1].program, tuple(names), tuple(copies), sums))
-        return Run(tuple(stages), tuple(functions), tuple(self.between))
+        return Run(_overlapped(stages), tuple(functions), tuple(self.between))
+
+    def _buckets(self, limit: int | None) -> list[list[int]]:
+        """What is summed over all ranks, in buckets of so many bytes, in the order of computation.
+
+        All of it is one where sizes come with a run: what is between two stages has sizes that are known.
+        """
+        if limit is None or any(size.is_argument() for size in self.shaped.sizes):
+            return []
+        buckets: list[list[int]] = []
+        filled = limit
+        for value in sorted(
+            {self.shaped.outputs[source] for _, source, whole in self.merged if whole}
+        ):
+            if limit <= filled:
+                buckets.append([])
+                filled = 0
+            buckets[-1].append(value)
+            tensor = self.shaped.tensors[value]
+            dims = fixed_dims(self.shaped, value, tensor.name)
+            filled += prod(dims) * BYTES[tensor.dtype]
+        return buckets
 
     def _given(self, value: int) -> str:
         """Where a phase leaves a value: where one of its results belongs, or between two phases."""
@@ -171,6 +199,28 @@ class _Staging:
         dims = fixed_dims(self.shaped, value, f"what is between two parts of a run, {path},")
         self.between.append(Kept("between", "", name, tensor.dtype, dims, Listed((0,)), ""))
         return name
+
+
+def _overlapped(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Stages of which some run while sums over all ranks go on: those that the stage after them does not read."""
+    run: list[Stage] = []
+    going: list[Sum] = []
+    for stage, after in zip_longest(stages, stages[1:]):
+        ends = any(_reads(stage, each) for each in going) or (after is None and bool(going))
+        going = [] if ends else going
+        sums = tuple(
+            replace(each, goes_on=after is not None and not each.others and not _reads(after, each))
+            for each in stage.sums
+        )
+        going += [each for each in sums if each.goes_on]
+        run.append(replace(stage, sums=sums, ends=ends))
+    return tuple(run)
+
+
+def _reads(stage: Stage, summed: Sum) -> bool:
+    """Whether a stage, or what is copied after it, reads something that is summed."""
+    read = {*stage.arguments, *(source for _, source in stage.copies)}
+    return not read.isdisjoint(summed.parts)
 
 
 def fixed_dims(shaped: Shaped, value: int, says: str) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ HEADERS = (
         "philox",
         "safetensors",
         "ranks",
+        "sums",
         "numbers",
         "compilers",
     ),

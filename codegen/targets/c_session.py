@@ -295,19 +295,34 @@ def _run_function(session: Session) -> Iterator[str]:
     several = session.waits()
     yield from counted_ranks() if several else ()
     yield f"{INDENT}int status = 0;"
+    yield from _room_for_sums(session)
+    going = 0
     for number, stage in enumerate(session.stages, 1):
         program = identifier(stage.program.name)
         words = [f"&sizes_{number}", *(argument(session, name) for name in stage.arguments)]
         assert len(words) == len(parameters(stage.program))
+        if stage.ends:
+            yield f"{INDENT}end_sums(begun_sums, {going});"
+            going = 0
         yield sizes_of(stage, number)
         yield wrapped(f"{INDENT}status = {program}(", [*words, work_of(stage)], ");")
         if several:
             yield f"{INDENT}status = status_of_ranks(status, all_ranks);"
+        if going:
+            yield f"{INDENT}if (status != 0) end_sums(begun_sums, {going});"
         yield f"{INDENT}if (status != 0) return status;"
-        yield from _between(session, stage)
+        yield from _between(session, stage, going)
+        going += sum(each.goes_on for each in stage.sums)
     yield from exchanged(session)
     yield "}"
     yield ""
+
+
+def _room_for_sums(session: Session) -> Iterator[str]:
+    """Declare what sums have that go on while stages run."""
+    count = sum(each.goes_on for stage in session.stages for each in stage.sums)
+    if count:
+        yield f"{INDENT}struct begun_sum begun_sums[{count}];"
 
 
 def missing(session: Session) -> str:
@@ -370,8 +385,8 @@ def argument(session: Session, name: str) -> str:
     return f"{'&' if each.number() else ''}model->{name}"
 
 
-def _between(session: Session, stage: Stage) -> Iterator[str]:
-    """What is copied and summed after a stage."""
+def _between(session: Session, stage: Stage, going: int) -> Iterator[str]:
+    """What is copied and summed after a stage; so many sums go on already."""
     for copied in copies(session, stage):
         yield f"{INDENT}memcpy({', '.join(copied)});"
     for each in stage.sums:
@@ -380,6 +395,10 @@ def _between(session: Session, stage: Stage) -> Iterator[str]:
             size = BYTES[each.dtype] * count_of(session, each)
             yield f"{INDENT}memset({words[0]}, 0, {size});"
             yield wrapped(f"{INDENT}sum_over_others(", words, ");")
+        elif each.goes_on:
+            begun = [f"&begun_sums[{going}]", *words]
+            yield f"{INDENT}begin_sum({', '.join(begun)});"
+            going += 1
         else:
             yield f"{INDENT}sum_over_ranks({', '.join(words)});"
 

@@ -33,7 +33,7 @@ RESERVED = frozenset(
     random_numbers equal_numbers fill_random fill_equal
     begin_ranks end_ranks count_ranks status_of_ranks MOST_SENT TYPE_OF_LETTER part_of_message bytes_before
     sum_over_ranks sum_over_others WITH_MPI
-    WITH_NCCL NCCL_TYPE communicator status_before_sum copied add_numbers add_array
+    begun_sum begin_sum end_sums WITH_NCCL NCCL_TYPE communicator status_before_sum copied add_numbers add_array
     stream own workers memory done blocks_of TRY Memory
     threadIdx blockIdx blockDim gridDim warpSize dim3 clock64 dadd dmul dsub
     assert errno EOF BUFSIZ RAND_MAX EXIT_SUCCESS EXIT_FAILURE stdin stdout stderr offsetof setjmp va_arg

@@ -84,26 +84,30 @@ class Sum:
     """Arrays that lie one after the other, and are summed over ranks at once: ``parts``, by their names.
 
     ``others`` are the arrays that get the sums over the other ranks, in the same order, and ``room`` has place for the
-    parts of one rank; without them the sum over all ranks takes the place of the parts.
+    parts of one rank; without them the sum over all ranks takes the place of the parts. One that ``goes_on`` may
+    do so while the next stages run.
     """
 
     dtype: str
     parts: tuple[str, ...]
     others: tuple[str, ...]
     room: str
+    goes_on: bool = False
 
 
 @record
 class Stage:
     """A part of a run, a program of its own: what its inputs and its outputs are called, then what is done with these.
 
-    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here.
+    ``copies`` are a target and a source each; ``sums`` are made when all ranks have come here. Where it ``ends`` sums,
+    all that go on do so before it.
     """
 
     program: Program
     arguments: tuple[str, ...]
     copies: tuple[tuple[str, str], ...]
     sums: tuple[Sum, ...]
+    ends: bool = False
 
     def sizes(self) -> list[str]:
         """The names of the sizes that come with a run."""

@@ -7,6 +7,13 @@ Example, where n2 is an input that has the sum of output n3 over other processes
 
 A value is computed in the first phase in which all that it needs is there, and later phases that read it take it as an
 input. What waits for nothing is one phase: the program itself.
+
+Outputs that are awaited may come in buckets: then what waits for the same is cut once more, so that those of one bucket
+are there before anything is computed that only later ones need.
+
+Example, with n3 and n4 in two buckets:
+    in:   n3[i] = exp n0[i];  n4[i] = n0[i] * n3[i];  n5[i] = n1[i] + n2[i];  n1 awaits n3, n2 awaits n4; output n5
+    out:  phase 1: n3;  phase 2: n4 from n0 and n3;  phase 3: n5 from n1 and n2
 """
 
 from __future__ import annotations
@@ -31,21 +38,28 @@ class Phase:
     gives: tuple[int, ...]
 
 
-def phases(shaped: Shaped, awaited: Mapping[int, int]) -> tuple[Phase, ...]:
+def phases(
+    shaped: Shaped, awaited: Mapping[int, int], buckets: Sequence[Collection[int]] = ()
+) -> tuple[Phase, ...]:
     """The phases of a program in order.
 
     Args:
         shaped: the program, gradients attached.
         awaited: for each input value that comes from an output value elsewhere, that output value.
+        buckets: some of those output values, in the order in which they should be there.
     """
     if not awaited:
         return (Phase(shaped, shaped.inputs, shaped.outputs),)
-    phase = _phase_of(shaped, awaited)
+    wait = _wait_of(shaped, awaited)
+    bucket = _bucket_of(shaped, wait, buckets)
+    keys = _written_at_once(shaped, list(zip(wait, bucket, strict=True)))
+    numbers = {key: n for n, key in enumerate(sorted(set(keys)))}
+    phase = [numbers[key] for key in keys]
     return tuple(_cut(shaped, phase, number) for number in range(max(phase) + 1))
 
 
-def _phase_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
-    """The phase of each value: an input that is awaited is there one phase after what it comes from."""
+def _wait_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
+    """How often each value waits: an input that is awaited does so once more than what it comes from."""
     phase: dict[int, int] = {}
     todo = [(value, False) for value in reversed(range(len(shaped.nodes)))]
     while todo:
@@ -60,11 +74,35 @@ def _phase_of(shaped: Shaped, awaited: Mapping[int, int]) -> list[int]:
             continue
         todo.append((value, True))
         todo += [(each, False) for each in before]
+    return [phase[value] for value in range(len(shaped.nodes))]
+
+
+def _bucket_of(
+    shaped: Shaped, wait: Sequence[int], buckets: Sequence[Collection[int]]
+) -> list[int]:
+    """The first bucket that needs each value, of what waits as often; the last of these where none does."""
+    bucket: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, values in enumerate(buckets):
+        todo = list(values)
+        last |= {wait[value]: number for value in todo}
+        while todo:
+            value = todo.pop()
+            if value in bucket:
+                continue
+            bucket[value] = number
+            before = sources(shaped.nodes[value])
+            todo += [each for each in before if wait[each] == wait[value]]
+    return [bucket.get(value, last.get(wait[value], 0)) for value in range(len(shaped.nodes))]
+
+
+def _written_at_once(shaped: Shaped, keys: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is written in place is written in one phase, that of what writes it last."""
     for value in reversed(range(len(shaped.nodes))):
         node = shaped.nodes[value]
         if isinstance(node, Assignment) and node.base is not None:
-            phase[node.base] = phase[value]  # what is written in place is written in one phase
-    return [phase[value] for value in range(len(shaped.nodes))]
+            keys[node.base] = keys[value]
+    return keys
 
 
 def _cut(shaped: Shaped, phase: Sequence[int], number: int) -> Phase:

@@ -12,7 +12,7 @@
 #endif
 
 /* begin and end to be one of them */
-static void begin_ranks(void)
+static inline void begin_ranks(void)
 {
 #ifdef WITH_MPI
     int begun = 0;
@@ -21,7 +21,7 @@ static void begin_ranks(void)
 #endif
 }
 
-static void end_ranks(void)
+static inline void end_ranks(void)
 {
 #ifdef WITH_MPI
     MPI_Finalize();
@@ -29,7 +29,7 @@ static void end_ranks(void)
 }
 
 /* how many there are, and which one this is */
-static int count_ranks(int *rank)
+static inline int count_ranks(int *rank)
 {
     int ranks = 1;
     *rank = 0;
@@ -45,7 +45,7 @@ static int count_ranks(int *rank)
 }
 
 /* what a rank returns: its status, or 8 where that is 0 and another rank has one; all ranks come here */
-static int status_of_ranks(int status, int ranks)
+static inline int status_of_ranks(int status, int ranks)
 {
     int failed = status != 0;
 #ifdef WITH_MPI
@@ -74,7 +74,7 @@ static inline uint64_t bytes_before(uint64_t first, char letter)
 }
 
 /* the sum over all ranks in place of the values of this one: MPI adds in one order for all of them */
-static void sum_over_ranks(void *values, uint64_t count, char letter, int ranks)
+static inline void sum_over_ranks(void *values, uint64_t count, char letter, int ranks)
 {
 #ifdef WITH_MPI
     for (uint64_t n = 0; ranks > 1 && n < count; n += MOST_SENT) {
@@ -86,7 +86,7 @@ static void sum_over_ranks(void *values, uint64_t count, char letter, int ranks)
 }
 
 /* add the values of the other ranks, in their order, to what begins with zeros; there is room for those of one rank */
-static void sum_over_others(
+static inline void sum_over_others(
     void *sums, void *values, void *room, uint64_t count, char letter, int rank, int ranks)
 {
 #ifdef WITH_MPI

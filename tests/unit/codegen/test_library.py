@@ -130,6 +130,13 @@ CHECKS = {
         need(bytes_before(3, 'f') == 12 && bytes_before(3, 'l') == 24);
         end_ranks();
     """,
+    "sums": """
+        float values[] = {1, 2};
+        struct begun_sum sum;
+        begin_sum(&sum, values, 2, 'f', 1);
+        end_sums(&sum, 1);
+        need(values[0] == 1 && values[1] == 2);
+    """,
     "numbers": """
         need(ceil_i64(7, 2) == 4 && ceil_i64(8, 2) == 4 && ceil_i64(-7, 2) == -3 && ceil_i64(0, 3) == 0);
         need(i32_of_f32(-1.9f) == -1 && i32_of_f64(3e9) == INT32_MIN && i64_of_f32(NAN) == INT64_MIN);

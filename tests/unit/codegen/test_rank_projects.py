@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,12 @@ import numpy as np
 import pytest
 
 from ilang import load
-from ilang.icli.main import main
+from ilang.codegen.project import steps
+from ilang.codegen.project.render import write_functions
+from ilang.codegen.project.sessions import exported, solved
+from ilang.codegen.runtime.model import rows_of
+from ilang.core.machine import CPU
+from ilang.core.record import replace
 
 pytestmark = [
     pytest.mark.usefixtures("real_compiler"),
@@ -36,6 +43,14 @@ cd step(n: i64[b|], t; lr = 0.1) {
   return whole
 }
 """
+LOSS = '''loss = d *. d ++ "...|... => 0"'''
+CUT = MODEL.replace(
+    LOSS,
+    """e = t *+ "b,k; k => b" "u" 2
+  loss = (e *. e ++ "...|... => 0") + (d *. d ++ "...|... => 0")""",
+)
+"""The gradient of u needs no look-up: in a bucket of its own its sum goes on while the others are computed."""
+LARGE = 1 << 30
 RUNS = 4
 MAIN = r"""
 #include <stdio.h>
@@ -56,7 +71,7 @@ int main(int count, char **words)
     int status = step_init(&model, malloc(step_bytes()), 4);
     for (int run = 0; run < RUNS && status == 0; ++run) {
         if (count > 1 && run == 2 && rank == ranks - 1) n[1] = atol(words[1]);
-        status = step_run(&model, n, t, &loss);
+        status = step_run(&model, t, n, &loss);
         if (status == 0 && rank == 0) printf("%.9g\n", (double)loss);
     }
     char path[32];
@@ -81,26 +96,39 @@ def with_mpi(here: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that ranks run, from a project that passes its test."""
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A program that ranks run, from a project that passes its test, by how many bytes are summed at once."""
     path = with_mpi(tmp_path_factory.mktemp("tried"))
-    folder = tmp_path_factory.mktemp("ranks")
-    (folder / "model.i").write_text(MODEL)
-    shapes = ["--shape", "n=4|", "--shape", "t=4,2"]
-    assert (
-        main(["build", str(folder / "model.i"), "--def", "step", *shapes, "-o", str(folder)]) == 0
-    )
-    (folder / "main.c").write_text(MAIN)
-    strict = "CFLAGS=-O1 -Wall -Wextra -Werror"
-    for command in (
-        ["make", "MPI=1", "test", strict],
-        ["mpicc", "-O1", "-DWITH_MPI", "main.c", "libmodel.a", "-o", "main", "-lm"],
-    ):
-        done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "main"
+
+    @functools.cache
+    def program(bucket_bytes: int) -> Path:
+        folder = tmp_path_factory.mktemp("ranks")
+        (folder / "model.i").write_text(CUT)
+        rows = {"n": rows_of("n", "4|"), "t": rows_of("t", "4,2")}
+        one = solved(load(folder / "model.i").model, "step", rows, {})
+        (built,) = exported([one], replace(CPU, bucket_bytes=bucket_bytes))
+        assert built.session is not None
+        tested = steps.TestedSession(built.session, built.functions)
+        write_functions(built.functions, folder, CUT, "model", "c", [tested])
+        (folder / "main.c").write_text(MAIN)
+        strict = "CFLAGS=-O1 -Wall -Wextra -Werror"
+        for command in (
+            ["make", "MPI=1", "test", strict],
+            ["mpicc", "-O1", "-DWITH_MPI", "main.c", "libmodel.a", "-o", "main", "-lm"],
+        ):
+            done = subprocess.run(
+                command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+        return folder / "main"
+
+    return program
+
+
+@pytest.fixture(params=[LARGE, 1], ids=["at once", "by buckets"])
+def program(request: pytest.FixtureRequest, programs: Callable[[int], Path]) -> Path:
+    """One that sums everything at once, and one that sums every gradient by itself."""
+    return programs(request.param)
 
 
 def run(program: Path, count: int, here: Path, *words: str) -> Any:
@@ -170,3 +198,20 @@ def fails_on_all_and_changes_nothing(program: Path, here: Path) -> None:
 
 def test_a_rank_that_fails_fails_all_and_changes_nothing(program: Path, tmp_path: Path) -> None:
     fails_on_all_and_changes_nothing(program, tmp_path)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_sums_that_go_on_give_the_same_bits(
+    count: int, programs: Callable[[int], Path], tmp_path: Path
+) -> None:
+    given(count, tmp_path)
+    files = []
+    for bucket_bytes in (LARGE, 1):
+        done = run(programs(bucket_bytes), count, tmp_path)
+        assert done.returncode == 0, done.stderr
+        every = [(tmp_path / f"{rank}.safetensors").read_bytes() for rank in range(count)]
+        files.append((done.stdout, every))
+    assert files[0] == files[1]
+    text = programs(1).with_name("model.c").read_text()
+    assert "begin_sum(&begun_sums[1]" in text
+    assert "begin_sum(" not in programs(LARGE).with_name("model.c").read_text()
