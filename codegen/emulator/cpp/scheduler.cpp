@@ -391,7 +391,7 @@ cudaError_t refusal(const Launch& l) {
 }
 
 void destroy(const Launch& l) {
-  l.destroy(l.arguments);
+  if (l.destroy) l.destroy(l.arguments);
   free(l.arguments);
 }
 

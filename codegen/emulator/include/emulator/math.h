@@ -1,5 +1,8 @@
 // Scalar functions of CUDA C++. Those that a GPU computes roughly are computed exactly here.
 #pragma once
+#include <cstddef>
+// Bessel functions and their like, which no GPU has: reading them takes as long as all other headers together.
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS
 #include <math.h>
 
 #include <cmath>
