@@ -110,7 +110,7 @@ def batch() -> tuple[list[Program], list[Call], list[tuple[str, Any]]]:
 @pytest.mark.parametrize("mode", emulated.MODES)
 def test_index_cases(mode: str) -> None:
     programs, calls, wanted = batch()
-    answers = emulated.run(programs, calls, mode)
+    answers = emulated.run(programs, calls, mode, in_all_modes=True)
     for (text, outputs), answer in zip(wanted, answers, strict=True):
         assert not answer.trouble, f"{text}: {answer.trouble}"
         got = tuple(

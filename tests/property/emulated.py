@@ -5,7 +5,8 @@ emulator finds, such as a race or a read of what nobody wrote, fails the call.
 
 In that mode each program has kernels of one width of indices, 64 bits in every other program. As they are emitted they
 have both and choose by the size of arrays: half of what is compiled would not run here, and that half would be the one
-for large arrays in every program.
+for large arrays in every program. A batch that runs in both modes has the other width in the mode ``cuda``, so that all
+kernels run.
 """
 
 from __future__ import annotations
@@ -33,17 +34,21 @@ LAUNCH = re.compile(r"\b(\w+)(_k\d+)<(?:int|int64_t)><<<")
 """Of a kernel that has indices of two widths."""
 
 
-def run(batch: Sequence[Program], calls: Sequence[Call], mode: str) -> list[Answer]:
-    """The answers of all calls, in order."""
+def run(
+    batch: Sequence[Program], calls: Sequence[Call], mode: str, *, in_all_modes: bool = False
+) -> list[Answer]:
+    """The answers of all calls, in order; a batch that runs ``in_all_modes`` has each width in one of them."""
     checked, text = mode == "cuda-checked", cuda.emit_together(batch)
-    loaded = load(of_one_width(batch, text) if checked else text, "batch.cu", checked=checked)
+    if checked or in_all_modes:
+        text = of_one_width(batch, text, first=64 - 32 * checked)
+    loaded = load(text, "batch.cu", checked=checked)
     return [_answer(loaded, batch[call.program], call) for call in calls]
 
 
-def of_one_width(batch: Sequence[Program], text: str) -> str:
-    """A text whose launches have indices of 64 bits in every other program, and of 32 in the rest."""
-    names = [identifier(program.name) for program in batch]
-    widths = {name: "int64_t" if number % 2 else "int" for number, name in enumerate(names)}
+def of_one_width(batch: Sequence[Program], text: str, first: int = 32) -> str:
+    """A text whose launches have indices of so many bits in the first program, and 32 and 64 by turns from there on."""
+    kinds = ("int", "int64_t") if first == 32 else ("int64_t", "int")
+    widths = {identifier(program.name): kinds[n % 2] for n, program in enumerate(batch)}
     return LAUNCH.sub(lambda launch: f"{launch[1]}{launch[2]}<{widths[launch[1]]}><<<", text)
 
 
