@@ -40,9 +40,12 @@ Array = npt.NDArray[Any]
 CPUINFO = Path("/proc/cpuinfo")
 SANITIZED = (
     *("-O0", "-g1", "-fsanitize=address,undefined", "-fsanitize=float-cast-overflow"),
-    "-fno-sanitize-recover=all",
+    *("-fno-sanitize-recover=all", "-Dalways_inline="),
 )
-"""Not optimised: nothing that goes wrong is optimised away, and compiling takes half as long."""
+"""Not optimised: nothing that goes wrong is optimised away, and compiling takes half as long.
+
+Nor is anything put in line: what computes tiles is then compiled once, not wherever it is called, and is the same.
+"""
 MODES: dict[str, tuple[str, ...]] = {
     "sanitized": SANITIZED,
     "fast": ("-O3", "-march=native"),
