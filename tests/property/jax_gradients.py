@@ -2,7 +2,7 @@
 
 A shaped program is computed by ``jax.numpy``, and JAX differentiates that. Both share what flows back at a tie of two
 operands, but at 0 ``max(x, 0)`` is a tie to JAX, and a program of a NaN tells nothing: what is not finite, or bends
-where it is, is not compared.
+where it is, is not compared. Tensor functions and routines are compared by ``jax_tensors.py``.
 
     python tests/property/jax_gradients.py --programs 300
 """
@@ -26,7 +26,9 @@ from ilang.core.ir.shaped import Assignment, Shaped, View
 from ilang.core.ops import OPS
 from ilang.core.reference import MEANING, NUMPY_TYPES, evaluate
 from ilang.core.transform.reverse import gradient
+from tests.property import jax_tensors
 from tests.property.gradients import Case, Tally, index_case, mixed_case, spec_case
+from tests.property.tensor_checking import Tally as TensorTally
 
 KINDS: dict[str, Callable[[int], Case]] = {
     "index": index_case,
@@ -290,7 +292,22 @@ def main() -> int:
         )
         print(f"{'failures':<16}{len(failures)}", *failures[:5], sep="\n", flush=True)
         status |= bool(failures)
-    return status
+    return status | tensors(options.seed, options.programs)
+
+
+def tensors(seed: int, programs: int) -> bool:
+    """Compare gradients of tensor functions and routines; whether one differs."""
+    meanings, tally = jax_tensors.Meanings(), TensorTally()
+    for each in range(seed, seed + programs):
+        jax_tensors.compare(each, meanings, tally)
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(tally.programs.items()))
+    print(
+        f"{'tensors':<16}{counts}: {tally.meant} runs and {tally.gradients} elements agree,"
+        f" {tally.unclear} unclear, {tally.refused} refused"
+    )
+    said = (f"{number} {step}\n{words}" for number, step, words in tally.failures[:5])
+    print(f"{'failures':<16}{len(tally.failures)}", *said, sep="\n", flush=True)
+    return bool(tally.failures)
 
 
 if __name__ == "__main__":

@@ -95,12 +95,12 @@ def check(seeds: Sequence[int], mode: str, session_every: int = 0) -> Tally:
 
 def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally: Tally) -> _Lowered:
     """Run a session on the reference, each run beside what the text means."""
-    session = _session(program, "numpy")
-    other = _session(program, "c") if compiles else None
+    session = session_of(program, "numpy")
+    other = session_of(program, "c") if compiles else None
     tally.sessions += compiles
     rng = np.random.default_rng(program.seed)
     shapes = program.shapes
-    mirror = _Mirror(program, session, tally)
+    mirror = Mirror(program, session, tally)
     solved = session._solved
     shaped = replace(solved.shaped(), name=name)
     runs = []
@@ -111,16 +111,16 @@ def _by_reference(program: Program, name: str, mode: str, compiles: bool, tally:
                 if each is not None:
                     each.config["lr"] = mirror.config["lr"] = 0.025
         before = [np.array(session._array(cell, given)) for cell in solved.needed]
-        results = _tuple(session(**given))
+        results = as_tuple(session(**given))
         mirror.follow(given, results)
         runs.append((before, _all_of(session, results)))
         if other is not None:
-            _alike(_all_of(other, _tuple(other(**given))), runs[-1][1], f"session, run {turn}")
+            _alike(_all_of(other, as_tuple(other(**given))), runs[-1][1], f"session, run {turn}")
     machine = GPU if mode in emulated.MODES else CPU
     return _Lowered(program, pipeline.lower(shaped, machine), runs)
 
 
-def _session(program: Program, target: str) -> Any:
+def session_of(program: Program, target: str) -> Any:
     with tempfile.TemporaryDirectory(prefix="ilang-fuzz-") as folder:
         path = Path(folder) / "m.i"
         path.write_text(program.text, "utf-8")
@@ -128,7 +128,7 @@ def _session(program: Program, target: str) -> Any:
         return load(path).session(program.name, shapes, target=target, seed=program.seed)
 
 
-def _tuple(result: Any) -> tuple[Array, ...]:
+def as_tuple(result: Any) -> tuple[Array, ...]:
     return result if isinstance(result, tuple) else () if result is None else (result,)
 
 
@@ -151,7 +151,7 @@ def _alike(got: Sequence[Array], wanted: Sequence[Array], what: str, close: floa
         assert np.all(fine), f"{what}, {number}: {one}\nin place of {other}"
 
 
-class _Mirror:
+class Mirror:
     """What a program means, run by run beside a session on the reference."""
 
     def __init__(self, program: Program, session: Any, tally: Tally) -> None:
@@ -207,20 +207,28 @@ class _Mirror:
         self.parameters = run.parameters
         self.cells = {path: run.cells[path] for path in run.state}
 
+    def loss(
+        self,
+        given: Mapping[str, Array],
+        held: list[Array],
+        path: str,
+        place: int,
+        step: float,
+    ) -> float:
+        """The loss where one element of a parameter is another."""
+        run = self.begun(given)
+        run.replayed = held
+        moved = run.parameters[path].copy()
+        moved.reshape(-1)[place] += step
+        run.parameters[path] = moved
+        with np.errstate(all="ignore"):
+            return self.program.loss(run)
+
     def goes_back(
         self, gradients: Mapping[str, Array], given: Mapping[str, Array], held: list[Array]
     ) -> bool:
         """Compare gradients with differences of the loss; whether these tell anything."""
-
-        def loss(path: str, place: int, step: float) -> float:
-            run = self.begun(given)
-            run.replayed = held
-            moved = run.parameters[path].copy()
-            moved.reshape(-1)[place] += step
-            run.parameters[path] = moved
-            with np.errstate(all="ignore"):
-                return self.program.loss(run)
-
+        loss = partial(self.loss, given, held)
         for path, value in self.parameters.items():
             near, far = np.zeros(value.size), np.zeros(value.size)
             for place in range(value.size):
@@ -234,14 +242,14 @@ class _Mirror:
             found = gradients.get(path, np.zeros(value.shape)).reshape(-1)
             noise = 1e-14 * abs(loss(path, 0, 0.0)) / STEP
             off = np.abs(found - far) > CLOSE * scale + noise
-            if any(_is_kink(partial(loss, path, int(n)), steep) for n in np.flatnonzero(off)):
+            if any(is_kink(partial(loss, path, int(n)), steep) for n in np.flatnonzero(off)):
                 return False
             assert not off.any(), f"gradient of {path}: {found}\nin place of {far}"
             self.tally.gradients += value.size
         return True
 
 
-def _is_kink(along: Callable[[float], float], steep: float) -> bool:
+def is_kink(along: Callable[[float], float], steep: float) -> bool:
     """Whether the slopes of a function before and after 0 differ, however small the step: at a tie of a maximum.
 
     There the winners share what flows back, and differences tell half of the two slopes.
