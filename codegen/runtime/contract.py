@@ -104,7 +104,10 @@ def contract(
             cast).
     """
     if out is None:
-        known = _known(given, asked, target)
+        try:
+            known = _READY.get((given[0], asked, target, *map(LIKE, given[1:])))
+        except (AttributeError, TypeError):  # not all of them are arrays, or the order is a list
+            known = None
         if known is not None:
             return known(*given[1:], target=target, threads=threads)
     spec, operands = (given[0], given[1:]) if isinstance(given[0], str) else _spelled(given)
@@ -127,17 +130,11 @@ def contract(
         component = _of(spec, arrays, path)
         if out is not None:
             return _into(out, kind, component, arrays, (wanted.casting, target, threads))
-        run = _Computed(component, kind == np.dtype(bool), _is_fortran(wanted, operands))
+        logical, fortran = kind == np.dtype(bool), _is_fortran(wanted, operands)
+        is_whole = not (logical or fortran) and component.wires().gives not in (None, (0,))
+        run = component if is_whole else _Computed(component, logical, fortran)
     _remember(given, asked, target, arrays, run)
     return run(*arrays, target=target, threads=threads)
-
-
-def _known(given: Sequence[Any], asked: tuple[Any, ...], target: str) -> Run | None:
-    """What runs a call like an earlier one."""
-    try:
-        return _READY.get((given[0], asked, target, *map(LIKE, given[1:])))
-    except (AttributeError, TypeError):  # not all of them are arrays, or the order is a list
-        return None
 
 
 def _remember(
