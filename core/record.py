@@ -153,7 +153,7 @@ _SHORT = {1: _one, 2: _two, 3: _three, 4: _four}
 
 def _given(*args: object) -> tuple[object, ...]:
     """The positional arguments that a call has."""
-    return tuple(arg for arg in args if arg is not _UNSET)
+    return tuple([arg for arg in args if arg is not _UNSET])
 
 
 def _complete(
@@ -164,6 +164,9 @@ def _complete(
     named: dict[str, object],
 ) -> tuple[object, ...]:
     """Arguments in field order, defaults filled in; a wrong call is our bug and says so."""
+    left = fields[len(args) :]
+    if not named and defaults.keys() >= set(left):
+        return (*args, *[defaults[field] for field in left])
     if len(args) > len(fields):
         raise TypeError(f"{name} takes {len(fields)} fields, got {len(args)}")
     values = dict(defaults)

@@ -350,8 +350,8 @@ def _dtype(name: str, dtype: Any) -> str:
 
 def check_shape_count(graph: Graph, count: int, what: str = "shape") -> None:
     """Raise DataError (E0701) unless there is a shape, or ``what`` is named, per input."""
-    names = [graph.input_name(n) for n in range(len(graph.inputs))]
-    if count != len(names):
+    if count != len(graph.inputs):
+        names = [graph.input_name(n) for n in range(len(graph.inputs))]
         given = counted(count, what)
         raise DataError(
             "E0701",

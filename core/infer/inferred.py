@@ -61,6 +61,7 @@ class Inferred:
             value: list(map(self._solution.known, axes))
             for value, axes in collected.node_axes.items()
         }
+        self._counted: dict[int, list[Flat]] = {}
         self._check_positions()
         self._views = {key: self._solved(shape) for key, shape in collected.views.items()}
 
@@ -125,11 +126,14 @@ class Inferred:
         node = self.graph.nodes[value]
         if self.arrays.ranks is None or not isinstance(node, Operation):
             return None
-        assert isinstance(node.logic, Einsum)
-        lengths = self.arrays.ranks.lengths
-        return [
-            flat(shape, lambda name: lengths[value, name]) for shape in node.logic.spec.shapes()
-        ]
+        known = self._counted.get(value)
+        if known is None:
+            assert isinstance(node.logic, Einsum)
+            lengths = self.arrays.ranks.lengths
+            known = self._counted[value] = [
+                flat(shape, lambda name: lengths[value, name]) for shape in node.logic.spec.shapes()
+            ]
+        return known
 
     def numbered(self) -> Sizes:
         """The size numbers of its axes, none of which is asked for yet."""

@@ -26,6 +26,7 @@ class Letters:
         self.graph = graph
         self.rows = rows
         self._first: dict[int, list[tuple[str, Span]]] = {}
+        self._results: dict[int, list[tuple[str, Span]]] = {}
         for value, node in enumerate(graph.nodes):
             if isinstance(node, Assignment):
                 for read in node.reads:
@@ -35,8 +36,11 @@ class Letters:
                 words = [(_joined(node, group), node.span) for group in node.source]
                 self._first.setdefault(node.value, words)
             elif isinstance(node, Operation):
-                for each, letters in zip(node.operands, self._shapes(value, node), strict=False):
+                shapes = self._shapes(value, node)
+                for each, letters in zip(node.operands, shapes, strict=False):
                     self._first.setdefault(each, letters)
+                if shapes:
+                    self._results[value] = shapes[-1]
 
     def of(self, value: int, dim: int) -> tuple[str, Span]:
         """The letters of a dimension, and where they stand; none for a fixed index."""
@@ -47,8 +51,8 @@ class Letters:
             return _letters(node, node.target)[dim], node.span
         if isinstance(node, View):
             return _joined(node, node.target[dim]), node.span
-        shapes = self._shapes(value, node)
-        return shapes[-1][dim] if shapes else ("", node.span)
+        result = self._results.get(value)
+        return ("", node.span) if result is None else result[dim]
 
     def _shapes(self, value: int, node: object) -> list[list[tuple[str, Span]]]:
         """The letters of each shape of a specification."""

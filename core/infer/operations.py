@@ -430,7 +430,7 @@ class Collecting:
             tuple([self._number(axis, origin) for axis in axes])
             for axes in (row.leading, row.trailing)
         )
-        return Row(leading, row.variable, trailing)
+        return row if row is EMPTY else Row(leading, row.variable, trailing)
 
     def _number(self, axis: Dim, origin: Origin) -> Dim:
         if not isinstance(axis, Sum):
@@ -440,10 +440,10 @@ class Collecting:
         return var
 
     def _row(self, labels: Labels, row: notation.SpecRow, origin: Origin) -> Row:
-        leading = tuple(self._axis(labels, axis, origin) for axis in row.leading)
-        trailing = tuple(self._axis(labels, axis, origin) for axis in row.trailing)
+        leading = tuple([self._axis(labels, axis, origin) for axis in row.leading])
+        trailing = tuple([self._axis(labels, axis, origin) for axis in row.trailing])
         if row.variable is None:
-            return Row(leading, None, trailing)
+            return Row(leading, None, trailing) if leading or trailing else EMPTY
         count = self.arrays.count(labels.node, row.variable)
         if count is not None:
             places = [RowAxis(row.variable, place) for place in range(count)]

@@ -349,8 +349,11 @@ class Specified:
         def index(number: int) -> Index:
             shape, tensor = self.spec.shapes()[number], self.shapes[number]
             build.shape = number
-            rows = []
+            rows: list[list[Affine]] = []
             for kind, (row, sizes) in enumerate(zip(shape.rows, tensor, strict=True)):
+                if not sizes:
+                    rows.append([])
+                    continue
                 first, last = len(row.leading), len(sizes) - len(row.trailing)
                 outer = [*zip(row.leading, sizes[:first], strict=True)]
                 inner = [*zip(row.trailing, sizes[last:], strict=True)]

@@ -269,6 +269,20 @@ class Solver:
         """Close whatever the constraints leave open."""
         self.closing = True
         self._settle()
+        if self._open_rows() or self._open_dims():
+            self._close_rows()
+        self._enter(6)
+        self.compositions.close()
+        for window in self.windows:
+            self.dims.determined(window)
+        self._close_leaf_axes()
+        self._enter(7)
+        self._close_result_axes()
+        for c in self.products:
+            self._check_product(c)
+
+    def _close_rows(self) -> None:
+        """The stages that give rows their axes."""
         self._enter(2)
         self._join_cycles()
         self._enter(3)
@@ -282,15 +296,6 @@ class Solver:
         self._enter(5)
         self._close_result_rows()
         self._leaves_take_caps()
-        self._enter(6)
-        self.compositions.close()
-        for window in self.windows:
-            self.dims.determined(window)
-        self._close_leaf_axes()
-        self._enter(7)
-        self._close_result_axes()
-        for c in self.products:
-            self._check_product(c)
 
     def _enter(self, stage: int) -> None:
         if self.log is not None:

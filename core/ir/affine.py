@@ -24,11 +24,10 @@ class Affine:
 
     def axis(self) -> int | None:
         """The axis that this index is exactly (coefficient 1, offset 0, no window), or None."""
-        if self.window or self.sizes or self.looked:
+        if len(self.terms) != 1 or self.offset or self.window or self.sizes or self.looked:
             return None
-        if len(self.terms) == 1 and self.terms[0][0] == 1 and self.offset == 0:
-            return self.terms[0][1]
-        return None
+        ((coefficient, axis),) = self.terms
+        return axis if coefficient == 1 else None
 
     def renamed(self, names: Mapping[int, int]) -> Affine:
         """The same index over other axes: ``names`` has the new number of each."""

@@ -120,13 +120,9 @@ class Form:
 
 def inside(item: Item | Expression) -> tuple[Item, ...]:
     """The items directly below one."""
-    match item:
-        case Axis() | Number():
-            return ()
-        case Composition() | Bracket() | Expression() | Repetition():
-            return item.items
-        case Concatenation():
-            return item.parts
+    if isinstance(item, Concatenation):
+        return item.parts
+    return () if isinstance(item, (Axis, Number)) else item.items
 
 
 @record
@@ -138,20 +134,24 @@ class Place:
     around: tuple[Repetition, ...]
 
 
-def places(expression: Expression | Item) -> Iterator[Place]:
+def places(expression: Expression | Item) -> list[Place]:
     """Every axis and number of an expression, left to right."""
-    todo: list[tuple[Item, bool, tuple[Repetition, ...]]] = [
-        (item, False, ()) for item in reversed(inside(expression))
+    found: list[Place] = []
+    todo: list[tuple[Iterator[Item], bool, tuple[Repetition, ...]]] = [
+        (iter(inside(expression)), False, ())
     ]
     while todo:
-        item, marked, around = todo.pop()
-        if isinstance(item, Axis | Number):
-            yield Place(item, marked, around)
-            continue
-        if isinstance(item, Repetition):
-            around = (*around, item)
-        inner = marked or isinstance(item, Bracket)
-        todo += [(each, inner, around) for each in reversed(inside(item))]
+        items, marked, around = todo[-1]
+        for item in items:
+            if isinstance(item, (Axis, Number)):
+                found.append(Place(item, marked, around))
+                continue
+            inner = (*around, item) if isinstance(item, Repetition) else around
+            todo.append((iter(inside(item)), marked or isinstance(item, Bracket), inner))
+            break
+        else:
+            todo.pop()
+    return found
 
 
 def named(expression: Expression) -> dict[str, Axis]:

@@ -99,19 +99,17 @@ Scalar = Operand | Constant | Position | Extent | Convert | Apply | Load | Local
 
 
 def walk(scalar: Scalar) -> Iterator[Scalar]:
-    """Every node of a scalar expression, parents first (they are a few levels deep: one expression of the text)."""
-    yield scalar
-    match scalar:
-        case Convert():
-            yield from walk(scalar.argument)
-        case Apply():
-            for argument in scalar.arguments:
-                yield from walk(argument)
-        case Select():
-            yield from walk(scalar.then)
-            yield from walk(scalar.otherwise)
-        case _:
-            return
+    """Every node of a scalar expression, parents first, left to right."""
+    todo = [scalar]
+    while todo:
+        part = todo.pop()
+        yield part
+        if isinstance(part, Apply):
+            todo += reversed(part.arguments)
+        elif isinstance(part, Convert):
+            todo.append(part.argument)
+        elif isinstance(part, Select):
+            todo += (part.otherwise, part.then)
 
 
 def reads_both(choice: Apply) -> bool:

@@ -95,7 +95,8 @@ class ShapeSpec:
 
     def axes(self) -> tuple[Axis, ...]:
         """Every explicit axis."""
-        return tuple(axis for row in self.rows for axis in row.axes())
+        one, two, three = self.rows
+        return (*one.axes(), *two.axes(), *three.axes())
 
     def names(self) -> set[str]:
         """Every label and row variable."""

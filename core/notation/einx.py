@@ -140,13 +140,13 @@ class _Reader:
                 span = Span(source, match.start(), match.end())
                 self.tokens.append(_Token(match.lastgroup, match.group(), span))
             position = match.end()
-        self.last = _Token("end", "", Span(source, whole.end, whole.end))
         for one, other in pairwise(self.tokens):
             _check_apart(one, other)
+        self.tokens.append(_Token("end", "", Span(source, whole.end, whole.end)))
 
     def peek(self) -> _Token:
         """The next token."""
-        return self.tokens[self.at] if self.at < len(self.tokens) else self.last
+        return self.tokens[self.at]
 
     def take(self, *texts: str) -> _Token | None:
         """Take one of some signs if it stands here."""
@@ -193,7 +193,7 @@ class _Reader:
 
     def _items(self) -> _List:
         start, items = self.peek().span, []
-        while self.peek().kind in ("word", "number", "dots") or self.peek().text in ("(", "["):
+        while (token := self.peek()).kind in ("word", "number", "dots") or token.text in ("(", "["):
             items.append(self._item())
         if self.peek().text == "+":
             message = "`+` stands in parentheses of its own, between axes"
@@ -344,6 +344,8 @@ def _alternatives(read: _List | _Divided, sign: str) -> list[_List | _Divided]:
             _Divided(read.sign, tuple(_chosen(part, n) for part in parts), read.span)
             for n in range(count)
         ]
+    if all(isinstance(item, (Axis, Number)) for item in read.items):
+        return [read]
     items = [_item_alternatives(item, sign) for item in read.items]
     count = _count(items, read.span, sign)
     return [_List(tuple(_chosen(item, n) for item in items), read.span) for n in range(count)]

@@ -130,7 +130,7 @@ def _divided(
 def _check_options(op: EinxOp, form: Form) -> None:
     """No axis has the name of an option: a parameter would mean both."""
     known = {option.rstrip("!") for option in op.options}
-    for expression in form.expressions():
+    for expression in form.expressions() if known else ():
         for name, axis in named(expression).items():
             if name in known:
                 message = f"axis {name} has the name of an option of {op.name}"
@@ -139,6 +139,8 @@ def _check_options(op: EinxOp, form: Form) -> None:
 
 def check_parameters(form: Form) -> None:
     """Every size is that of an axis."""
+    if not form.parameters:
+        return
     axes = {name for each in form.expressions() for name in named(each)}
     for parameter in form.parameters:
         if parameter.name not in axes:

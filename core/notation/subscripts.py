@@ -60,9 +60,10 @@ def _term(span: Span) -> ShapeSpec:
     axes: list[Label] = []
     place: int | None = None
     at = span.start
+    text = span.source.text
     while at < span.end:
-        here = Span(span.source, at, at + 1)
-        if span.source.text.startswith(ELLIPSIS, at) and at + len(ELLIPSIS) <= span.end:
+        sign = text[at]
+        if text.startswith(ELLIPSIS, at) and at + len(ELLIPSIS) <= span.end:
             if place is not None:
                 dots = Span(span.source, at, at + len(ELLIPSIS))
                 raise NotationError(
@@ -73,13 +74,13 @@ def _term(span: Span) -> ShapeSpec:
                 )
             place, at = len(axes), at + len(ELLIPSIS)
             continue
-        if here.text().isalpha():
-            axes.append(Label(here.text(), here))
-        elif not here.text().isspace():
+        if sign.isalpha():
+            axes.append(Label(sign, Span(span.source, at, at + 1)))
+        elif not sign.isspace():
             raise NotationError(
                 "E0140",
-                f"`{here.text()}` is no part of an einsum specification",
-                here,
+                f"`{sign}` is no part of an einsum specification",
+                Span(span.source, at, at + 1),
                 'as NumPy writes it: letters, `,` and `->`, for example `ij,jk->ik`; else `"ij; jk => ik"`',
             )
         at += 1

@@ -93,11 +93,11 @@ class _Counts:
         self.known: dict[int, tuple[int, str, Span]] = {}
         self._by_place: dict[int, int] = {}
         self._paths: dict[str, tuple[tuple[int, ...], Axis]] = {}
-        for expression in form.expressions():
-            for place in places(expression):
-                path = tuple(map(self._number, place.around))
-                if isinstance(place.leaf, Axis):
-                    self._join(place.leaf, path)
+        self.places = [place for each in form.expressions() for place in places(each)]
+        for place in self.places:
+            path = tuple(map(self._number, place.around))
+            if isinstance(place.leaf, Axis):
+                self._join(place.leaf, path)
 
     def _number(self, ellipsis: Repetition) -> int:
         if ellipsis.place not in self._by_place:
@@ -293,8 +293,7 @@ class _Repeating:
         self.counts = counts
         plain = {
             place.leaf.name
-            for expression in form.expressions()
-            for place in places(expression)
+            for place in counts.places
             if isinstance(place.leaf, Axis) and not place.around
         }
         self.unique = Names(plain)
@@ -303,8 +302,7 @@ class _Repeating:
         op = EINX_OPS.get(form.op)
         self.apart = {
             ellipsis.place
-            for expression in form.expressions()
-            for place in places(expression)
+            for place in counts.places
             if place.marked and op is not None and op.apart
             for ellipsis in place.around
         }
@@ -335,12 +333,11 @@ class _Repeating:
     def _written(self) -> dict[str, tuple[dict[tuple[int, ...], str], int]]:
         """The axes as they are written, each with its repetitions by their places."""
         written: dict[str, tuple[dict[tuple[int, ...], str], int]] = {}
-        for expression in self.form.expressions():
-            for place in places(expression):
-                if isinstance(place.leaf, Axis) and place.leaf.name != HIDDEN:
-                    name, depth = place.leaf.name, len(place.around)
-                    alone: dict[tuple[int, ...], str] = {} if depth else {(): name}
-                    written[name] = (alone, depth)
+        for place in self.counts.places:
+            if isinstance(place.leaf, Axis) and place.leaf.name != HIDDEN:
+                name, depth = place.leaf.name, len(place.around)
+                alone: dict[tuple[int, ...], str] = {} if depth else {(): name}
+                written[name] = (alone, depth)
         for (name, at), axis in self.names.items():
             if name in written:
                 written[name][0][at] = axis
