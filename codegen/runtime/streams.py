@@ -45,8 +45,8 @@ def _handle(value: Any) -> int | None:
         return _number(pair[1]) if isinstance(pair, tuple) and len(pair) == 2 else None
     for name in ATTRIBUTES:
         if hasattr(value, name):
-            found = getattr(value, name)
-            return _number(getattr(found, "value", found))
+            handle = getattr(value, name)
+            return _number(getattr(handle, "value", handle))
     return _number(value)
 
 

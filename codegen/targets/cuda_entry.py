@@ -108,8 +108,8 @@ class Entry(c_entry.Entry):
         yield f"{INDENT}if (sizes == NULL || work == NULL) return 1;"
         yield f"{INDENT}if (!{self.name}_plan(sizes, &plan)) return 3;"
         last = f" + {self.groups - 1}" if 1 < self.groups else ""
-        found = f"(int *)(start_in(work) + plan.outside){last}"
-        yield f"{INDENT}return status_of_indices({found}, stream);"
+        flag = f"(int *)(start_in(work) + plan.outside){last}"
+        yield f"{INDENT}return status_of_indices({flag}, stream);"
         yield "}"
         yield ""
 

@@ -143,12 +143,12 @@ def _moved(program: Program, body: Block, variable: int, ends: Ends) -> tuple[in
     """The buffers whose elements are neighbors; none where something moves with the loop and is none."""
     elements = {*_elements(program, body, ends)}
     moving = {at for at in accesses(body) if any(variable in part.axes() for part in at[1])}
-    found = {number for number, _ in moving}
+    buffers = {number for number, _ in moving}
     if not moving <= elements or not all(_is_along(index, variable) for _, index in moving):
         return ()
-    views = any(program.buffers[number].owner is not None for number in found)
-    still = any(number in found for number, _ in elements - moving)
-    return () if views or still else tuple(sorted(found))
+    views = any(program.buffers[number].owner is not None for number in buffers)
+    still = any(number in buffers for number, _ in elements - moving)
+    return () if views or still else tuple(sorted(buffers))
 
 
 def _elements(program: Program, body: Block, ends: Ends) -> Iterator[Access]:
@@ -201,17 +201,17 @@ def _whole(
     program: Program, spread: Spread, moved: Sequence[int], count: int
 ) -> tuple[int, ...] | None:
     """The sizes that have to be multiples of a number; None where one is not."""
-    last, found = spread.loops[-1], dict[int, None]()
+    last, sizes = spread.loops[-1], dict[int, None]()
     for number, index in accesses(spread.body):
         dims = program.buffers[number].dims
         if number in moved and dims[-1] in strides(dims, index):
-            found[dims[-1]] = None
+            sizes[dims[-1]] = None
     if len(spread.loops) > 1:
-        found[last.size] = None
-    fixed = {size: program.sizes[size].fixed for size in found}
+        sizes[last.size] = None
+    fixed = {size: program.sizes[size].fixed for size in sizes}
     if any(extent is not None and extent % count for extent in fixed.values()):
         return None
     extent = program.sizes[last.size].fixed
     if extent is not None and extent < count:
         return None
-    return tuple(size for size in found if fixed[size] is None)
+    return tuple(size for size in sizes if fixed[size] is None)
