@@ -56,6 +56,7 @@ MAY_SAY = {
         "codegen/targets/headers/stop.h",
     )
 }
+PRONOUNS = {"found", "its", "made", "mine", "ours", "own", "theirs"}
 MAY_NAME_OUTSIDE = ("tests/conformance/", ".ci/")
 FENCED = re.compile(r"^([ \t]*)(`{3,}|~{3,}).*?^\1\2", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"(`+).+?\1", re.DOTALL)
@@ -395,6 +396,30 @@ def test_words_that_gave_way() -> None:
                 pattern, ("docs/glossary.md", "tests/unit/test_house.py", *MAY_SAY.get(word, ()))
             )
         )
+
+
+def bound_names(path: Path) -> Iterator[tuple[int, str]]:
+    """Every variable, parameter and field that a module binds, with its line."""
+    for node in nodes_of(path):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+
+
+def test_names_say_what_they_hold() -> None:
+    """A pronoun leaves to the reader what it stands for: two of them in one function are a riddle."""
+    none_of(
+        [
+            f"{name_of(path)}:{line} calls something {name}"
+            for path in PRODUCT
+            for line, name in bound_names(path)
+            if name.strip("_") in PRONOUNS
+        ]
+    )
 
 
 def test_no_path_of_one_machine() -> None:
