@@ -131,12 +131,14 @@ class Session:
             self._waits = error
         self._names = [each.name for each in model.inputs(options.name)]
 
-    def __getattr__(self, name: str) -> Any:
-        """Refuse what a session has once its shapes are known. Raises: ShapeError E0520, AttributeError."""
-        waits = self.__dict__.get("_waits")
-        if waits is not None and name in KNOWN_LATER:
-            raise waits
-        raise AttributeError(f"a session has no {name}")
+    if not TYPE_CHECKING:  # whoever checks types knows the attributes of a session
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse what a session has once its shapes are known. Raises: ShapeError E0520, AttributeError."""
+            waits = self.__dict__.get("_waits")
+            if waits is not None and name in KNOWN_LATER:
+                raise waits
+            raise AttributeError(f"a session has no {name}")
 
     def _open(self, options: Options) -> None:
         """Infer every shape, and have arrays of them."""

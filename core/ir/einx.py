@@ -136,7 +136,7 @@ class Place:
 
 def places(expression: Expression | Item) -> list[Place]:
     """Every axis and number of an expression, left to right."""
-    found: list[Place] = []
+    leaves: list[Place] = []
     todo: list[tuple[Iterator[Item], bool, tuple[Repetition, ...]]] = [
         (iter(inside(expression)), False, ())
     ]
@@ -144,14 +144,14 @@ def places(expression: Expression | Item) -> list[Place]:
         items, marked, around = todo[-1]
         for item in items:
             if isinstance(item, (Axis, Number)):
-                found.append(Place(item, marked, around))
+                leaves.append(Place(item, marked, around))
                 continue
             inner = (*around, item) if isinstance(item, Repetition) else around
             todo.append((iter(inside(item)), marked or isinstance(item, Bracket), inner))
             break
         else:
             todo.pop()
-    return found
+    return leaves
 
 
 def named(expression: Expression) -> dict[str, Axis]:

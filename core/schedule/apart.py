@@ -64,12 +64,12 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart 
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiled = tilings(shaped, (None,) * len(shaped.nodes), readers, accesses, extents, machine)
-    found = [
+    chosen = [
         matrices
         for matrices in matrices_of(shaped, readers, tiled, extents)
         if _is_worth(shaped, readers, matrices, machine)
     ]
-    return _Copying(shaped, found).run() if found else None
+    return _Copying(shaped, chosen).run() if chosen else None
 
 
 def _is_worth(shaped: Shaped, readers: Inlining, matrices: Matrices, machine: Machine) -> bool:
@@ -112,24 +112,24 @@ def _bytes(shaped: Shaped, value: int) -> float:
 class _Copying:
     """One program: what is there so far of the new one."""
 
-    def __init__(self, shaped: Shaped, found: Sequence[Matrices]) -> None:
+    def __init__(self, shaped: Shaped, groups: Sequence[Matrices]) -> None:
         self.shaped = shaped
-        self.found = found
-        self.owner = {value: n for n, each in enumerate(found) for value in each.axes}
+        self.groups = groups
+        self.owner = {value: n for n, each in enumerate(groups) for value in each.axes}
         self.inside = {
             value
             for value, n in self.owner.items()
-            if value not in found[n].exits and value not in found[n].rows
+            if value not in groups[n].exits and value not in groups[n].rows
         }
         tensors = enumerate(shaped.tensors)
         self.names = Names(frozenset(t.name for v, t in tensors if v not in self.inside))
         self.home: dict[int, Phase] = {}
-        for n, matrices in enumerate(found):
+        for n, matrices in enumerate(groups):
             for kernel, exits in enumerate(matrices.kernels):
                 self.home.update(dict.fromkeys(exits, (n, kernel)))
         for value in sorted(self.owner.keys() - self.inside - self.home.keys()):
-            made = (v for v in sources(shaped.nodes[value]) if self.owner.get(v) is not None)
-            self.home[value] = max(self.home[v] for v in made)
+            earlier = (v for v in sources(shaped.nodes[value]) if self.owner.get(v) is not None)
+            self.home[value] = max(self.home[v] for v in earlier)
         self.users = self._users()
         self.nodes: list[Node] = []
         self.tensors: list[Tensor] = []
@@ -153,17 +153,17 @@ class _Copying:
 
     def around(self) -> set[int]:
         """The arrays that matrices are made of, and that contractions of them give."""
-        exits = {v: each for matrices in self.found for v, each in matrices.exits.items()}
-        found = {value for value, each in exits.items() if not each.is_row}
+        exits = {v: each for matrices in self.groups for v, each in matrices.exits.items()}
+        arrays = {value for value, each in exits.items() if not each.is_row}
         for value in self.inside:
-            found.update(sources(self.shaped.nodes[value]))
-        return found - self.inside
+            arrays.update(sources(self.shaped.nodes[value]))
+        return arrays - self.inside
 
     def run(self) -> Apart | None:
         """The new program; None where no order of kernels is right for all matrices."""
         for value in self.shaped.inputs:
             self.number[value] = self._add(value, self.shaped.nodes[value])
-        exits = [v for matrices in self.found for kernel in matrices.kernels for v in kernel]
+        exits = [v for matrices in self.groups for kernel in matrices.kernels for v in kernel]
         if not all(self._need(value) for value in (*exits, *self.shaped.outputs)):
             return None
         rows = (each for each in self.shaped.rows if each.value in self.number)
@@ -213,19 +213,19 @@ class _Copying:
 
     def _before(self, value: int) -> list[int]:
         """What has to be there before a value: exits of kernels before its own, and what it is made of."""
-        found: dict[int, None] = {}
+        first: dict[int, None] = {}
         if value in self.home:
             n, kernel = self.home[value]
-            before = self.found[n].kernels[:kernel]
-            found.update(dict.fromkeys(each for exits in before for each in exits))
+            before = self.groups[n].kernels[:kernel]
+            first.update(dict.fromkeys(each for exits in before for each in exits))
         todo = [value]
         while todo:
             for source in sources(self.shaped.nodes[todo.pop()]):
                 if source in self.inside:
                     todo.append(source)
                 else:
-                    found[source] = None
-        return [each for each in sorted(found) if each not in self.number]
+                    first[source] = None
+        return [each for each in sorted(first) if each not in self.number]
 
     def _make(self, value: int) -> None:
         """Add a value that everything is there for."""
@@ -235,7 +235,7 @@ class _Copying:
             self.number[value] = self._add(value, renumbered(node, numbers))
             return
         assert isinstance(node, Assignment)
-        phase, matrices = self.home[value], self.found[self.owner[value]]
+        phase, matrices = self.home[value], self.groups[self.owner[value]]
         self._clone(value, phase)
         self.number[value] = self._note(value, phase, self._add(value, self._reading(node, phase)))
         is_row = value in matrices.rows or matrices.exits[value].is_row
@@ -248,7 +248,7 @@ class _Copying:
     def _note(self, value: int, phase: Phase, number: int) -> int:
         """Say of a new value what belongs to a kernel; its number."""
         self.phases[number] = phase
-        self.axes[number] = self.found[phase[0]].axes[value]
+        self.axes[number] = self.groups[phase[0]].axes[value]
         return number
 
     def _copy(self, value: int) -> int:
@@ -277,9 +277,9 @@ class _Copying:
         needed: set[int] = set()
         todo = [value]
         while todo:
-            made = {s for s in sources(self.shaped.nodes[todo.pop()]) if s in self.inside}
-            todo += made - needed
-            needed |= made
+            inner = {s for s in sources(self.shaped.nodes[todo.pop()]) if s in self.inside}
+            todo += inner - needed
+            needed |= inner
         for each in sorted(needed):
             if (phase, each) in self.clones:
                 continue
@@ -290,7 +290,7 @@ class _Copying:
             moved = replace(self._reading(node, phase), target=target)
             number = self._add(each, moved, [tensor.dims[dim] for dim in order])
             self.clones[phase, each] = self._note(each, phase, number)
-            if each in self.found[phase[0]].wide:
+            if each in self.groups[phase[0]].wide:
                 self.matrices.add(number)
 
     def _reading(self, node: Assignment, phase: Phase) -> Assignment:
@@ -307,14 +307,14 @@ class _Copying:
         if value in self.inside:
             index = tuple(read.index[dim] for dim in self._order(value, phase))
             return replace(read, value=self.clones[phase, value], index=index)
-        exit_ = None if value not in self.owner else self.found[self.owner[value]].exits.get(value)
+        exit_ = None if value not in self.owner else self.groups[self.owner[value]].exits.get(value)
         is_row = value in self.home and (exit_ is None or exit_.is_row)
         here = is_row and self.home[value] == phase
         return replace(read, value=self.number[value] if here else self._stored(value))
 
     def _order(self, value: int, phase: Phase) -> tuple[int, ...]:
         """The dimensions of a matrix as a kernel has them: those of batches, that of its rows, the other one."""
-        matrices, node = self.found[phase[0]], self.shaped.nodes[value]
+        matrices, node = self.groups[phase[0]], self.shaped.nodes[value]
         assert isinstance(node, Assignment)
         dims = range(len(node.target))
         if value not in matrices.wide:
@@ -322,9 +322,9 @@ class _Copying:
         exits = [matrices.exits[each] for each in matrices.kernels[phase[1]]]
         rows = exits[0].label
         first = next((each.value for each in exits if not each.is_row), exits[0].value)
-        made = self.shaped.nodes[first]
-        assert isinstance(made, Assignment)
-        outer = [matrices.axes[first][axis] for axis in made.output_axes()]
+        exit_ = self.shaped.nodes[first]
+        assert isinstance(exit_, Assignment)
+        outer = [matrices.axes[first][axis] for axis in exit_.output_axes()]
         batch = [label for label in outer if label in matrices.batch]
 
         def place(dim: int) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def matrices_of(
     wide = sorted(_wide(shaped, inlining, tilings))
     for value in wide:
         like.setdefault(tuple(sorted(_dims(shaped, value).elements())), set()).add(value)
-    found: list[Matrices] = []
+    groups: list[Matrices] = []
     done: set[int] = set()
     for first in wide:
         if first in done:
@@ -83,8 +83,8 @@ def matrices_of(
         matrices = labelled.matrices(extents)
         done |= labelled.connected
         if matrices is not None:
-            found.append(matrices)
-    return found
+            groups.append(matrices)
+    return groups
 
 
 def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
@@ -98,7 +98,7 @@ def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
             dims = _dims(shaped, value)
             for size in dims:
                 arrays.setdefault(size, set()).add(tuple(sorted(dims.items())))
-    found: set[int] = set()
+    values: set[int] = set()
     for value, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment) or value in inlining.kept:
             continue
@@ -109,8 +109,8 @@ def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
         is_inside = inlining.inlined[value] and _is_summed(inlining, value)
         near = min((arrays.get(size, set()) for size in dims), key=len)
         if not is_inside and not any(dims <= Counter(dict(array)) for array in near):
-            found.add(value)
-    return found - _computed_once(shaped, found)
+            values.add(value)
+    return values - _computed_once(shaped, values)
 
 
 def _computed_once(shaped: Shaped, values: Collection[int]) -> set[int]:
@@ -121,9 +121,9 @@ def _computed_once(shaped: Shaped, values: Collection[int]) -> set[int]:
         todo = [value for value in common if value not in values]
         while todo:
             node = shaped.nodes[todo.pop()]
-            made = {*node.values()} if isinstance(node, Assignment) else set()
-            todo += made - hidden
-            hidden |= made
+            sources = {*node.values()} if isinstance(node, Assignment) else set()
+            todo += sources - hidden
+            hidden |= sources
         once |= (common - hidden) & {*values}
     return once
 
@@ -193,12 +193,12 @@ class _Labelling:
 
     def _dims(self, value: int) -> list[int | None]:
         """The label of each dimension of a value."""
-        labels, found = self.axes[value], []
+        labels, dims = self.axes[value], []
         for index in self._node(value).target:
             axis = index.axis()
             self.fails |= axis is None and index != Affine(())
-            found.append(None if axis is None else labels[axis])
-        return found
+            dims.append(None if axis is None else labels[axis])
+        return dims
 
     def _reader(self, value: int, reader: int, read: Read) -> list[int]:
         """Label what reads a matrix, or a product inside a contraction; what is to be looked at next."""
@@ -228,17 +228,17 @@ class _Labelling:
     def _producers(self, value: int) -> list[int]:
         """Label the matrices that a value is made of; what is to be looked at next."""
         node, labels = self._node(value), self.axes[value]
-        found: list[int] = []
+        labelled: list[int] = []
         for read in dict.fromkeys(node.reads):
             if read.value not in self.wide:
                 continue
-            made, own = self._node(read.value), dict[int, int | None]()
-            for target, index in zip(made.target, read.index, strict=True):
-                ours, axis = target.axis(), index.axis()
-                if ours is not None and axis is not None:
-                    own[ours] = labels[axis]
-            found += self._label(read.value, [own.get(a) for a in range(len(made.axes))])
-        return found
+            producer, by_axis = self._node(read.value), dict[int, int | None]()
+            for target, index in zip(producer.target, read.index, strict=True):
+                inner, axis = target.axis(), index.axis()
+                if inner is not None and axis is not None:
+                    by_axis[inner] = labels[axis]
+            labelled += self._label(read.value, [by_axis.get(a) for a in range(len(producer.axes))])
+        return labelled
 
     # -- what all of it gives ------------------------------------------------------------------------------------------
 
@@ -266,15 +266,15 @@ class _Labelling:
 
     def _products(self) -> dict[int, Labels]:
         """What is computed in the innermost loops of matrices, and is made of none: without labels."""
-        found: dict[int, Labels] = {}
+        products: dict[int, Labels] = {}
         todo = [value for value in self.axes if value not in self.exits]
         while todo:
             for value in self._node(todo.pop()).values():
-                known = value in found or value in self.axes
+                known = value in products or value in self.axes
                 if not known and self.inlining.inlined[value]:
-                    found[value] = (None,) * len(self._node(value).axes)
+                    products[value] = (None,) * len(self._node(value).axes)
                     todo.append(value)
-        return found
+        return products
 
     def _are_whole(self) -> bool:
         """Whether every matrix has all labels, each once, and those that are sums are made of none."""
@@ -379,18 +379,18 @@ class _Kernels:
             self.reach[value] = dict.fromkeys(self.reach.get(node.value, {}), False)
             return
         assert isinstance(node, Assignment)
-        found: dict[int, bool] = {}
+        reached: dict[int, bool] = {}
         is_row = value not in self.axes and self._is_row(value, node)
         inside = is_row or value in self.axes
         for read in node.reads:
             by_rows = inside and self._goes_along(value, read)
             for number, by_row in self._from(read.value).items():
-                found[number] = found.get(number, True) and by_row and by_rows
+                reached[number] = reached.get(number, True) and by_row and by_rows
         others = [each.source for each in node.lookups()]
         for source in others if node.base is None else [*others, node.base]:
-            found.update(dict.fromkeys(self._from(source), False))
-        self.reach[value] = found
-        if is_row and all(found.values()):
+            reached.update(dict.fromkeys(self._from(source), False))
+        self.reach[value] = reached
+        if is_row and all(reached.values()):
             self.rows.add(value)
         elif is_row:
             del self.axes[value]
@@ -406,12 +406,12 @@ class _Kernels:
         """Whether what is read is a matrix, or a row's value that stands beside that very row."""
         if read.value not in self.axes:
             return False
-        made, labels = self.shaped.nodes[read.value], self.axes[value]
-        assert isinstance(made, Assignment)
-        pairs = zip(made.target, read.index, strict=True)
+        producer, labels = self.shaped.nodes[read.value], self.axes[value]
+        assert isinstance(producer, Assignment)
+        pairs = zip(producer.target, read.index, strict=True)
         return all(
-            (own := target.axis()) is None
-            or ((axis := index.axis()) is not None and labels[axis] == self.axes[read.value][own])
+            (dim := target.axis()) is None
+            or ((axis := index.axis()) is not None and labels[axis] == self.axes[read.value][dim])
             for target, index in pairs
         )
 
@@ -424,12 +424,12 @@ class _Kernels:
             known = self.exits.get(read.value)
             if read.value not in self.rows and (known is None or not known.is_row):
                 continue
-            made = self.shaped.nodes[read.value]
-            assert isinstance(made, Assignment)
-            for target, index in zip(made.target, read.index, strict=True):
-                own, axis = target.axis(), index.axis()
-                if own is not None and axis is not None and labels[axis] is None:
-                    labels[axis] = self.axes[read.value][own]
+            producer = self.shaped.nodes[read.value]
+            assert isinstance(producer, Assignment)
+            for target, index in zip(producer.target, read.index, strict=True):
+                dim, axis = target.axis(), index.axis()
+                if dim is not None and axis is not None and labels[axis] is None:
+                    labels[axis] = self.axes[read.value][dim]
         if not labels or None in labels or len(set(labels)) != len(labels):
             return False
         self.axes[value] = tuple(labels)

@@ -73,10 +73,10 @@ def _cancels(
     nodes: Sequence[Node], maximum: int, ends: Collection[int], is_opaque: Callable[[int], bool]
 ) -> bool:
     """Whether no end depends on a maximum."""
-    made = nodes[maximum]
-    assert isinstance(made, Assignment)
+    node = nodes[maximum]
+    assert isinstance(node, Assignment)
     whole: Axes = tuple(
-        None if index.axis() is None else dim for dim, index in enumerate(made.target)
+        None if index.axis() is None else dim for dim, index in enumerate(node.target)
     )
     states: dict[int, State] = {maximum: Share("term", Fraction(1), whole)}
     for value in range(maximum + 1, len(nodes)):

@@ -174,7 +174,8 @@ def same(graph: Graph, shaped: Shaped) -> None:
         if not isinstance(node, Assignment):
             continue
         row = next(rows)
-        if "~" in row.text and " of " not in row.text:  # a conversion has no text of its own
+        # conversions have no text of their own, and operations in einx notation no schedule
+        if "~" in row.text and " of " not in row.text and not row.text.startswith("einx."):
             tree = text_component(f"{row.text} {row.schedule}")
             assert isinstance(tree, Expression | Einsum)
             nodes[value] = replace(node, schedule=tree.schedule)

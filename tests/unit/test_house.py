@@ -408,6 +408,8 @@ def bound_names(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 yield node.lineno, name
+            case _:
+                continue
 
 
 def test_names_say_what_they_hold() -> None:

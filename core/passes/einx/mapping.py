@@ -153,6 +153,7 @@ class Along:
             target=(*place.values(), *(part.renamed(moved) for part in node.target)),
             reads=tuple(map(read, node.reads)),
             scalar=_moved(node.scalar, moved),
+            text=_text_along(node.text, along),
             schedule=None,
             some=tuple(moved[axis] for axis in node.some),
             lookups=tuple(replace(each, axis=moved[each.axis]) for each in node.lookups),
@@ -254,6 +255,12 @@ def _after(groups: Groups, count: int) -> Groups:
     """The groups of a view after so many dimensions of one axis each."""
     moved = (tuple(axis + count for axis in group) for group in groups)
     return (*((n,) for n in range(count)), *moved)
+
+
+def _text_along(text: str, along: Sequence[Leaf]) -> str:
+    """What is computed for each of some axes: its loops go over these as well, which the text alone does not name."""
+    names = " ".join(leaf.name or str(leaf.size) for leaf in along)
+    return f"{text} of each {names}" if along else text
 
 
 def _moved(scalar: Scalar, axes: Mapping[int, int]) -> Scalar:

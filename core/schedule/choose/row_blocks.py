@@ -76,13 +76,13 @@ def in_phases(apart: Apart, tilings: Tilings) -> Tilings:
     """
     tiles = list(tilings.tiles)
     for phase in set(apart.phases.values()):
-        found = {
+        phase_tiles = {
             value: tile.by_rows()
             for value, each in apart.phases.items()
             if each == phase and (tile := tiles[value]) is not None and not tile.windows
         }
-        least = min((tile.factors[tile.rows] for tile in found.values()), default=())
-        for value, tile in found.items():
+        least = min((tile.factors[tile.rows] for tile in phase_tiles.values()), default=())
+        for value, tile in phase_tiles.items():
             factors = list(tile.factors)
             factors[tile.rows] = least
             tiles[value] = replace(tile, factors=tuple(factors))
