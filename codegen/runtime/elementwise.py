@@ -27,6 +27,17 @@ OUTPUT_HELP = (
 )
 
 
+def _rank(name: str, value: object) -> int:
+    """The rank of what is no NumPy array: a number, a list, an array of a device that tells its shape alone.
+
+    Raises:
+        DataError: E0702 (no array), E0704 (masked).
+    """
+    interface = getattr(value, "__cuda_array_interface__", None)
+    shape = interface.get("shape") if isinstance(interface, dict) else None
+    return read_array(name, value).ndim if shape is None else len(shape)
+
+
 def kernel(order: object, outputs: object, inputs: object) -> ElementwiseKernel:
     """The component of a kernel; see ``ilang.elementwise``.
 
@@ -204,7 +215,7 @@ class ElementwiseKernel(Component):
         try:
             ranks = tuple([array.ndim for array in shaping])
         except AttributeError:  # numbers and lists are arrays, too
-            ranks = tuple(read_array(f"in{n}", array).ndim for n, array in enumerate(shaping))
+            ranks = tuple(_rank(f"in{n}", array) for n, array in enumerate(shaping))
         orders = None if out is not None or self._derived else orders_of(arrays)
         told: dict[str, Any] = {"threads": threads, "target": target, "stream": stream}
         try:

@@ -244,6 +244,13 @@ def test_streams_that_are_none() -> None:
     assert summed(there, there, stream=1, **ON).stream == 1
 
 
+def test_kernels_take_the_rank_of_an_array_that_tells_its_shape_alone() -> None:
+    x = rand(3, 4)
+    rows = elementwise("f", [{"expr": "x", "mode": ("accumulate", "sum", 1)}], inputs=["x"])
+    result = rows(Foreign(on_device(x)), **ON)
+    assert np.allclose(result.get(), rows(x, target="numpy"), atol=1e-6)
+
+
 def test_refusals() -> None:
     f, x = i("-i~i"), np.ones(4, np.float32)
     there = on_device(x)
