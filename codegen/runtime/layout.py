@@ -80,13 +80,20 @@ class LaidOut(Component):
         self._back: tuple[Order | None, ...] | None = None
 
     def __call__(
-        self, *arrays: Any, out: Any = None, threads: int = 1, target: str = "c", **named: Any
+        self,
+        *arrays: Any,
+        out: Any = None,
+        threads: int = 1,
+        target: str = "c",
+        stream: Any = None,
+        **named: Any,
     ) -> Any:
         """Run on arrays, as every component does; the fastest on arrays in these orders."""
         if out is not None or named:
-            return self._plain(*arrays, out=out, threads=threads, target=target, **named)
+            told = {"threads": threads, "target": target, "stream": stream}
+            return self._plain(*arrays, out=out, **told, **named)
         given = [array.transpose(order) for array, order in zip(arrays, self._orders, strict=True)]
-        results = super().__call__(*given, threads=threads, target=target)
+        results = super().__call__(*given, threads=threads, target=target, stream=stream)
         back = self._returning()
         if not isinstance(results, tuple):
             return results if back[0] is None else results.transpose(back[0])

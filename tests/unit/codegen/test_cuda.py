@@ -125,7 +125,10 @@ def test_written_schedules_compile_without_a_warning(tmp_path: Path) -> None:
 
 @needs_nvcc
 def test_every_helper_compiles(tmp_path: Path) -> None:
-    text = [part.text for part in cuda_library.parts()]
+    text = [
+        f"{part.condition}\n{part.text}\n#endif" if part.condition else part.text
+        for part in cuda_library.parts()
+    ]
     (tmp_path / "all.cu").write_text(
         "\n".join((*cuda.INCLUDES, *cuda.SESSION_INCLUDES, TRY, *text)), "ascii"
     )
