@@ -20,7 +20,14 @@ from ilang.core.machine import CPU
 from ilang.core.record import record
 from ilang.core.source import Source
 from ilang.icli.configuration import configuration
-from ilang.icli.definitions import all_functions, head_of, heads_of, page_of, stage_text
+from ilang.icli.definitions import (
+    all_functions,
+    head_of,
+    heads_of,
+    named_results,
+    page_of,
+    stage_text,
+)
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Function
@@ -57,7 +64,7 @@ class Call:
 
 
 @record
-class Told:
+class SeenFunction:
     """What a command is about: a definition at shapes."""
 
     function: Function
@@ -132,17 +139,17 @@ class Calls:
         (function,) = all_functions(parse_module(Source(self.module.source.name, text)), [name])
         return Call(function, tuple(words), {})
 
-    def told(self, call: Call, arrays: Sequence[Array]) -> Told:
+    def told(self, call: Call, arrays: Sequence[Array]) -> SeenFunction:
         """A call's definition at the shapes of its arrays."""
-        return Told(call.function, _shapes(head_of(call.function), arrays), call.config)
+        return SeenFunction(call.function, _shapes(head_of(call.function), arrays), call.config)
 
-    def alone(self, name: str, arrays: Mapping[str, Array]) -> Told:
+    def alone(self, name: str, arrays: Mapping[str, Array]) -> SeenFunction:
         """A definition, at the shapes of the arrays that have the names of its inputs where all of them are there."""
         function = self.function(name)
         names = [each.name for each in head_of(function).tensors]
         known = [arrays[each] for each in names if each in arrays]
         shapes = _shapes(head_of(function), known) if len(known) == len(names) else {}
-        return Told(function, shapes, {})
+        return SeenFunction(function, shapes, {})
 
     def run(self, call: Call, arrays: Sequence[Array]) -> tuple[list[tuple[str, Array]], str]:
         """What a run gives, by name, and a remark on its parameters."""
@@ -157,9 +164,8 @@ class Calls:
         answer = session(*arrays)
         for kept, path, name in self._paths(call, session):
             self.values[name] = kept[path]
-        answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
         remark = f"{counted(new, 'parameter')} with random values" if new else ""
-        return list(zip(session.outputs, answers, strict=True)), remark
+        return named_results(session, answer), remark
 
     def session(self, call: Call, arrays: Sequence[Array]) -> Session:
         """The session for a call of these shapes."""

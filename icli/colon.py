@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ilang.core.diagnostic import CommandError
 from ilang.core.record import record
 from ilang.core.suggestion import did_you_mean
-from ilang.icli.calls import Told
+from ilang.icli.calls import SeenFunction
 from ilang.icli.session import Reply, Seen, Session
 from ilang.icli.shapes import parse_shapes, shape_text
 
@@ -87,7 +87,7 @@ def _shape(session: Session, rest: str) -> Reply:
     return Reply((f"shapes are {', '.join(map(shape_text, session.shapes))}",))
 
 
-def _last(session: Session, rest: str) -> Seen | Told:
+def _last(session: Session, rest: str) -> Seen | SeenFunction:
     """What a command is about: the program that follows it, or the last one.
 
     Raises: CommandError E0819 if there is neither.
@@ -99,7 +99,7 @@ def _last(session: Session, rest: str) -> Seen | Told:
     return session.last
 
 
-def _named_program(session: Session, text: str) -> Seen | Told:
+def _named_program(session: Session, text: str) -> Seen | SeenFunction:
     """The program that follows a command, at the shapes of its arrays, or of the arrays at hand."""
     calls = session.calls
     if text in calls.heads:

@@ -14,6 +14,8 @@ from ilang.icli.programs import several
 
 if TYPE_CHECKING:
     from ilang.codegen.runtime.function import Config, Function
+    from ilang.codegen.runtime.npy import Array
+    from ilang.codegen.runtime.session import Session
     from ilang.core.build.program import Given
     from ilang.core.build.tensor import Rows
     from ilang.core.ir.functions import Head
@@ -67,6 +69,12 @@ def heads_of(module: Module) -> dict[str, Head]:
     heads = [each.head for each in module.functions] + [each.head for each in module.routines]
     file = module.source.name
     return {each.name: each for each in heads if each.span.source.name == file}
+
+
+def named_results(session: Session, answer: object) -> list[tuple[str, Array]]:
+    """What a run of a session gave, each result with its name."""
+    answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
+    return list(zip(session.outputs, answers, strict=True))
 
 
 def used_in(module: Module) -> set[str]:

@@ -34,7 +34,7 @@ from ilang.core.notation.module import without_comments
 from ilang.core.notation.reader import BLANKS, COMBINATORS, DISCARD, KNOWN, RESERVED, TYPES
 from ilang.core.record import record, replace
 from ilang.core.source import Source, Span
-from ilang.icli.calls import Call, Calls, Told, defined_name
+from ilang.icli.calls import Call, Calls, SeenFunction, defined_name
 from ilang.icli.definitions import checked_line
 from ilang.icli.failure import as_error
 from ilang.icli.literal import is_array, looks_literal
@@ -107,7 +107,7 @@ class Session:
         self.module = self._module({})
         self.calls = Calls(self.module)
         self.shapes: Shapes | None = None
-        self.last: Seen | Told | None = None
+        self.last: Seen | SeenFunction | None = None
 
     def feed(self, text: str) -> Reply:
         """Take one line, which may have several, and answer it; failures are answers too."""

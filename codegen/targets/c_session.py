@@ -497,6 +497,11 @@ def ranks_lines(stem: str) -> Iterator[str]:
     yield f"{INDENT}*ranks = count_ranks(rank);"
     yield "}"
     yield ""
+    yield from end_lines(stem)
+
+
+def end_lines(stem: str) -> Iterator[str]:
+    """The function that ends the work of all ranks."""
     yield f"void {stem}_end(void)"
     yield "{"
     yield f"{INDENT}end_ranks();"

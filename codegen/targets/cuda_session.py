@@ -27,6 +27,7 @@ from ilang.codegen.targets.c_session import (
     bytes_function,
     copies,
     counted_ranks,
+    end_lines,
     entries,
     exchanged,
     laid_out,
@@ -171,11 +172,7 @@ def ranks_lines(stem: str) -> Iterator[str]:
     yield f"{INDENT}return status;"
     yield "}"
     yield ""
-    yield f"void {stem}_end(void)"
-    yield "{"
-    yield f"{INDENT}end_ranks();"
-    yield "}"
-    yield ""
+    yield from end_lines(stem)
 
 
 def _settings(session: Session) -> list[Kept]:

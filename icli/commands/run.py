@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ilang.core.diagnostic import CommandError, counted
-from ilang.icli.definitions import CONFIG, config_of, functions_of, head_of, one_function, shapes_of
+from ilang.icli.definitions import (
+    CONFIG,
+    config_of,
+    functions_of,
+    head_of,
+    named_results,
+    one_function,
+    shapes_of,
+)
 from ilang.icli.options import Command, Operand, Option, Request, whole_number
 from ilang.icli.programs import Subject, one_subject, open_program
 from ilang.icli.screen import Screen
@@ -38,7 +46,6 @@ def run(request: Request, screen: Screen) -> int:
     from ilang.icli.values import array_text
 
     if place is not None:
-        _check_place(place, len(named))
         save(place, named)
         return 0
     width = screen.width(sys.stdout)
@@ -50,8 +57,7 @@ def _component(
     subject: Subject, operands: Sequence[str], target: str, place: str | None
 ) -> list[tuple[str, Array]]:
     """What a component gives for arrays, by name."""
-    if place is not None:
-        _check_place(place, len(subject.graph.outputs))
+    _check_place(place, len(subject.graph.outputs))
     from ilang.icli.arrays import arrays_of
 
     arrays = arrays_of(subject.written_dtypes(), operands)
@@ -74,6 +80,7 @@ def _function(
     arrays = arrays_of([each.dtype for each in head.tensors], operands)
     session = function.session(shapes, config, seed=seed, target=target)
     session.fit(*arrays)
+    _check_place(request.one("-o"), len(session.outputs))
     checkpoint = request.one("--load")
     if checkpoint is not None:
         session.load(checkpoint)
@@ -82,9 +89,7 @@ def _function(
         screen.note(
             f"{count} of {function.name} with random values: --load FILE takes trained ones"
         )
-    answer = session(*arrays)
-    answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
-    return list(zip(session.outputs, answers, strict=True))
+    return named_results(session, session(*arrays))
 
 
 def _refuse_settings(request: Request) -> None:
@@ -109,11 +114,13 @@ def _target(request: Request) -> str:
     return "cuda-emulated"
 
 
-def _check_place(place: str, outputs: int) -> None:
-    """Refuse a file that cannot hold the answer, before anything runs.
+def _check_place(place: str | None, outputs: int) -> None:
+    """Refuse a file, if one is named, that cannot hold the answer, before anything runs.
 
     Raises: CommandError E0812.
     """
+    if place is None:
+        return
     if not place.endswith((".npy", ".npz")):
         raise CommandError("E0812", f"-o {place or '(empty)'} must end in .npy or .npz")
     if outputs != 1 and place.endswith(".npy"):

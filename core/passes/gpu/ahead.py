@@ -32,7 +32,7 @@ from ilang.core.ir.kernel import (
 )
 from ilang.core.ir.rewriting import accesses, parts_of, step_of, substituted
 from ilang.core.ir.scalar import Load, Local, Position, Scalar, Select
-from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.added import Added
 from ilang.core.record import record, replace
 
 
@@ -93,13 +93,12 @@ class Copies:
         """For a program, before any of its kernels is entered."""
         self.program = program
         self.buffers: list[Buffer] = list(program.buffers)
-        self.sizes: list[Size] = list(program.sizes)
-        self.names: list[str] = []
+        self.added = Added(list(program.sizes), ())
         self.written: set[int] = set()
 
     def enter(self, kernel: Kernel) -> None:
         """Go on with a kernel."""
-        self.names = list(kernel.names)
+        self.added = Added(self.added.sizes, kernel.names)
         inside = statements_within(kernel.body)
         self.written = {self.program.owner(s.buffer) for s in inside if isinstance(s, Store)}
 
@@ -114,9 +113,9 @@ class Copies:
             name += "_"
         return name
 
-    def of(self, loop: For, number: int) -> dict[int, Copy]:
-        """The copies of a loop into a buffer, by the ids of their statements; none if it is filled in any other way."""
-        copies_of_loop: dict[int, Copy] = {}
+    def of(self, loop: For, number: int) -> dict[Statement, Copy]:
+        """The copies of a loop into a buffer, by statement; none if it is filled in any other way."""
+        copies_of_loop: dict[Statement, Copy] = {}
         if loop.chunk is not None or (loop.rest is not None and loop.rest.until is not None):
             return {}
         for s in _leaves(loop.body):
@@ -124,19 +123,19 @@ class Copies:
                 copy = self._copy(s) if isinstance(s, Spread) else None
                 if copy is None:
                     return {}
-                copies_of_loop[id(s)] = copy
+                copies_of_loop[s] = copy
         return copies_of_loop
 
-    def held(self, copies: dict[int, Copy], filled: int) -> dict[int, Copy]:
+    def held(self, copies: dict[Statement, Copy], filled: int) -> dict[Statement, Copy]:
         """Copies that share registers, and fill a buffer."""
         buffer = self.buffers[filled]
         most = max(copies.values(), key=lambda copy: copy.count)
-        size = most.loops[0].size if len(most.loops) == 1 else self._size(most.count)
+        size = most.loops[0].size if len(most.loops) == 1 else self.added.size(most.count)
         name = self.named(f"{buffer.name.removesuffix('_next')}_loaded")
         held = self.add(
             Buffer(name, buffer.dtype, (size,), "temporary", private=True, space="local")
         )
-        return {key: replace(copy, held=held, filled=filled) for key, copy in copies.items()}
+        return {s: replace(copy, held=held, filled=filled) for s, copy in copies.items()}
 
     def _copy(self, spread: Spread) -> Copy | None:
         """What a spread copies; None where it computes, or has more for a thread than that loads at a time."""
@@ -190,29 +189,17 @@ class Copies:
             if part == extent:
                 loops.insert(0, loop)
                 continue
-            size = loop.size if part == 1 else self._size(extent // part)
+            size = loop.size if part == 1 else self.added.size(extent // part)
             turns.insert(0, replace(loop, role="u", size=size))
             if part > 1:
-                variable = self._variable(self.names[loop.variable])
+                variable = self.added.variable(self.added.names[loop.variable], "t")
                 instead[loop.variable] = Affine(((part, loop.variable), (1, variable)))
-                loops.insert(0, replace(loop, variable=variable, size=self._size(part)))
+                loops.insert(0, replace(loop, variable=variable, size=self.added.size(part)))
         return replace(spread, loops=tuple(loops), body=()), turns, instead
 
     def _extent(self, loop: For) -> int:
         """How often a loop runs; 0 where that is known at run time only."""
-        return self.sizes[loop.size].fixed or 0
-
-    def _size(self, extent: int) -> int:
-        """The size number of a constant."""
-        self.sizes.append(Size(str(extent), extent, ()))
-        return len(self.sizes) - 1
-
-    def _variable(self, name: str) -> int:
-        """A loop variable with a name that no loop has."""
-        while name in self.names:
-            name += "t"
-        self.names.append(name)
-        return len(self.names) - 1
+        return self.added.sizes[loop.size].fixed or 0
 
 
 class Iterations:

@@ -56,7 +56,9 @@ def kernel_to_buffers(program: Program) -> Program:
     doubling = _Doubling(program)
     kernels = tuple(doubling.kernel(kernel) for kernel in program.kernels)
     buffers = tuple(replace(buffer, double=False) for buffer in doubling.copies.buffers)
-    return replace(program, kernels=kernels, buffers=buffers, sizes=tuple(doubling.copies.sizes))
+    return replace(
+        program, kernels=kernels, buffers=buffers, sizes=tuple(doubling.copies.added.sizes)
+    )
 
 
 class _Doubling:
@@ -81,7 +83,7 @@ class _Doubling:
         self.copies.enter(kernel)
         body, waiting = self._block(spread.body, ())
         assert not waiting, "what stands before a loop is in a block of threads"
-        names = tuple(self.copies.names)
+        names = tuple(self.copies.added.names)
         return replace(kernel, body=(replace(spread, body=body),), names=names)
 
     def _block(self, body: Block, around: tuple[For, ...]) -> tuple[Block, list[Waiting]]:
@@ -109,7 +111,7 @@ class _Doubling:
         """A loop whose iterations fill buffers in turn, and what stands before it."""
         body, waiting = self._block(loop.body, (*around, loop))
         loop = replace(loop, body=body)
-        ahead: dict[int, Copy] = {}
+        ahead: dict[Statement, Copy] = {}
         swaps: list[Swap] = []
         for number in self.turns.get(loop.variable, []):
             other = self._other(number)
@@ -134,14 +136,14 @@ def _rotated(
     copies: Copies,
     loop: For,
     around: Sequence[For],
-    ahead: Mapping[int, Copy],
+    ahead: Mapping[Statement, Copy],
     swaps: Sequence[Swap],
 ) -> tuple[For, Waiting]:
     """A loop that copies for its next iteration, and the copy for its first one."""
-    first = chosen(loop.body, lambda s: s if id(s) in ahead else None)
-    loads = chosen(loop.body, lambda s: ahead[id(s)].loads() if id(s) in ahead else None)
-    fills = chosen(loop.body, lambda s: ahead[id(s)].fills() if id(s) in ahead else None)
-    rest = chosen(loop.body, lambda s: None if id(s) in ahead else s)
+    first = chosen(loop.body, lambda s: s if s in ahead else None)
+    loads = chosen(loop.body, lambda s: ahead[s].loads() if s in ahead else None)
+    fills = chosen(loop.body, lambda s: ahead[s].fills() if s in ahead else None)
+    rest = chosen(loop.body, lambda s: None if s in ahead else s)
     iterations = Iterations(copies.program, loop, around, first)
     on = {loop.variable: Affine(((1, loop.variable),), 1)}
     more = iterations.more()

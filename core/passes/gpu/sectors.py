@@ -21,6 +21,7 @@ from ilang.core.ir.kernel import Block, For, If, Kernel, Program, Statement, Sto
 from ilang.core.ir.rewriting import parts_of, substituted
 from ilang.core.ir.scalar import Load
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.added import Added
 from ilang.core.record import replace
 
 
@@ -84,15 +85,14 @@ class _Sharing:
     def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
         self.program = program
         self.kernel = kernel
-        self.sizes = sizes
-        self.names = list(kernel.names)
+        self.added = Added(sizes, kernel.names)
 
     def run(self) -> Kernel:
         """The kernel with copies that are shared out sector by sector."""
         body = map_statements(self.kernel.body, self._shared_out)
         if body is self.kernel.body:
             return self.kernel
-        return replace(self.kernel, body=body, names=tuple(self.names))
+        return replace(self.kernel, body=body, names=tuple(self.added.names))
 
     def _shared_out(self, s: Statement) -> Statement:
         """A spread whose last loop is split into sectors, around all others, and what is inside of one."""
@@ -108,21 +108,9 @@ class _Sharing:
         extent = self.program.sizes[last.size].fixed
         if extent is None or extent == sector:
             return s
-        variable = self._variable(self.names[last.variable])
+        variable = self.added.variable(self.added.names[last.variable], "s")
         whole = Affine(((sector, last.variable), (1, variable)))
-        outer = replace(last, size=self._size(extent // sector))
-        inner = For(variable, self._size(sector), ())
+        outer = replace(last, size=self.added.size(extent // sector))
+        inner = For(variable, self.added.size(sector), ())
         body = tuple(substituted(x, {last.variable: whole}) for x in s.body)
         return replace(s, loops=(outer, *others, inner), body=body)
-
-    def _size(self, extent: int) -> int:
-        """The size number of a constant."""
-        self.sizes.append(Size(str(extent), extent, ()))
-        return len(self.sizes) - 1
-
-    def _variable(self, name: str) -> int:
-        """A loop variable with a name that no loop has."""
-        while name in self.names:
-            name += "s"
-        self.names.append(name)
-        return len(self.names) - 1

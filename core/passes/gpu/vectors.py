@@ -35,6 +35,7 @@ from ilang.core.ir.kernel import (
 from ilang.core.ir.rewriting import accesses, parts_of, substituted
 from ilang.core.ir.scalar import Load, Local
 from ilang.core.ir.shaped import Size
+from ilang.core.passes.gpu.added import Added
 from ilang.core.passes.gpu.neighbors import with_neighbors
 from ilang.core.record import replace
 
@@ -55,8 +56,7 @@ class _Moving:
     def __init__(self, program: Program, kernel: Kernel, sizes: list[Size]) -> None:
         self.program = program
         self.kernel = kernel
-        self.sizes = sizes
-        self.names = list(kernel.names)
+        self.added = Added(sizes, kernel.names)
 
     def run(self) -> Kernel:
         """The kernel with loops that move neighbors together."""
@@ -67,7 +67,9 @@ class _Moving:
         body = self._regions(map_statements(spread.body, self._of_block))
         if body == spread.body:
             return self.kernel
-        return replace(self.kernel, body=(replace(spread, body=body),), names=tuple(self.names))
+        return replace(
+            self.kernel, body=(replace(spread, body=body),), names=tuple(self.added.names)
+        )
 
     def _regions(self, body: Block) -> Block:
         """A block that all threads run, in regions that nothing but threads has loops in."""
@@ -114,7 +116,7 @@ class _Moving:
         store = loop.body[0]
         if loop.role != "u" or loop.rest is not None or not isinstance(store, Store):
             return loop
-        extent = self.sizes[loop.size].fixed
+        extent = self.added.sizes[loop.size].fixed
         if len(loop.body) > 1 or extent is None or not [*self._runs(store, loop.variable, space)]:
             return loop
         wide = [*self._runs(store, loop.variable, ""), *self._runs(store, loop.variable, "shared")]
@@ -129,7 +131,7 @@ class _Moving:
         last, store = spread.loops[-1], spread.body[0]
         if any(self.program.buffers[number].space == "local" for number, _ in accesses((store,))):
             return spread
-        extent = self.sizes[last.size].fixed
+        extent = self.added.sizes[last.size].fixed
         if len(spread.body) > 1 or not isinstance(store, Store) or extent is None:
             return spread
         loads = list(self._runs(store, last.variable, ""))
@@ -139,14 +141,14 @@ class _Moving:
         plain = last.rest is None and last.chunk is None and last.role in ("", "t")
         if not loads or not plain or extent % lanes or any(self._lanes(n) != lanes for n in loads):
             return spread
-        name, many = self.names[last.variable], extent > lanes
-        group, variable = self._variable(name), self._variable(name)
+        name, many = self.added.names[last.variable], extent > lanes
+        group, variable = self.added.variable(name, "v"), self.added.variable(name, "v")
         first = Affine(((lanes, group),) if many else ())
         inside = substituted(store, {last.variable: first.plus(((1, variable),))})
-        loop = For(variable, self._size(lanes), (inside,), role="u")
+        loop = For(variable, self.added.size(lanes), (inside,), role="u")
         loops = spread.loops[:-1]
         if many:
-            loops = (*loops, replace(last, variable=group, size=self._size(extent // lanes)))
+            loops = (*loops, replace(last, variable=group, size=self.added.size(extent // lanes)))
         whole = self._together(loop)
         if not whole.wide or not loops:
             return spread
@@ -177,7 +179,7 @@ class _Moving:
             return False
         if [c for c, v in last.terms if v == variable] != [1]:
             return False
-        length = self.sizes[dims[-1]].fixed
+        length = self.added.sizes[dims[-1]].fixed
         if len(dims) > 1 and length is not None and length % lanes:
             return False
         return not last.offset % lanes and all(
@@ -186,21 +188,6 @@ class _Moving:
 
     def _lanes(self, number: int) -> int:
         return self.program.machine.vector_lanes(self.program.buffers[number].dtype)
-
-    def _size(self, extent: int) -> int:
-        """The size number of a constant."""
-        for number, size in enumerate(self.sizes):
-            if size.fixed == extent:
-                return number
-        self.sizes.append(Size(str(extent), extent, ()))
-        return len(self.sizes) - 1
-
-    def _variable(self, name: str) -> int:
-        """A loop variable with a name that no loop has."""
-        while name in self.names:
-            name += "v"
-        self.names.append(name)
-        return len(self.names) - 1
 
 
 def _moves(program: Program, body: Block) -> tuple[int, ...]:

@@ -1,0 +1,31 @@
+"""Sizes and loop variables that a pass adds to a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ilang.core.ir.shaped import Size
+
+
+class Added:
+    """The sizes of a program and the loop variables of one of its kernels, with those that a pass adds."""
+
+    def __init__(self, sizes: list[Size], names: Sequence[str]) -> None:
+        """To the sizes of a program, in place, and to the names of a kernel, which are copied."""
+        self.sizes = sizes
+        self.names = list(names)
+
+    def size(self, extent: int) -> int:
+        """The number of a size that is known, an earlier one where there is one."""
+        for number, size in enumerate(self.sizes):
+            if size.fixed == extent:
+                return number
+        self.sizes.append(Size(str(extent), extent, ()))
+        return len(self.sizes) - 1
+
+    def variable(self, name: str, letter: str) -> int:
+        """The number of a loop variable with a name that no loop has: ``name``, then so many letters."""
+        while name in self.names:
+            name += letter
+        self.names.append(name)
+        return len(self.names) - 1
