@@ -12,7 +12,6 @@ from ilang.core.cost import Total, of_assignments, of_transfers
 from ilang.core.dtype import BYTES, DTYPES
 from ilang.core.explain.expression import affine_text, group_text, number_text, size_text, view_text
 from ilang.core.explain.kernel import loops_text
-from ilang.core.explain.occupancy import OccupancyRow, occupancy_rows
 from ilang.core.explain.projection import ProjectionRow, projection_row
 from ilang.core.ir.affine import Affine
 from ilang.core.ir.gpu import Spread
@@ -30,6 +29,7 @@ from ilang.core.schedule.written import written_nest
 
 if TYPE_CHECKING:  # few pages tell the story of the inference
     from ilang.core.explain.einx import OperationRow
+    from ilang.core.explain.occupancy import OccupancyRow
     from ilang.core.explain.story import StoryRow
 
 
@@ -179,7 +179,7 @@ class _Explaining:
             tuple(self._projection(v, node) for v, node, _ in steps if not self._is_fused(v)),
             tuple(self._schedule(*step) for step in steps),
             loops_text(self.program),
-            occupancy_rows(self.program),
+            self._occupancy(),
             self._cost(),
             tuple(assumed_notes(shaped)),
             self._story() if self.verbose else (),
@@ -192,6 +192,14 @@ class _Explaining:
         from ilang.core.explain.einx import operation_rows
 
         return operation_rows(self.graph, self.shaped, self.verbose)
+
+    def _occupancy(self) -> tuple[OccupancyRow, ...]:
+        """What a GPU has of each kernel at a time; other machines have no such limits."""
+        if self.program.machine.device is None:
+            return ()
+        from ilang.core.explain.occupancy import occupancy_rows
+
+        return occupancy_rows(self.program)
 
     def _views(self) -> Iterator[ViewRow]:
         """The views that something reads, or that something else is a view of."""

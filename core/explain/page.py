@@ -14,7 +14,6 @@ from ilang.core.explain.explanation import (
     ViewRow,
 )
 from ilang.core.explain.expression import aligned, size_text, stored_text
-from ilang.core.explain.occupancy import occupancy_table
 from ilang.core.ir.graph import UNNAMED
 from ilang.core.ir.shaped import Shaped
 
@@ -32,10 +31,19 @@ def explanation_text(explanation: Explanation) -> str:
         *(table(rows) for rows in projection_tables(explanation)),
         table(story_rows(explanation)),
         explanation.loops.rstrip("\n"),
-        table(occupancy_table(explanation.occupancy)),
+        table(_occupancy(explanation)),
         "\n".join((cost_text(explanation.cost), *explanation.notes)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _occupancy(explanation: Explanation) -> Sequence[Sequence[str]]:
+    """What a GPU has of each kernel at a time, with the names of the columns."""
+    if not explanation.occupancy:
+        return ()
+    from ilang.core.explain.occupancy import occupancy_table
+
+    return occupancy_table(explanation.occupancy)
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = GAP) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from ilang.core.ir.functions import AxisNote
 from ilang.core.ir.operation import Alike, Fits, Noted, SizeConstraint
 from ilang.core.ir.rows import KINDS, Dim, Known, Origin, Row, RowEqual, Shape, Var
+
+if TYPE_CHECKING:
+    from ilang.core.ir.functions import AxisNote
 
 
 class Notes:

@@ -17,12 +17,11 @@ Every stage is decided by what is true at its start, so the answer does not depe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from ilang.core.diagnostic import ShapeError
 from ilang.core.infer import conflicts
-from ilang.core.infer.caps import Caps
 from ilang.core.infer.compositions import Compositions
 from ilang.core.infer.cycles import check_ranks, components
 from ilang.core.infer.dims import Dims, Log
@@ -341,6 +340,14 @@ class Solver:
             for _, row in self._open_leaves()
             if row.variable is not None and row.variable not in straddled
         }
+        return self._take_caps(wanted)
+
+    def _take_caps(self, wanted: Collection[int]) -> bool:
+        """Bind row variables to their caps; whether any has one."""
+        if not wanted:
+            return False
+        from ilang.core.infer.caps import Caps
+
         caps = Caps(self.dims, self.rows).of(wanted, GUESS)
         for variable, cap in caps.items():
             self.rows.bind(variable, cap, self.rows.asking(variable))
@@ -410,10 +417,7 @@ class Solver:
     def _unfed_rows_take_caps(self) -> bool:
         straddled, _ = self.rows.straddling()
         unfed = [v for v in self._open_rows() if not self.rows.is_fed(v) and v not in straddled]
-        caps = Caps(self.dims, self.rows).of(unfed, GUESS)
-        for variable, cap in caps.items():
-            self.rows.bind(variable, cap, self.rows.asking(variable))
-        return bool(caps)
+        return self._take_caps(unfed)
 
     def _straddling_rows(self, leaves: bool = False) -> bool:
         """End the rows of results whose axes lie across the row variable of an operand, or of a leaf only."""

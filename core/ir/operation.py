@@ -13,15 +13,17 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ilang.core.ir.functions import ShapeNote
 from ilang.core.ir.rows import Known
 from ilang.core.ir.scalar import Scalar
 from ilang.core.ir.spec import Spec
 from ilang.core.ir.syntax import Schedule
 from ilang.core.record import record
 from ilang.core.source import Span
+
+if TYPE_CHECKING:
+    from ilang.core.ir.functions import ShapeNote
 
 TerminalKind = Literal["data", "parameter", "fill", "alike", "number"]
 """What the rows and the values of a leaf are found from."""

@@ -22,6 +22,7 @@ dimension, given the parts in scope: right for every order of the parts.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, Within, axis_index
@@ -40,11 +41,13 @@ from ilang.core.ir.schedule import (
 from ilang.core.ir.shaped import Read
 from ilang.core.passes.duplicates import without_duplicates
 from ilang.core.passes.online import OnlineReductions
-from ilang.core.passes.packing import Copy, copy_of
 from ilang.core.passes.reductions import Steps
 from ilang.core.passes.scope import Block, Frame, LoopIndex, Origin, Place, Scope
 from ilang.core.passes.storage import Storage
 from ilang.core.record import replace
+
+if TYPE_CHECKING:
+    from ilang.core.passes.packing import Copy
 
 
 def nest_to_kernel(scheduled: Scheduled) -> kernel.Program:
@@ -268,6 +271,8 @@ class _Lowering(OnlineReductions):
     def _copied(self, reader: Frame, read: Read, packed: tuple[Packed, ...], site: Scope) -> Place:
         """Pack a copy of the tile of an input that the loops below the site read."""
         tensor = self.shaped.tensors[read.value]
+        from ilang.core.passes.packing import copy_of
+
         home = {loop: s for loop, s in reader.home.items() if site.is_inside(s)}
         copy = copy_of(self.storage, tensor, reader, read, packed, home)
         name = f"{tensor.name}_copy"

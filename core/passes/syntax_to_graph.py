@@ -32,13 +32,9 @@ from ilang.core.diagnostic import (
 )
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.scalar import Convert, Operand
-from ilang.core.notation.arity import shared_wires
-from ilang.core.notation.contraction import contractions
-from ilang.core.notation.einx_told import check_told, ranked
 from ilang.core.notation.printer import print_tree
 from ilang.core.ops import ARGUMENTS
 from ilang.core.passes.expressions import argument, assignment, constant, extreme, operation
-from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
@@ -227,6 +223,8 @@ class _Wiring:
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._contract(node, slots)])
             case syntax.Kernel():
+                from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
+
                 slots = [self._add(_Slot(each.span)) for each in node.inputs]
                 self.scopes += 1
                 self.annotations += kernel_annotations(node, slots, self.scopes)
@@ -256,6 +254,8 @@ class _Wiring:
         """
         if node.body is None:
             return None
+        from ilang.core.notation.einx_told import check_told, ranked
+
         if self.deep == DEEPEST:
             message = f"more than {DEEPEST} operations in einx notation are each the op of the next"
             raise NotationError("E0114", message, node.span, "write some of them as one")
@@ -270,6 +270,8 @@ class _Wiring:
         """An einsum: one operation, or one for each step of its path."""
         if not node.path:
             return self._add(operation(node, slots))
+        from ilang.core.notation.contraction import contractions
+
         values = list(slots)
         for step in contractions(node.spec, node.path):
             part = replace(node, spec=step.spec)
@@ -290,6 +292,8 @@ class _Wiring:
             self._apply(node, finished)
             return
         assert isinstance(node, syntax.Combine)
+        from ilang.core.notation.arity import shared_wires
+
         right, left = finished.pop(), finished.pop()
         count = shared_wires(node.symbol, left.counts(), right.counts())
         match node.symbol:

@@ -325,6 +325,8 @@ def test_importing_little() -> None:
         "heavy = {'numpy', 'rich', 'prompt_toolkit', 'cffi', 'click', 'json', 'pathlib', 'dataclasses'}\n"
         "heavy |= {'struct', 'unicodedata', 'heapq'}\n"
         "rare = 'notation.module notation.schedule infer.fit infer.projections schedule.online explain.story'\n"
+        "rare += ' ir.functions notation.contraction notation.einx_told einx_ops passes.kernels occupancy'\n"
+        "rare += ' transform.moving transform.building schedule.apart_copies infer.caps'\n"
         "heavy |= {f'ilang.core.{name}' for name in rare.split()}\n"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )

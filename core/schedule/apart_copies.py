@@ -1,0 +1,287 @@
+"""What each kernel computes for itself of matrices that are computed apart, and whether that pays: see ``apart.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ilang.core.cost import USUAL, of_assignments
+from ilang.core.dtype import BYTES
+from ilang.core.ir.scalar import Operand
+from ilang.core.ir.shaped import Assignment, Node, Read, Shaped, Tensor
+from ilang.core.machine import Machine
+from ilang.core.names import Names
+from ilang.core.record import replace
+from ilang.core.schedule.apart import Apart, Phase
+from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.directions import Labels, Matrices
+from ilang.core.transform.building import renumbered, sources
+from ilang.core.transform.indices import without_axes
+
+MOST = 0.75
+"""The time that computing matrices again takes at most, of the time of all that has to do with them."""
+
+
+def is_worth(shaped: Shaped, readers: Inlining, matrices: Matrices, machine: Machine) -> bool:
+    """Whether matrices are better computed again than stored.
+
+    Where extents are not known they are if their rows are reduced before they are read on, as those of attention: they
+    may be larger than memory. Else they have to be larger than caches and than all arrays around them, and, where they
+    are not past all caches, to take less time than what is made of them.
+    """
+    copying = Copying(shaped, [matrices])
+    labels = {each.label for each in matrices.exits.values()}
+    known = [shaped.sizes[shaped.tensors[min(matrices.wide)].dims[n]].fixed for n in labels]
+    if None in known:
+        rows = (value for value, each in matrices.exits.items() if each.is_row)
+        return any(copying.home[value] in copying.users[value] for value in rows)
+    stored = [value for value in matrices.wide if not readers.inlined[value]]
+    widths = sum(BYTES[shaped.tensors[value].dtype] for value in stored)
+    held, around = (sum(_bytes(shaped, v) for v in some) for some in (stored, copying.around()))
+    one, memory = prod(n or 0 for n in known) * widths, machine.memory
+    if one <= memory.kept_bytes or held <= around:
+        return False
+    if memory.streamed_bytes < one:
+        return True
+    time = {
+        value: work.usual(shaped.sizes, {})
+        for value, work in of_assignments(shaped, machine).items()
+        if value in matrices.axes
+    }
+    again = sum(time[v] * (len(copying.users[v]) - 1) for v in copying.inside)
+    return again <= MOST * sum(time.values())
+
+
+def _bytes(shaped: Shaped, value: int) -> float:
+    """The bytes of a value, as far as extents are known."""
+    tensor = shaped.tensors[value]
+    extents = (shaped.sizes[size].fixed for size in tensor.dims)
+    return BYTES[tensor.dtype] * prod(USUAL if extent is None else extent for extent in extents)
+
+
+class Copying:
+    """One program: what is there so far of the new one."""
+
+    def __init__(self, shaped: Shaped, groups: Sequence[Matrices]) -> None:
+        self.shaped = shaped
+        self.groups = groups
+        self.owner = {value: n for n, each in enumerate(groups) for value in each.axes}
+        self.inside = {
+            value
+            for value, n in self.owner.items()
+            if value not in groups[n].exits and value not in groups[n].rows
+        }
+        tensors = enumerate(shaped.tensors)
+        self.names = Names(frozenset(t.name for v, t in tensors if v not in self.inside))
+        self.home: dict[int, Phase] = {}
+        for n, matrices in enumerate(groups):
+            for kernel, exits in enumerate(matrices.kernels):
+                self.home.update(dict.fromkeys(exits, (n, kernel)))
+        for value in sorted(self.owner.keys() - self.inside - self.home.keys()):
+            earlier = (v for v in sources(shaped.nodes[value]) if self.owner.get(v) is not None)
+            self.home[value] = max(self.home[v] for v in earlier)
+        self.users = self._users()
+        self.nodes: list[Node] = []
+        self.tensors: list[Tensor] = []
+        self.number: dict[int, int] = {}
+        self.clones: dict[tuple[Phase, int], int] = {}
+        self.copies: dict[int, int] = {}
+        self.phases: dict[int, Phase] = {}
+        self.axes: dict[int, Labels] = {}
+        self.matrices: set[int] = set()
+
+    def _users(self) -> list[set[Phase | None]]:
+        """The kernels in which each value is read; None for what belongs to none."""
+        users: list[set[Phase | None]] = [set() for _ in self.shaped.nodes]
+        for output in self.shaped.outputs:
+            users[output].add(None)
+        for value in range(len(self.shaped.nodes) - 1, -1, -1):
+            there = users[value] if value in self.inside else {self.home.get(value)}
+            for source in sources(self.shaped.nodes[value]):
+                users[source] |= there
+        return users
+
+    def around(self) -> set[int]:
+        """The arrays that matrices are made of, and that contractions of them give."""
+        exits = {v: each for matrices in self.groups for v, each in matrices.exits.items()}
+        arrays = {value for value, each in exits.items() if not each.is_row}
+        for value in self.inside:
+            arrays.update(sources(self.shaped.nodes[value]))
+        return arrays - self.inside
+
+    def run(self) -> Apart | None:
+        """The new program; None where no order of kernels is right for all matrices."""
+        for value in self.shaped.inputs:
+            self.number[value] = self._add(value, self.shaped.nodes[value])
+        exits = [v for matrices in self.groups for kernel in matrices.kernels for v in kernel]
+        if not all(self._need(value) for value in (*exits, *self.shaped.outputs)):
+            return None
+        rows = (each for each in self.shaped.rows if each.value in self.number)
+        shaped = replace(
+            self.shaped,
+            nodes=tuple(self.nodes),
+            tensors=tuple(self.tensors),
+            rows=tuple(replace(each, value=self._stored(each.value)) for each in rows),
+            inputs=tuple(self.number[value] for value in self.shaped.inputs),
+            outputs=tuple(self._stored(value) for value in self.shaped.outputs),
+        )
+        copies = frozenset(self.copies.values())
+        return Apart(shaped, self.phases, self.axes, frozenset(self.matrices), copies)
+
+    def _add(self, value: int, node: Node, dims: Sequence[int] | None = None) -> int:
+        """Add a node that computes a value; its number."""
+        tensor = self.shaped.tensors[value]
+        if dims is not None:
+            tensor = Tensor(self.names.fresh(tensor.name), tensor.dtype, tuple(dims))
+        self.nodes.append(node)
+        self.tensors.append(tensor)
+        return len(self.nodes) - 1
+
+    def _stored(self, value: int) -> int:
+        """What has the elements of a value for those outside of its kernel."""
+        return self.copies.get(value, self.number[value])
+
+    # -- values as they are needed -------------------------------------------------------------------------------------
+
+    def _need(self, wanted: int) -> bool:
+        """Add what a value is computed from, and the value; whether there is an order to do so."""
+        todo, around = [(wanted, False)], set[int]()
+        while todo:
+            value, ready = todo.pop()
+            if value in self.number:
+                continue
+            if ready:
+                self._make(value)
+                around.discard(value)
+                continue
+            if value in around:
+                return False
+            around.add(value)
+            todo.append((value, True))
+            todo += [(each, False) for each in reversed(self._before(value))]
+        return True
+
+    def _before(self, value: int) -> list[int]:
+        """What has to be there before a value: exits of kernels before its own, and what it is made of."""
+        first: dict[int, None] = {}
+        if value in self.home:
+            n, kernel = self.home[value]
+            before = self.groups[n].kernels[:kernel]
+            first.update(dict.fromkeys(each for exits in before for each in exits))
+        todo = [value]
+        while todo:
+            for source in sources(self.shaped.nodes[todo.pop()]):
+                if source in self.inside:
+                    todo.append(source)
+                else:
+                    first[source] = None
+        return [each for each in sorted(first) if each not in self.number]
+
+    def _make(self, value: int) -> None:
+        """Add a value that everything is there for."""
+        node = self.shaped.nodes[value]
+        if value not in self.owner:
+            numbers = {source: self._stored(source) for source in sources(node)}
+            self.number[value] = self._add(value, renumbered(node, numbers))
+            return
+        assert isinstance(node, Assignment)
+        phase, matrices = self.home[value], self.groups[self.owner[value]]
+        self._clone(value, phase)
+        self.number[value] = self._note(value, phase, self._add(value, self._reading(node, phase)))
+        is_row = value in matrices.rows or matrices.exits[value].is_row
+        if is_row and self.users[value] - {phase}:
+            self.copies[value] = number = self._copy(value)
+            labels, reduced = matrices.axes[value], node.reduced_axes()
+            self.phases[number] = phase
+            self.axes[number] = tuple(x for axis, x in enumerate(labels) if axis not in reduced)
+
+    def _note(self, value: int, phase: Phase, number: int) -> int:
+        """Say of a new value what belongs to a kernel; its number."""
+        self.phases[number] = phase
+        self.axes[number] = self.groups[phase[0]].axes[value]
+        return number
+
+    def _copy(self, value: int) -> int:
+        """A copy of a value of rows, which has the axes of what computes it that are left."""
+        node, tensor = self.shaped.nodes[value], self.shaped.tensors[value]
+        assert isinstance(node, Assignment)
+        read = Read(self.number[value], node.target)
+        scalar = Operand(0, tensor.dtype)
+        text = f"{tensor.name} for other kernels"
+        copy = replace(
+            node,
+            reads=(read,),
+            scalar=scalar,
+            acc=None,
+            acc_dtype=tensor.dtype,
+            operands=(),
+            guards=(),
+            text=text,
+        )
+        return self._add(value, without_axes(copy, node.reduced_axes()), tensor.dims)
+
+    # -- matrices ------------------------------------------------------------------------------------------------------
+
+    def _clone(self, value: int, phase: Phase) -> None:
+        """Compute in a kernel the matrices that one of its values is made of."""
+        needed: set[int] = set()
+        todo = [value]
+        while todo:
+            inner = {s for s in sources(self.shaped.nodes[todo.pop()]) if s in self.inside}
+            todo += inner - needed
+            needed |= inner
+        for each in sorted(needed):
+            if (phase, each) in self.clones:
+                continue
+            node, tensor = self.shaped.nodes[each], self.shaped.tensors[each]
+            assert isinstance(node, Assignment)
+            order = self._order(each, phase)
+            target = tuple(node.target[dim] for dim in order)
+            moved = replace(self._reading(node, phase), target=target)
+            number = self._add(each, moved, [tensor.dims[dim] for dim in order])
+            self.clones[phase, each] = self._note(each, phase, number)
+            if each in self.groups[phase[0]].wide:
+                self.matrices.add(number)
+
+    def _reading(self, node: Assignment, phase: Phase) -> Assignment:
+        """An assignment of a kernel, which reads what is the kernel's own."""
+        reads = tuple(self._read(read, phase) for read in node.reads)
+        numbers = {each.source: self._stored(each.source) for each in node.lookups()}
+        plain = renumbered(replace(node, reads=()), numbers)
+        assert isinstance(plain, Assignment)
+        return replace(plain, reads=reads)
+
+    def _read(self, read: Read, phase: Phase) -> Read:
+        """A read in a kernel: of its own matrix, of a value of the row that it is at, or of what is stored."""
+        value = read.value
+        if value in self.inside:
+            index = tuple(read.index[dim] for dim in self._order(value, phase))
+            return replace(read, value=self.clones[phase, value], index=index)
+        exit_ = None if value not in self.owner else self.groups[self.owner[value]].exits.get(value)
+        is_row = value in self.home and (exit_ is None or exit_.is_row)
+        here = is_row and self.home[value] == phase
+        return replace(read, value=self.number[value] if here else self._stored(value))
+
+    def _order(self, value: int, phase: Phase) -> tuple[int, ...]:
+        """The dimensions of a matrix as a kernel has them: those of batches, that of its rows, the other one."""
+        matrices, node = self.groups[phase[0]], self.shaped.nodes[value]
+        assert isinstance(node, Assignment)
+        dims = range(len(node.target))
+        if value not in matrices.wide:
+            return tuple(dims)
+        exits = [matrices.exits[each] for each in matrices.kernels[phase[1]]]
+        rows = exits[0].label
+        first = next((each.value for each in exits if not each.is_row), exits[0].value)
+        exit_ = self.shaped.nodes[first]
+        assert isinstance(exit_, Assignment)
+        outer = [matrices.axes[first][axis] for axis in exit_.output_axes()]
+        batch = [label for label in outer if label in matrices.batch]
+
+        def place(dim: int) -> tuple[int, int]:
+            axis = node.target[dim].axis()
+            label = None if axis is None else matrices.axes[value][axis]
+            if label in batch:
+                return 0, batch.index(label)
+            return (-1 if label is None else 2 if label == rows else 3), 0
+
+        return tuple(sorted(dims, key=place))
