@@ -31,7 +31,8 @@ class Apart:
     """A program whose matrices are computed apart for each kernel.
 
     ``phases`` has the kernel of each of its values that belongs to one, and ``axes`` the labels of its axes; of these
-    ``matrices`` are never stored, and ``copies`` always, the values of rows for other kernels.
+    ``matrices`` are never stored, and ``copies`` always: values of rows for other kernels, and matrices that something
+    reads in another way.
     """
 
     shaped: Shaped
@@ -57,5 +58,11 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart 
         return None
     from ilang.core.schedule.apart_copies import Copying, is_worth
 
-    chosen = [matrices for matrices in walked if is_worth(shaped, readers, matrices, machine)]
-    return Copying(shaped, chosen).run() if chosen else None
+    chosen = [each for each in walked if is_worth(shaped, readers, tiled, each, machine)]
+    exits = {value for matrices in chosen for value in matrices.exits}
+    worked = {
+        value: end[0]
+        for value, end in enumerate(tiled.ends)
+        if end is not None and end[0] in exits - {value}
+    }
+    return Copying(shaped, chosen, worked).run() if chosen else None

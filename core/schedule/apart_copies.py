@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ilang.core.cost import USUAL, of_assignments
@@ -14,6 +14,7 @@ from ilang.core.names import Names
 from ilang.core.record import replace
 from ilang.core.schedule.apart import Apart, Phase
 from ilang.core.schedule.choose.inlining import Inlining
+from ilang.core.schedule.choose.tilings import Tilings
 from ilang.core.schedule.directions import Labels, Matrices
 from ilang.core.transform.building import renumbered, sources
 from ilang.core.transform.indices import without_axes
@@ -22,23 +23,38 @@ MOST = 0.75
 """The time that computing matrices again takes at most, of the time of all that has to do with them."""
 
 
-def is_worth(shaped: Shaped, readers: Inlining, matrices: Matrices, machine: Machine) -> bool:
+def is_worth(
+    shaped: Shaped, readers: Inlining, tiled: Tilings, matrices: Matrices, machine: Machine
+) -> bool:
     """Whether matrices are better computed again than stored.
 
     Where extents are not known they are if their rows are reduced before they are read on, as those of attention: they
-    may be larger than memory. Else they have to be larger than caches and than all arrays around them, and, where they
-    are not past all caches, to take less time than what is made of them.
+    may be larger than memory. A product that weights take along memory may be that of a classifier, which has few
+    columns: where nothing else is computed again it is stored. Of known extents see ``_is_gained``.
     """
-    copying = Copying(shaped, [matrices])
-    labels = {each.label for each in matrices.exits.values()}
-    known = [shaped.sizes[shaped.tensors[min(matrices.wide)].dims[n]].fixed for n in labels]
+    copying = Copying(shaped, [matrices], {})
+    dims = shaped.tensors[min(matrices.wide)].dims
+    known = [shaped.sizes[d].fixed for n, d in enumerate(dims) if n not in matrices.batch]
+    rows = (value for value, each in matrices.exits.items() if each.is_row)
+    are_reduced = any(copying.home[value] in copying.users[value] for value in rows)
+    if not are_reduced and not (matrices.are_larger and None not in known):
+        return False
     if None in known:
-        rows = (value for value, each in matrices.exits.items() if each.is_row)
-        return any(copying.home[value] in copying.users[value] for value in rows)
+        again = [v for v in matrices.wide if tiled.tiles[v] and len(copying.users[v]) > 1]
+        return len(again) != 1 or not any(each.across for each in matrices.exits.values())
     stored = [value for value in matrices.wide if not readers.inlined[value]]
     widths = sum(BYTES[shaped.tensors[value].dtype] for value in stored)
+    return _is_gained(copying, stored, prod(n or 0 for n in known) * widths, machine)
+
+
+def _is_gained(copying: Copying, stored: Sequence[int], one: int, machine: Machine) -> bool:
+    """Whether matrices of ``one`` batch, of so many bytes, are worth their time.
+
+    All of those that would be ``stored`` have to be larger than caches and than the arrays around them, and, where they
+    are not past all caches, to take less time than what is made of them.
+    """
+    shaped, memory = copying.shaped, machine.memory
     held, around = (sum(_bytes(shaped, v) for v in some) for some in (stored, copying.around()))
-    one, memory = prod(n or 0 for n in known) * widths, machine.memory
     if one <= memory.kept_bytes or held <= around:
         return False
     if memory.streamed_bytes < one:
@@ -46,7 +62,7 @@ def is_worth(shaped: Shaped, readers: Inlining, matrices: Matrices, machine: Mac
     time = {
         value: work.usual(shaped.sizes, {})
         for value, work in of_assignments(shaped, machine).items()
-        if value in matrices.axes
+        if value in copying.owner
     }
     again = sum(time[v] * (len(copying.users[v]) - 1) for v in copying.inside)
     return again <= MOST * sum(time.values())
@@ -62,8 +78,14 @@ def _bytes(shaped: Shaped, value: int) -> float:
 class Copying:
     """One program: what is there so far of the new one."""
 
-    def __init__(self, shaped: Shaped, groups: Sequence[Matrices]) -> None:
+    def __init__(
+        self, shaped: Shaped, groups: Sequence[Matrices], worked: Mapping[int, int]
+    ) -> None:
         self.shaped = shaped
+        self.worked = worked
+        self.work: dict[int, list[int]] = {}
+        for value, exit_ in worked.items():
+            self.work.setdefault(exit_, []).append(value)
         self.groups = groups
         self.owner = {value: n for n, each in enumerate(groups) for value in each.axes}
         self.inside = {
@@ -86,6 +108,7 @@ class Copying:
         self.number: dict[int, int] = {}
         self.clones: dict[tuple[Phase, int], int] = {}
         self.copies: dict[int, int] = {}
+        self.stored: set[int] = set()
         self.phases: dict[int, Phase] = {}
         self.axes: dict[int, Labels] = {}
         self.matrices: set[int] = set()
@@ -113,7 +136,12 @@ class Copying:
         """The new program; None where no order of kernels is right for all matrices."""
         for value in self.shaped.inputs:
             self.number[value] = self._add(value, self.shaped.nodes[value])
-        exits = [v for matrices in self.groups for kernel in matrices.kernels for v in kernel]
+        kernels = [kernel for matrices in self.groups for kernel in matrices.kernels]
+        exits = [
+            value
+            for exits in kernels
+            for value in (*exits, *(work for each in exits for work in self.work.get(each, ())))
+        ]
         if not all(self._need(value) for value in (*exits, *self.shaped.outputs)):
             return None
         rows = (each for each in self.shaped.rows if each.value in self.number)
@@ -125,8 +153,8 @@ class Copying:
             inputs=tuple(self.number[value] for value in self.shaped.inputs),
             outputs=tuple(self._stored(value) for value in self.shaped.outputs),
         )
-        copies = frozenset(self.copies.values())
-        return Apart(shaped, self.phases, self.axes, frozenset(self.matrices), copies)
+        copies = self.stored.union(self.copies.values())
+        return Apart(shaped, self.phases, self.axes, frozenset(self.matrices), frozenset(copies))
 
     def _add(self, value: int, node: Node, dims: Sequence[int] | None = None) -> int:
         """Add a node that computes a value; its number."""
@@ -183,17 +211,42 @@ class Copying:
         if value not in self.owner:
             numbers = {source: self._stored(source) for source in sources(node)}
             self.number[value] = self._add(value, renumbered(node, numbers))
+            if value in self.worked:
+                self.phases[self.number[value]] = self.home[self.worked[value]]
             return
         assert isinstance(node, Assignment)
         phase, matrices = self.home[value], self.groups[self.owner[value]]
         self._clone(value, phase)
+        exit_ = matrices.exits.get(value)
+        if exit_ is not None and exit_.across:
+            self._make_across(value, node, phase)
+            return
         self.number[value] = self._note(value, phase, self._add(value, self._reading(node, phase)))
-        is_row = value in matrices.rows or matrices.exits[value].is_row
+        if exit_ is not None and exit_.is_stored:
+            self.stored.add(self.number[value])
+        is_row = exit_ is None or exit_.is_row
         if is_row and self.users[value] - {phase}:
-            self.copies[value] = number = self._copy(value)
+            read = Read(self.number[value], node.target)
+            self.copies[value] = number = self._copy(value, read, "for other kernels")
             labels, reduced = matrices.axes[value], node.reduced_axes()
             self.phases[number] = phase
             self.axes[number] = tuple(x for axis, x in enumerate(labels) if axis not in reduced)
+
+    def _make_across(self, value: int, node: Assignment, phase: Phase) -> None:
+        """Add a contraction that has its rows along memory: with these before, and a copy of that as it is to be."""
+        labels, tensor = self.groups[phase[0]].axes[value], self.shaped.tensors[value]
+
+        def is_side(dim: int) -> bool:
+            axis = node.target[dim].axis()
+            return axis is not None and labels[axis] is None
+
+        order = sorted(range(len(node.target)), key=is_side)
+        target = tuple(node.target[dim] for dim in order)
+        moved = replace(self._reading(node, phase), target=target)
+        dims = [tensor.dims[dim] for dim in order]
+        rows = self._note(value, phase, self._add(value, moved, dims))
+        self.number[value] = self._copy(value, Read(rows, target), "with its rows along memory")
+        self.phases[self.number[value]] = phase
 
     def _note(self, value: int, phase: Phase, number: int) -> int:
         """Say of a new value what belongs to a kernel; its number."""
@@ -201,13 +254,12 @@ class Copying:
         self.axes[number] = self.groups[phase[0]].axes[value]
         return number
 
-    def _copy(self, value: int) -> int:
-        """A copy of a value of rows, which has the axes of what computes it that are left."""
+    def _copy(self, value: int, read: Read, purpose: str) -> int:
+        """A copy of what computes a value, by a read in its axes; it has those of them that are left."""
         node, tensor = self.shaped.nodes[value], self.shaped.tensors[value]
         assert isinstance(node, Assignment)
-        read = Read(self.number[value], node.target)
         scalar = Operand(0, tensor.dtype)
-        text = f"{tensor.name} for other kernels"
+        text = f"{tensor.name} {purpose}"
         copy = replace(
             node,
             reads=(read,),

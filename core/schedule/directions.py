@@ -30,11 +30,17 @@ Labels = tuple[int | None, ...]
 
 @record
 class Exit:
-    """What reads wide matrices and is none: a contraction, or a reduction of rows; ``label`` is that of its rows."""
+    """What reads wide matrices and is none: a contraction, or a reduction of rows; ``label`` is that of its rows.
+
+    One ``across`` has its rows along memory: it is computed with these before, and then copied. One that ``is_stored``
+    is a matrix that something reads in another way, or that the program gives.
+    """
 
     value: int
     label: int
-    is_row: bool
+    is_row: bool = False
+    across: bool = False
+    is_stored: bool = False
 
 
 @record
@@ -43,7 +49,8 @@ class Matrices:
 
     ``axes`` has the labels of the axes of each of them, of the products inside contractions, of exits and of what is
     computed from reduced rows row by row, the ``rows``. ``batch`` are the labels that every exit has. ``kernels`` has
-    the exits that are computed together, in the order in which kernels run.
+    the exits that are computed together, in the order in which kernels run. Of those that ``are_larger`` no array that
+    the program takes or gives has the dimensions.
     """
 
     wide: frozenset[int]
@@ -52,6 +59,7 @@ class Matrices:
     exits: dict[int, Exit]
     rows: frozenset[int]
     kernels: tuple[tuple[int, ...], ...]
+    are_larger: bool = True
 
     def kernel(self, value: int) -> int:
         """The number of the kernel of an exit."""
@@ -70,27 +78,34 @@ def matrices_of(
         extents: of the program.
     """
     like: dict[tuple[int, ...], set[int]] = {}
-    wide = sorted(_wide(shaped, inlining, tilings))
+    larger, others = _wide(shaped, inlining, tilings)
+    wide = sorted(larger | others)
     for value in wide:
         like.setdefault(tuple(sorted(_dims(shaped, value).elements())), set()).add(value)
     groups: list[Matrices] = []
     done: set[int] = set()
+    stored: set[int] = set()
     for first in wide:
         if first in done:
             continue
-        among = like[tuple(sorted(_dims(shaped, first).elements()))]
+        among = like[tuple(sorted(_dims(shaped, first).elements()))] - stored
         labelled = _Labelling(shaped, inlining, tilings, among).run(first)
+        unread = labelled.read_otherwise()
+        stored |= unread
+        if unread and first not in unread:
+            labelled = _Labelling(shaped, inlining, tilings, among - unread).run(first)
+        done |= labelled.connected | unread
         matrices = labelled.matrices(extents)
-        done |= labelled.connected
         if matrices is not None:
-            groups.append(matrices)
+            groups.append(replace(matrices, are_larger=first in larger))
     return groups
 
 
-def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
+def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> tuple[set[int], set[int]]:
     """The values that have more dimensions than any array that a program takes, gives, or stores in any case.
 
-    None that is compared with a reduction of itself: it is computed once, that no rounding comes between.
+    Then others of known extents, of which there may be more than there are such arrays. None that is compared with a
+    reduction of itself: it is computed once, that no rounding comes between.
     """
     arrays: dict[int, set[tuple[tuple[int, int], ...]]] = {}
     for value, node in enumerate(shaped.nodes):
@@ -98,7 +113,7 @@ def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
             dims = _dims(shaped, value)
             for size in dims:
                 arrays.setdefault(size, set()).add(tuple(sorted(dims.items())))
-    values: set[int] = set()
+    values, others = set[int](), set[int]()
     for value, node in enumerate(shaped.nodes):
         if not isinstance(node, Assignment) or value in inlining.kept:
             continue
@@ -108,9 +123,14 @@ def _wide(shaped: Shaped, inlining: Inlining, tilings: Tilings) -> set[int]:
             continue
         is_inside = inlining.inlined[value] and _is_summed(inlining, value)
         near = min((arrays.get(size, set()) for size in dims), key=len)
-        if not is_inside and not any(dims <= Counter(dict(array)) for array in near):
+        if is_inside:
+            continue
+        if not any(dims <= Counter(dict(array)) for array in near):
             values.add(value)
-    return values - _computed_once(shaped, values)
+        elif all(shaped.sizes[size].fixed is not None for size in dims):
+            others.add(value)
+    once = _computed_once(shaped, values | others)
+    return values - once, others - once
 
 
 def _computed_once(shaped: Shaped, values: Collection[int]) -> set[int]:
@@ -157,6 +177,7 @@ class _Labelling:
         self.connected: set[int] = set()
         self.axes: dict[int, Labels] = {}
         self.exits: dict[int, Exit] = {}
+        self.unread: set[int] = set()
         self.fails = False
 
     def run(self, first: int) -> _Labelling:
@@ -205,11 +226,12 @@ class _Labelling:
         labels: list[int | None] = [None] * len(self._node(reader).axes)
         for label, index in zip(self._dims(value), read.index, strict=True):
             axis = index.axis()
-            self.fails |= axis is None and index != Affine(())
+            if axis is None and (label is not None or index != Affine(())):
+                self.unread.add(value)
+                return []
             if axis is not None and label is not None:
                 self.fails |= labels[axis] not in (None, label)
                 labels[axis] = label
-            self.fails |= axis is None and label is not None
         return self._label(reader, labels)
 
     def _label(self, value: int, labels: Sequence[int | None]) -> list[int]:
@@ -240,6 +262,23 @@ class _Labelling:
             labelled += self._label(read.value, [by_axis.get(a) for a in range(len(producer.axes))])
         return labelled
 
+    def read_otherwise(self) -> set[int]:
+        """The matrices of which something reads neither rows nor elements: they are stored."""
+        outside = [v for v in self.axes if v not in self.wide and not self._is_product(v)]
+        others = [value for value in outside if not self._exit(value)]
+        batch = self._batch([v for v, e in self.exits.items() if not e.is_row and not e.is_stored])
+        if batch is not None:
+            rows = (value for value, each in self.exits.items() if each.is_row)
+            others += [v for v in rows if not self._is_side(v, {*batch})]
+        for value in others:
+            self.unread |= self.connected & {*self._node(value).values()}
+        return self.unread & self.connected
+
+    def _is_side(self, value: int, batch: set[int]) -> bool:
+        """Whether a result has the labels of batches, and one beside them."""
+        outputs = self._outputs(value)
+        return batch <= outputs and len(outputs - batch) == 1
+
     # -- what all of it gives ------------------------------------------------------------------------------------------
 
     def matrices(self, extents: Extents) -> Matrices | None:
@@ -250,16 +289,23 @@ class _Labelling:
             inside = value in self.wide or self._is_product(value)
             if not inside and not self._exit(value):
                 return None
-        batch = self._batch()
+        others = [value for value, each in self.exits.items() if not each.is_stored]
+        batch = self._batch(others)
         if batch is None:
             return None
         exits = {
             value: replace(each, label=next(n for n in self._outputs(value) if n not in batch))
             for value, each in self.exits.items()
+            if not each.is_stored
         }
+        first = min(exits.values(), key=lambda each: (not each.is_row, each.value))
+        for value in self.exits.keys() - exits.keys():
+            exits[value] = replace(self.exits[value], label=first.label)
         labels = {each.label for each in exits.values()}
         dims = self.shaped.tensors[min(self.connected)].dims
-        if len(labels) < 2 or any(extents.is_small(dims[label]) for label in labels):
+        if any(extents.is_small(dims[label]) for label in labels):
+            return None
+        if len(labels) < 2 and not self._is_across(exits):
             return None
         axes = {**self._products(), **self.axes}
         return _Kernels(self.shaped, frozenset(self.connected), axes, batch, exits).matrices()
@@ -296,24 +342,49 @@ class _Labelling:
     def _exit(self, value: int) -> bool:
         """Note what reads matrices and is none; whether it is a contraction of their rows, or reduces these."""
         node, labels, tile = self._node(value), self.axes[value], self.tilings.tiles[value]
-        if node.acc is None or node.base is not None or node.lookups():
+        if node.base is not None or node.lookups():
             return False
-        if tile is not None:
-            if tile.windows or labels[tile.rows] is None or labels[tile.lanes] is not None:
+        if node.acc is None:
+            wanted = sorted(self._dims(min(self.connected)), key=str)
+            if sorted(self._dims(value), key=str) != wanted or None in wanted:
                 return False
-            self.exits[value] = Exit(value, -1, False)
+            self.exits[value] = Exit(value, -1, is_stored=True)
+            return True
+        if tile is not None:
+            across = labels[tile.rows] is None or labels[tile.lanes] is not None
+            sides = [labels[axis] is None for axis in node.output_axes()]
+            if tile.windows or (across and (all(sides) or not any(sides))):
+                return False
+            self.exits[value] = Exit(value, -1, across=across)
             return True
         plain = all(index.axis() is not None or index == Affine(()) for index in node.target)
         axes = [axis for axis in node.output_axes() if not self._is_one(node, axis)]
         if not plain or any(labels[axis] is None for axis in axes):
             return False
-        self.exits[value] = Exit(value, -1, True)
+        self.exits[value] = Exit(value, -1, is_row=True)
         return True
 
-    def _batch(self) -> tuple[int, ...] | None:
-        """The labels that all exits have, where each has one more, and there are two of these."""
-        outputs = [self._outputs(value) for value in self.exits]
-        batch = set.intersection(*outputs) if outputs else set()
+    def _rows(self, value: int) -> int | None:
+        """The label of the rows of a contraction, None for a reduction of rows."""
+        tile, labels = self.tilings.tiles[value], self.axes[value]
+        if tile is None:
+            return None
+        return labels[tile.lanes] if labels[tile.rows] is None else labels[tile.rows]
+
+    def _is_across(self, exits: Mapping[int, Exit]) -> bool:
+        """Whether something has the rows along memory that everything goes by."""
+        rows = {each.label for each in exits.values()}
+        ends = (self._dims(value)[-1] for value in self.connected)
+        return any(each.across for each in exits.values()) or any(end in rows for end in ends)
+
+    def _batch(self, exits: Sequence[int]) -> tuple[int, ...] | None:
+        """The labels that all of some exits have, where each has one more, and there are one or two of these."""
+        outputs = [self._outputs(value) for value in exits]
+        if not outputs:
+            return None
+        batch = set.intersection(*outputs)
+        if all(each == batch for each in outputs):
+            batch -= {next((x for x in map(self._rows, exits) if x is not None), None)}
         every = {n for n in self._dims(min(self.connected)) if n is not None}
         if len(every - batch) != 2 or any(len(each - batch) != 1 for each in outputs):
             return None

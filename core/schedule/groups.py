@@ -29,6 +29,9 @@ class Kernels:
     ) -> None:
         """For one program; none yet. Values of different ``phases`` share no kernel."""
         self.phases = phases or {}
+        self.running: list[
+            object | None
+        ] = []  # of each kernel, the phase of its values, if one has any
         self.shaped = shaped
         self.provenance = provenance
         self.groups: list[list[Root]] = []
@@ -61,6 +64,9 @@ class Kernels:
         walked = () if alone or not nest.order else self._origins(value, nest.order[0].axis)
         group, root, most = len(self.groups), Root(value, value, 0), self._most(value)
         for number in self._beginning(walked, after):
+            phase = self.running[number]
+            if phase is not None and self.phases.get(value, phase) != phase:
+                continue
             for other in self.owners[number]:
                 shared = self._common(value, other) if root.shared < most else 0
                 if shared > root.shared:
@@ -68,11 +74,13 @@ class Kernels:
         if group == len(self.groups):
             self.groups.append([])
             self.owners.append([])
+            self.running.append(None)
             for at in walked:
                 self.walking.setdefault(at, []).append(group)
         if root.shared < most:
             self.owners[group].append(value)
         self.groups[group].append(root)
+        self.running[group] = self.phases.get(value, self.running[group])
         self.computed[value] = group
         return root
 
@@ -100,8 +108,6 @@ class Kernels:
         node, other_node = self._node(value), self._node(other)
         nest, other_nest = self.nests[value], self.nests[other]
         if node.base is not None or other_node.base is not None:
-            return 0
-        if len({self.phases[each] for each in (value, other) if each in self.phases}) > 1:
             return 0
         pairs: dict[int, int] = {}
         count = 0

@@ -95,9 +95,10 @@ def copied_rows(
     """The splits and loops of a copy of what a kernel has reduced of its rows: those of its blocks of rows."""
     place = {label: axis for axis, label in enumerate(apart.axes[value])}
     for other, phase in apart.phases.items():
-        tile, labels = tilings.tiles[other], apart.axes[other]
+        tile = tilings.tiles[other]
         if phase != apart.phases[value] or tile is None:
             continue
+        labels = apart.axes[other]
         rows = place.get(labels[tile.rows])
         if rows is None:
             return None
