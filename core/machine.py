@@ -98,6 +98,8 @@ class Threads:
         least_iterations: a nest that is known to have fewer is not worth a mark.
         most_blocks: blocks of a reduction at most.
         block_work: iterations of such a block at least: enough for a thread to start for.
+        block_terms: terms that each accumulator of such a block meets at least, where it has several.
+        block_elements: accumulators of all blocks of a reduction at most, or one block.
     """
 
     most: int
@@ -107,6 +109,8 @@ class Threads:
     least_iterations: int
     most_blocks: int
     block_work: int
+    block_terms: int
+    block_elements: int
 
 
 @record
@@ -274,6 +278,8 @@ CPU = Machine(
         least_iterations=32768,
         most_blocks=64,
         block_work=131072,
+        block_terms=16,
+        block_elements=1 << 20,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
     bucket_bytes=25 << 20,  # as PyTorch has it: Li et al., PyTorch Distributed, VLDB 2020
@@ -319,6 +325,8 @@ GPU = Machine(
         least_iterations=0,
         most_blocks=264,  # two for each multiprocessor
         block_work=4096,
+        block_terms=1,
+        block_elements=1,
     ),
     strides=Strides(unit=1.0, wide=8.0, dependent_sum=0.5, written=1.25),
     device=Device(

@@ -210,7 +210,9 @@ class Entry:
                 whole = size(part.whole)
                 return f"{whole} / {part.step} + ({whole} % {part.step} != 0)"
             case Blocks():
-                return f"blocks({' * '.join(f'(double){size(n)}' for n in part.loops)})"
+                terms = " * ".join(f"(double){size(n)}" for n in part.loops)
+                elements = " * ".join(f"(double){size(n)}" for n in part.elements)
+                return f"blocks_of({terms}, {elements})" if elements else f"blocks({terms})"
 
     def _derive(self, step: Derive, name: str) -> str:
         """A C call that computes a derived extent, false if there is none."""

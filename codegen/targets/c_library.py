@@ -89,6 +89,11 @@ def _numbers(machine: Machine) -> Iterator[tuple[str, ...]]:
         f"#define MOST_BLOCKS {threads.most_blocks}",
         f"#define BLOCK_WORK {threads.block_work}",
     )
+    yield (
+        "/* the terms of each element of a block at least, and the elements of all blocks at most */",
+        f"#define BLOCK_TERMS {threads.block_terms}",
+        f"#define BLOCK_ELEMENTS {threads.block_elements}",
+    )
     yield tuple(_registers(machine))
 
 

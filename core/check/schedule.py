@@ -224,7 +224,10 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
         case Chunks():
             outside = not instance.chain and first == 0 and unshared[0] == held.loop
             _demand(outside, "chunks are of the outermost loop of all", value)
-            _demand(all(loop.axis in reduced for loop in unshared), "chunks are of one sum", value)
+            if held.each is not None:
+                within = held.each.outer[:1] == (held.loop,)
+                _demand(within, "chunks are of a loop outside of what registers hold", value)
+                _accumulation(scheduled, instance, held.each)
             return
         case RegisterTile():
             loops = (*held.outer, *held.blocks, *held.core, *held.elements)

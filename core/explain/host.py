@@ -151,7 +151,9 @@ def _count(program: Program, part: Part | Window | Blocks) -> str:
             )
             return f"{reach} + 1"
         case Blocks():
-            return f"blocks of {' x '.join(_size(program, n) for n in part.loops)} terms"
+            terms = f"blocks of {' x '.join(_size(program, n) for n in part.loops)} terms"
+            elements = " x ".join(_size(program, n) for n in part.elements)
+            return f"{terms} for {elements} elements" if elements else terms
 
 
 def _launch(program: Program, launch: Launch) -> Iterator[str]:

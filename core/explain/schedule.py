@@ -143,10 +143,13 @@ def _accumulation(scheduled: Scheduled, instance: Instance, held: Accumulation) 
 
     match held:
         case Chunks():
-            return (
+            chunks = (
                 f"{name} in chunks of {spelled((held.loop,))}, of {held.work} terms or more, "
                 f"{held.most} at most"
             )
+            if held.each is None:
+                return chunks
+            return f"{chunks}; of each {_accumulation(scheduled, instance, held.each)}"
         case RegisterTile():
             shape = " x ".join(map(str, held.extents))
             words = [f"{name} in a register tile {spelled(held.elements)} of {shape} {held.dtype}"]

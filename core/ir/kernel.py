@@ -259,17 +259,19 @@ class Window:
 class Blocks:
     """How many chunks a reduction is computed in: ``size`` follows from the product of the extents of its loops.
 
-    They have ``work`` iterations each, or more where there would be more than ``most``.
+    They have ``work`` iterations each, or more where there would be more than ``most``; and more where a chunk has an
+    accumulator for each of several ``elements``, the product of these sizes.
     """
 
     size: int
     loops: tuple[int, ...]
     most: int
     work: int
+    elements: tuple[int, ...] = ()
 
     def sources(self) -> tuple[int, ...]:
         """The sizes that it follows from."""
-        return self.loops
+        return (*self.loops, *self.elements)
 
 
 @record

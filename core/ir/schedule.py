@@ -234,12 +234,15 @@ class Chunks:
     """A reduction outside all loops in blocks of its outermost ``loop``, each by itself, then all of them in order.
 
     There are as many as have ``work`` iterations each, ``most`` at most; each starts at a multiple of ``multiple``.
+    Where output loops are inside, a chunk has accumulators of its own for all of their iterations, and ``each`` says
+    how those accumulate.
     """
 
     loop: Loop
     most: int
     work: int
     multiple: int
+    each: RegisterTile | PartialSums | None = None
 
 
 @record

@@ -15,7 +15,7 @@ registers, which sum a few terms before they meet one, and which go chunk by chu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 
 from ilang.core.ir import kernel
 from ilang.core.ir.affine import Affine, axis_index
@@ -36,6 +36,9 @@ from ilang.core.passes.scope import Block, Frame, Scope, fresh
 from ilang.core.passes.storage import Storage, converted, start_of
 from ilang.core.record import replace
 
+Use = Callable[[Block, Scalar], None]
+"""What becomes of a value, in a block where it is known."""
+
 Steps = Generator["Steps", None, None]
 """A computation that hands sub-computations to its driver: staged producers nest as deep as programs are long."""
 
@@ -55,8 +58,6 @@ class Reductions(Loops, ABC):
     def _reduction(self, frame: Frame, scope: Scope, loops: list[Loop]) -> Steps:
         """Start, accumulate, store. The accumulators are the output elements inside the outermost reduced loop."""
         accumulation = self._accumulation(frame)
-        outputs = set(frame.node.output_axes())
-        inner = [loop for loop in loops if loop.axis in outputs]
         match accumulation:
             case Chunks():
                 yield from self._in_chunks(frame, scope, loops, accumulation)
@@ -64,8 +65,8 @@ class Reductions(Loops, ABC):
                 yield from self._whole_tile(frame, scope, accumulation)
             case ThreadTile() if not accumulation.outer:
                 yield from self._one_run(frame, scope, accumulation)
-            case RegisterTile() | PartialSums() | ThreadTile() | None if inner:
-                yield from self._buffered(frame, scope, loops, inner, accumulation)
+            case RegisterTile() | PartialSums() | ThreadTile() | None if self._inner(frame, loops):
+                yield from self._buffered(frame, scope, loops, accumulation)
             case ThreadTile():
                 yield from self._single(frame, scope, loops, accumulation)
             case _:
@@ -75,12 +76,25 @@ class Reductions(Loops, ABC):
         """How a reduction accumulates."""
         return self.plan.instances[frame.instance].accumulation
 
+    def _inner(self, frame: Frame, loops: list[Loop]) -> list[Loop]:
+        """Those of some loops that are output loops."""
+        outputs = set(frame.node.output_axes())
+        return [loop for loop in loops if loop.axis in outputs]
+
     def _single(
-        self, frame: Frame, scope: Scope, loops: list[Loop], runs: ThreadTile | None = None
+        self,
+        frame: Frame,
+        scope: Scope,
+        loops: list[Loop],
+        runs: ThreadTile | None = None,
+        use: Use | None = None,
     ) -> Steps:
-        """A reduction with one accumulator: a scalar variable, which terms or what ``runs`` give meet."""
+        """A reduction with one accumulator: a scalar variable, which terms or what ``runs`` give meet.
+
+        It is the result, or that of a chunk, which has a ``use``.
+        """
         dtype = frame.node.acc_dtype
-        local = self._accumulator("acc", frame.node, dtype)
+        local = self._accumulator("acc" if use is None else "part", frame.node, dtype)
         acc = Local(local, dtype)
         scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
 
@@ -95,8 +109,12 @@ class Reductions(Loops, ABC):
             yield from self._inside(frame, scope, loops, step)
         else:
             yield from self._in_runs(frame, scope, runs, merge)
-        result = self.shaped.tensors[frame.value].dtype
-        self._write(frame, scope.block, converted(acc, result))
+        (use or self._finish(frame))(scope.block, acc)
+
+    def _finish(self, frame: Frame) -> Use:
+        """What stores an accumulator as an element of the result."""
+        result = self._tensor(frame).dtype
+        return lambda body, value: self._write(frame, body, converted(value, result))
 
     def _in_chunks(self, frame: Frame, scope: Scope, loops: list[Loop], chunks: Chunks) -> Steps:
         """A reduction outside all loops: each chunk of its outermost loop by itself, then all of them in order.
@@ -104,33 +122,37 @@ class Reductions(Loops, ABC):
         How many there are depends on extents alone, and so does the result. Threads share the chunks.
         """
         sizes = [self._trip(frame, loop)[0] for loop in loops]
-        blocks = self.storage.blocks(sizes, self._tensor(frame).name, chunks)
         dtype, name = frame.node.acc_dtype, self._tensor(frame).name
-        parts = self._scratch(f"{name}_parts", dtype, [blocks], scope)
+        inner = self._inner(frame, loops)
+        kept, dims = self._accumulators(frame, inner)
+        blocks = self.storage.blocks(sizes, dims, name, chunks)
+        parts = self._scratch(f"{name}_parts", dtype, [blocks, *dims], scope)
         inside = self._counting(scope)
-        local = self._accumulator("part", frame.node, dtype)
-        part = Local(local, dtype)
-        start = start_of(frame.node)
-        inside.block.append(kernel.Define(local, dtype, start, mutable=True))
-
-        def step(body: Block) -> None:
-            self._count(frame, body, kernel.Change(local, self._accumulated(frame, part)))
-
         assert inside.variable is not None
+        block = axis_index(inside.variable)
+
+        def keep(body: Block, value: Scalar) -> None:
+            body.append(kernel.Store(parts, (block, *self._kept_at(frame, kept)), value))
+
         frame.chunks[chunks.loop] = kernel.Chunk(inside.variable, blocks, chunks.multiple)
-        yield from self._inside(frame, inside, loops, step)
+        if inner:
+            yield from self._buffered(frame, inside, loops, chunks.each, keep)
+        else:
+            yield from self._single(frame, inside, loops, None, keep)
         del frame.chunks[chunks.loop]
-        inside.block.append(kernel.Store(parts, (axis_index(inside.variable),), part))
         scope.block.append(kernel.For(inside.variable, blocks, tuple(inside.block)))
-        local = self._accumulator("acc", frame.node, dtype)
-        scope.block.append(kernel.Define(local, dtype, start, mutable=True))
+        for loop in inner:
+            scope = self._enter(frame, loop, scope)
         after = self._counting(scope)
         assert after.variable is not None
-        one = Load(parts, (axis_index(after.variable),), dtype)
-        both = self._combined(frame.node, Local(local, dtype), one)
+        local = self._accumulator("acc", frame.node, dtype)
+        scope.block.append(kernel.Define(local, dtype, start_of(frame.node), mutable=True))
+        part = Load(parts, (axis_index(after.variable), *self._kept_at(frame, kept)), dtype)
+        both = self._combined(frame.node, Local(local, dtype), part)
         scope.block.append(kernel.For(after.variable, blocks, (kernel.Change(local, both),)))
-        result = self._tensor(frame).dtype
-        self._write(frame, scope.block, converted(Local(local, dtype), result))
+        self._finish(frame)(scope.block, Local(local, dtype))
+        for loop in reversed(inner):
+            self._leave(frame, loop)
 
     def _one_run(self, frame: Frame, scope: Scope, tile: ThreadTile) -> Steps:
         """A reduction of few terms: what one run gives is the result."""
@@ -145,7 +167,7 @@ class Reductions(Loops, ABC):
         frame: Frame,
         scope: Scope,
         tile: ThreadTile,
-        use: Callable[[Block, Scalar], None],
+        use: Use,
     ) -> Steps:
         """The loops around a run, its sums, which start anew each time, and what becomes of them."""
         for loop in tile.outer:
@@ -168,9 +190,7 @@ class Reductions(Loops, ABC):
         for loop in reversed(tile.outer):
             self._leave(frame, loop)
 
-    def _run_of_elements(
-        self, frame: Frame, scope: Scope, tile: ThreadTile, use: Callable[[Block, Scalar], None]
-    ) -> Steps:
+    def _run_of_elements(self, frame: Frame, scope: Scope, tile: ThreadTile, use: Use) -> Steps:
         """The sums of a run: a buffer with an element for each iteration of the innermost loops."""
         elements = list(tile.elements)
         dims = [self._trip(frame, loop)[0] for loop in elements]
@@ -226,7 +246,7 @@ class Reductions(Loops, ABC):
         frame: Frame,
         scope: Scope,
         tile: RegisterTile,
-        use: Callable[[Block, Scalar], None] | None,
+        use: Use | None,
     ) -> Steps:
         """Fill a register tile, by constant loops where all of them stay inside, and use its elements.
 
@@ -299,9 +319,16 @@ class Reductions(Loops, ABC):
                 dims.append(node.sizes[loop.axis])
         return kept, dims
 
-    def _summed(
-        self, frame: Frame, scope: Scope, sums: PartialSums, use: Callable[[Block, Scalar], None]
-    ) -> Steps:
+    def _kept_at(self, frame: Frame, kept: Sequence[Loop | int]) -> tuple[Affine, ...]:
+        """Where the accumulator of an iteration is, in what keeps one for each of these loops and whole axes."""
+        return tuple(
+            axis_index(frame.variable(entry))
+            if isinstance(entry, Loop)
+            else self._indexed(frame, axis_index(entry), kept=True)
+            for entry in kept
+        )
+
+    def _summed(self, frame: Frame, scope: Scope, sums: PartialSums, use: Use) -> Steps:
         """Sum a few terms in a variable, by constant loops where all of them stay inside, before they are used."""
         for loop in sums.outer:
             scope = self._enter(frame, loop, scope)
@@ -342,23 +369,19 @@ class Reductions(Loops, ABC):
         frame: Frame,
         scope: Scope,
         loops: list[Loop],
-        inner: list[Loop],
         held: RegisterTile | PartialSums | ThreadTile | None,
+        use: Use | None = None,
     ) -> Steps:
-        """A reduction with an accumulator per element of the loops ``inner``: a buffer over them."""
+        """A reduction with an accumulator per element of its output loops: a buffer over them."""
         dtype, node = frame.node.acc_dtype, frame.node
+        inner, finished = self._inner(frame, loops), use or self._finish(frame)
         kept, dims = self._accumulators(frame, inner)
         name = "acc" if self._is_private(scope) else f"{self.shaped.tensors[frame.value].name}_acc"
         buffer = self._scratch(name, dtype, dims, scope)
         self.storage.accumulates(buffer, node)
 
         def at() -> tuple[Affine, ...]:
-            return tuple(
-                axis_index(frame.variable(entry))
-                if isinstance(entry, Loop)
-                else self._indexed(frame, axis_index(entry), kept=True)
-                for entry in kept
-            )
+            return self._kept_at(frame, kept)
 
         def start(body: Block) -> None:
             body.append(kernel.Store(buffer, at(), start_of(node)))
@@ -368,8 +391,7 @@ class Reductions(Loops, ABC):
             self._count(frame, body, kernel.Store(buffer, at(), acc))
 
         def finish(body: Block) -> None:
-            result = self.shaped.tensors[frame.value].dtype
-            self._write(frame, body, converted(Load(buffer, at(), dtype), result))
+            finished(body, Load(buffer, at(), dtype))
 
         def merge(body: Block, value: Scalar) -> None:
             held = Load(buffer, at(), dtype)
@@ -388,9 +410,7 @@ class Reductions(Loops, ABC):
                 yield from self._inside(frame, scope, loops, step)
         self._over(frame, scope, inner, finish)
 
-    def _tiled(
-        self, frame: Frame, scope: Scope, tile: RegisterTile, use: Callable[[Block, Scalar], None]
-    ) -> Steps:
+    def _tiled(self, frame: Frame, scope: Scope, tile: RegisterTile, use: Use) -> Steps:
         """The loops around a register tile, and the tile."""
         for loop in tile.outer:
             scope = self._enter(frame, loop, scope)

@@ -157,11 +157,15 @@ class Storage:
             self.parted.append(kernel.Window(self.windows[key], key))
         return self.windows[key]
 
-    def blocks(self, loops: Sequence[int], name: str, chunks: Chunks) -> int:
-        """The size number of the chunks of a reduction over loops of these sizes."""
+    def blocks(
+        self, loops: Sequence[int], elements: Sequence[int], name: str, chunks: Chunks
+    ) -> int:
+        """The size number of the chunks of a reduction over loops of these sizes, with so many accumulators."""
         self.sizes.append(Size(self.size_names.fresh(f"{name}_blocks"), None, ()))
         self.parted.append(
-            kernel.Blocks(len(self.sizes) - 1, tuple(loops), chunks.most, chunks.work)
+            kernel.Blocks(
+                len(self.sizes) - 1, tuple(loops), chunks.most, chunks.work, tuple(elements)
+            )
         )
         return len(self.sizes) - 1
 

@@ -87,7 +87,7 @@ def _accumulation(program: Nested, plan: Plan, number: int) -> Accumulation | No
         return _chunks(reduction) or _thread_tile(reduction)
     if all(loop.axis in reduction.reduced for loop in reduction.loops):
         return _chunks(reduction)
-    return _tile(reduction) or _partial_sums(reduction)
+    return _in_chunks(reduction, _tile(reduction) or _partial_sums(reduction))
 
 
 def _reduction(program: Nested, instance: Instance) -> _Reduction | None:
@@ -124,12 +124,14 @@ def _is_apart(program: Nested, plan: Plan, around: Opened) -> bool:
     instance = plan.instances[around.instance]
     nest, held, sizes = program.nests[instance.value], instance.accumulation, program.shaped.sizes
     assert nest is not None
+    if isinstance(held, Chunks):
+        held = held.each
     match held:
         case RegisterTile():
             constant, inside = held.elements, (*held.core, *held.elements)
         case PartialSums():
             constant, inside = held.core, (*held.outputs, *held.core)
-        case Chunks() | ThreadTile() | None:
+        case ThreadTile() | None:
             return False
         case _:
             assert_never(held)
@@ -155,6 +157,28 @@ def _chunks(reduction: _Reduction) -> Chunks | None:
         return None
     multiple = machine.most_sum_lanes() if len(counts) == 1 else 1
     return Chunks(reduction.loops[0], machine.threads.most_blocks, work, multiple)
+
+
+def _in_chunks(
+    reduction: _Reduction, each: RegisterTile | PartialSums | None
+) -> Accumulation | None:
+    """Chunks of a reduction with output loops inside; where one is enough, what ``each`` of them would have."""
+    threads, counts = reduction.program.machine.threads, reduction.counts
+    if reduction.instance.chain or reduction.leading or any(reduction.nest.roles):
+        return each
+    named = list(zip(reduction.loops, counts, strict=True))
+    elements = [count for loop, count in named if loop.axis not in reduction.reduced]
+    least = prod(count or 1 for count in elements)
+    work = max(threads.block_work, threads.block_terms * least)
+    if None not in counts and prod(count or 0 for count in counts) < work:
+        return each
+    if threads.block_elements < 2 * least:
+        return each
+    if isinstance(each, RegisterTile):
+        each = replace(each, outer=each.outer + each.blocks, blocks=(), kept=False)
+    if each is not None and not each.outer:
+        return each
+    return Chunks(reduction.loops[0], threads.most_blocks, threads.block_work, 1, each)
 
 
 # -- register tiles ----------------------------------------------------------------------------------------------------

@@ -63,6 +63,15 @@ static inline int64_t blocks(double terms)
     return terms < (double)MOST_BLOCKS * BLOCK_WORK ? (int64_t)(terms / BLOCK_WORK) + 1 : MOST_BLOCKS;
 }
 
+/* the same, where each block has accumulators for so many elements */
+static inline int64_t blocks_of(double terms, double elements)
+{
+    const double least = elements * BLOCK_TERMS, each = least < BLOCK_WORK ? BLOCK_WORK : least;
+    const double room = elements * MOST_BLOCKS <= BLOCK_ELEMENTS ? MOST_BLOCKS : BLOCK_ELEMENTS / elements;
+    const double count = terms / each + 1;
+    return count < room ? (int64_t)count : room < 1 ? 1 : (int64_t)room;
+}
+
 /* the first iteration of a block: all but the last ones have equally many, a multiple of some number */
 static inline int64_t start_of(int64_t iterations, int64_t count, int64_t multiple, int64_t block)
 {

@@ -30,6 +30,10 @@ CHECKS = {
         need(shares(4, 100, ENOUGH, 0) == 4 && shares(4, 3, 1e9, 0) == 3 && shares(4, 6, 1e9, 1) == 1);
         need(share(100, 0) == 0 && share(100, 1) == 100);
         need(blocks(0) == 1 && blocks(BLOCK_WORK) == 2 && blocks(1e300) == MOST_BLOCKS);
+        need(blocks_of(0, 0) == 1 && blocks_of(1e300, 1) == MOST_BLOCKS && blocks_of(BLOCK_WORK, 3) == 2);
+        need(blocks_of(15.0 * BLOCK_WORK, BLOCK_WORK) == 1 && blocks_of(16.0 * BLOCK_WORK, BLOCK_WORK) == 2);
+        need(blocks_of(1e300, BLOCK_ELEMENTS) == 1 && blocks_of(1e300, 1e300) == 1);
+        need(blocks_of(1e300, BLOCK_ELEMENTS / 8) == 8);
         for (int64_t n = 0; n < 300; ++n) {
             int64_t last = 0;
             for (int64_t block = 0; block < 7; ++block) {

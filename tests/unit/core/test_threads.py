@@ -105,6 +105,38 @@ def test_blocks_give_the_same_with_any_number_of_threads(shape: tuple[int, int])
     np.testing.assert_allclose(found[0], x.sum(dtype=np.float64), rtol=1e-5, atol=1e-5)
 
 
+OF_COLUMNS = ["+ij~j || i j", "+ij~j | i:8 | i j i'", ">ij~j || i j", "+ij~j | i:512 | i i' j"]
+
+
+@pytest.mark.parametrize("text", [*OF_COLUMNS, "ij*i~ij >> +ij~j || i j 0"])
+def test_a_sum_of_columns_is_in_blocks(text: str) -> None:
+    assert [name[:1] for name in shared(program(text))][:1] == ["b"]
+
+
+def test_known_columns_are_in_blocks_where_they_are_few_and_long() -> None:
+    def chunked(rows: int, columns: int) -> bool:
+        return shared(program("+ij~j", shapes=[(rows, columns)]))[:1] == ["b"]
+
+    assert chunked(65_536, 64)
+    assert chunked(4_096, 512)
+    assert not chunked(64, 64)
+    assert not chunked(15, 60_000)  # a block would have no more terms than accumulators
+    assert not chunked(4_096, 1_000_000)  # nor are there several blocks of so many
+
+
+@pytest.mark.parametrize("text", OF_COLUMNS)
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (3, 0), (1, 1), (7, 5), (1, 300_000), (300_000, 1), (9_001, 77), (77, 9_001)]
+)
+def test_blocks_of_columns_give_the_same_with_any_number_of_threads(
+    text: str, shape: tuple[int, int]
+) -> None:
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    results = [i(text)(x, threads=threads) for threads in (1, 2, 3, 7)]
+    assert all(np.array_equal(results[0], other) for other in results)
+    np.testing.assert_allclose(results[0], i(text)(x, target="numpy"), rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("extent", [0, 1, 31, 131_072, 262_145, 9_000_001])
 def test_blocks_of_one_loop(extent: int) -> None:
     x = np.random.default_rng(4).integers(-9, 9, extent).astype(np.int32)
