@@ -305,15 +305,24 @@ class Spelling:
             return f"{scalar.dtype}_of_{source}({self.expression(scalar.argument)})"
         return f"({C_TYPES[scalar.dtype]}){inner}"
 
+    def _compared(self, scalar: Scalar) -> str:
+        """An operand of a comparison: compilers warn about a truth value beside a number that is neither 0 nor 1."""
+        if (
+            isinstance(scalar, Convert)
+            and scalar.argument.dtype == "bool"
+            and scalar.dtype in INTEGERS
+        ):
+            return f"({self._atom(scalar.argument)} ? 1 : 0)"
+        return self._atom(scalar)
+
     def _apply(self, scalar: Apply) -> str:
         assert scalar.dtype is not None
         if _is_operator(scalar):
-            left, right = (self._atom(a) for a in scalar.arguments)
-            if (
-                left == right
-                and scalar.primitive in SAME
-                and scalar.arguments[0].dtype not in FLOATS
-            ):
+            compared = scalar.primitive in SAME
+            left, right = (
+                self._compared(a) if compared else self._atom(a) for a in scalar.arguments
+            )
+            if left == right and compared and scalar.arguments[0].dtype not in FLOATS:
                 return SAME[scalar.primitive]  # compilers warn about comparing a thing with itself
             return f"{left} {OPERATORS[scalar.primitive]} {right}"
         if scalar.primitive in WRAPPING and scalar.dtype in INTEGERS:
