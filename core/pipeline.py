@@ -161,10 +161,10 @@ def solve(graph: Graph, ranks: Sequence[int | None] | None = None) -> Solved:
 
 
 def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
-    """The graph without operations in einx notation, verified, for arrays of these ranks."""
-    from ilang.core.ir.graph import Einx
+    """The graph without nodes that leave ranks open, verified, for arrays of these ranks."""
+    from ilang.core.ir.graph import OPEN
 
-    if not any(isinstance(node, Einx) for node in graph.nodes):
+    if not any(isinstance(node, OPEN) for node in graph.nodes):
         return graph
     from ilang.core.check.graph import verify
     from ilang.core.passes import einx_to_graph as step
@@ -401,7 +401,7 @@ FRONT = (
         "core/passes/einx_to_graph.py",
         "graph",
         "core/ir/graph.py",
-        "operations in einx notation as assignments and views",
+        "einx notation, and kernels without ranks, as assignments and views",
         taking("passes.einx_to_graph", "einx_to_graph"),
         check("graph"),
         "expanded",

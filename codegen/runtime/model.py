@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -85,9 +86,11 @@ class Model:
 
     def head(self, name: str) -> Any:
         """The head of a definition."""
-        heads = [each.head for each in self.module.functions]
-        heads += [each.head for each in self.module.routines]
-        return next(head for head in heads if head.name == name)
+        return next(head for head in self._heads() if head.name == name)
+
+    def _heads(self) -> Iterator[Any]:
+        yield from (each.head for each in self.module.functions)
+        yield from (each.head for each in self.module.routines)
 
     def inputs(self, name: str) -> tuple[TensorParameter, ...]:
         """The tensors in the head of a definition."""
@@ -101,7 +104,10 @@ class Model:
 
         ranks = 1 if options.ranks is None else options.ranks.size
         known = None if of_any_ranks else ranks
-        around = Around(self.module, self._component, self._file, einx_on_operands, known)
+        heads = (head for head in self._heads() if head.name == options.name)
+        open_inputs = {each.name for head in heads for each in head.tensors} - {*options.shapes}
+        expand = partial(einx_on_operands, waiting=open_inputs)
+        around = Around(self.module, self._component, self._file, expand, known)
         return built(around, options.name, options.shapes, options.config, options.keep)
 
     def configuration(self, options: Options) -> dict[str, Given]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 STATE = "state."
 """Stands before the paths of state in checkpoints."""
-UNDETERMINED = "E0520"
+UNDETERMINED = ("E0520", "E0521")
 KNOWN_LATER = ("parameters", "state", "config", "_inputs", "_solved")
 """What a session has whose shapes are known: before, its first run has to bring them."""
 LASTING = ("parameter", "state")
@@ -126,7 +126,9 @@ class Session:
         try:
             self._open(options)
         except ShapeError as error:
-            if error.code != UNDETERMINED or len(options.shapes) == len(model.inputs(options.name)):
+            if error.code not in UNDETERMINED or len(options.shapes) == len(
+                model.inputs(options.name)
+            ):
                 raise
             self._waits = error
         self._names = [each.name for each in model.inputs(options.name)]

@@ -162,7 +162,7 @@ class Emission:
 
     def _included(self, graph: g.Graph, given: Sequence[int]) -> list[int]:
         """The outputs of a component, whose inputs are values that there are; its nodes are added."""
-        if any(isinstance(node, g.Einx) for node in graph.nodes):
+        if any(isinstance(node, g.OPEN) for node in graph.nodes):
             around, number = self.graph("around", given)
             graph = self._einx(graph, around, [number[value] for value in given])
         numbers = dict(zip(graph.inputs, given, strict=True))

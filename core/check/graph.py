@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from ilang.core.diagnostic import InternalError
-from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, View, operands
+from ilang.core.ir.graph import (
+    Assignment,
+    Einx,
+    Elementwise,
+    Graph,
+    Input,
+    OpenKernel,
+    View,
+    operands,
+)
 from ilang.core.ir.operation import Alike, Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, walk
 
@@ -45,6 +54,10 @@ def verify(graph: Graph) -> None:
                 form = node.form
                 _demand(len(node.operands) == len(form.inputs), "an operand an expression", value)
                 _demand(0 <= node.output < len(form.outputs), "it has the output", value)
+            case OpenKernel():
+                kernel = node.kernel
+                _demand(len(node.operands) == len(kernel.inputs), "an operand an input", value)
+                _demand(0 <= node.output < len(kernel.outputs), "it has the output", value)
         reads = operands(node)
         _demand(all(0 <= read < value for read in reads), "a node reads smaller numbers", value)
     _demand(all(0 <= each.value < count for each in graph.called), "what is called is a value", 0)

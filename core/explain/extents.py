@@ -22,7 +22,7 @@ from ilang.core.explain.projection import subscript
 from ilang.core.explain.reasons import of_solved
 from ilang.core.infer.solved import Solved
 from ilang.core.ir.affine import Affine
-from ilang.core.ir.graph import Assignment, Einx, Elementwise, Input, View
+from ilang.core.ir.graph import Assignment, Einx, Elementwise, Input, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import MEMORY_ORDER, known_axes
 from ilang.core.ir.shaped import Size
@@ -65,7 +65,7 @@ def _computed(solved: Solved, sizes: Sequence[Size], value: int) -> Iterator[str
 
     node = solved.graph.nodes[value]
     match node:
-        case Input() | Terminal() | Einx():
+        case Input() | Terminal() | Einx() | OpenKernel():
             return
         case Elementwise():
             yield f"as n{node.value}"

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from ilang.core.explain.expression import affine_text, scalar_text, view_text
 from ilang.core.ir.affine import Affine, Within
-from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, View
+from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, Node, OpenKernel, View
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.scalar import Extent, Operand, Position, Scalar
 
@@ -64,10 +64,10 @@ def _graph_node(graph: Graph, value: int, node: Node) -> str:
         case Terminal():
             kind = "stands for" if node.kind == "alike" else node.kind
             return f"{kind} {node.name}"
-        case Operation() | Einx():
+        case Operation() | Einx() | OpenKernel():
             given = " ".join(f"n{operand}" for operand in node.operands)
-            several = isinstance(node, Einx) and len(node.form.outputs) > 1 and node.output
-            return f"{node.text}   of {given}{f', output {several}' if several else ''}"
+            which = 0 if isinstance(node, Operation) else node.output
+            return f"{node.text}   of {given}{f', output {which}' if which else ''}"
         case _:
             assert_never(node)
 

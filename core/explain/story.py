@@ -39,7 +39,17 @@ from ilang.core.infer.solved import Solved
 from ilang.core.infer.solver import GUESS, STAGES
 from ilang.core.ir import shaped as shaped_ir
 from ilang.core.ir.affine import Affine, axis_index
-from ilang.core.ir.graph import Annotation, Assignment, Einx, Elementwise, Graph, Input, Node, View
+from ilang.core.ir.graph import (
+    Annotation,
+    Assignment,
+    Einx,
+    Elementwise,
+    Graph,
+    Input,
+    Node,
+    OpenKernel,
+    View,
+)
 from ilang.core.ir.operation import Operation, Terminal
 from ilang.core.ir.rows import (
     KINDS,
@@ -451,7 +461,7 @@ def _made(node: Node) -> str:
             return "input"
         case Terminal():
             return node.kind
-        case Assignment() | Elementwise() | View() | Operation() | Einx():
+        case Assignment() | Elementwise() | View() | Operation() | Einx() | OpenKernel():
             return node.text
         case _:
             assert_never(node)

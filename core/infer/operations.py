@@ -32,6 +32,7 @@ from ilang.core.ir.graph import (
     Graph,
     Input,
     Node,
+    OpenKernel,
     Read,
     View,
     operands,
@@ -141,7 +142,7 @@ class Collecting:
                 self.shapes.append((EMPTY, EMPTY, closed(self._assignment(value, node))))
             case View():
                 self.shapes.append((EMPTY, EMPTY, closed(self._view(value, node))))
-            case Einx():
+            case Einx() | OpenKernel():
                 raise AssertionError(node)
             case _:
                 assert_never(node)

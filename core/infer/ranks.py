@@ -13,7 +13,7 @@ from ilang.core.diagnostic import Label, ShapeError
 from ilang.core.infer.counting import Counting, Known, Variable
 from ilang.core.infer.unionfind import UnionFind
 from ilang.core.ir.einx import dimensions
-from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, View
+from ilang.core.ir.graph import Assignment, Einx, Elementwise, Graph, Input, OpenKernel, View
 from ilang.core.ir.operation import Einsum, Operation
 from ilang.core.record import record
 from ilang.core.source import Span
@@ -97,15 +97,21 @@ def _written(graph: Graph) -> Iterator[tuple[int, int, Span, str]]:
             yield value, len(node.target), node.span, "gives"
             yield node.value, len(node.source), node.span, "reads"
         elif isinstance(node, Operation) and isinstance(node.logic, Einsum):
-            shapes = node.logic.spec.shapes()
-            for each, shape in zip((*node.operands, value), shapes, strict=True):
-                if all(row.variable is None for row in shape.rows):
-                    yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
+            yield from _of_spec(value, node, node.logic)
         elif isinstance(node, Einx):
             yield from _of_form(value, node)
+        elif isinstance(node, OpenKernel):
+            yield from _of_kernel(value, node)
     for annotation in graph.annotations:
         if annotation.dims is not None:
             yield annotation.value, len(annotation.dims), annotation.span, "is written with"
+
+
+def _of_spec(value: int, node: Operation, logic: Einsum) -> Iterator[tuple[int, int, Span, str]]:
+    """The ranks that a specification writes: of shapes without row variables."""
+    for each, shape in zip((*node.operands, value), logic.spec.shapes(), strict=True):
+        if all(row.variable is None for row in shape.rows):
+            yield each, len(shape.axes()), shape.span, "gives" if each == value else "reads"
 
 
 def _of_form(value: int, node: Einx) -> Iterator[tuple[int, int, Span, str]]:
@@ -115,6 +121,17 @@ def _of_form(value: int, node: Einx) -> Iterator[tuple[int, int, Span, str]]:
         rank = dimensions(expression)
         if rank is not None:
             yield each, rank, expression.span, "gives" if each == value else "reads"
+
+
+def _of_kernel(value: int, node: OpenKernel) -> Iterator[tuple[int, int, Span, str]]:
+    """The ranks that a kernel writes, of those that it does not leave open."""
+    output = node.kernel.outputs[node.output]
+    rank = node.kernel.rank_of(output)
+    if rank is not None:
+        yield value, rank, output.span, "gives"
+    for each, read in zip(node.operands, node.kernel.inputs, strict=True):
+        if read.rank is not None:
+            yield each, read.rank, read.span, "reads"
 
 
 def undetermined(program: Graph, number: int) -> ShapeError:

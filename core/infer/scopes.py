@@ -25,10 +25,10 @@ class Scopes:
             self.places[scope, name] = span
         return self.names[scope, name]
 
-    def determined(self, scope: int, name: str) -> Iterator[Constraint]:
-        """That the size of a name is given by something."""
+    def determined(self, scope: int, name: str, whole: Span) -> Iterator[Constraint]:
+        """That the size of a name of the operation ``whole`` is given by something."""
         span = self.places[scope, name]
-        says = Origin(f"`{span.source.text}`", span)
+        says = Origin(f"`{whole.text()}`", span)
         yield Determined(self.names[scope, name], name, says, f"give it: `{name}=2`")
 
     def constraints(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
@@ -36,7 +36,7 @@ class Scopes:
         known = len(self.names)
         yield from self._said(c, dims)
         for scope, name in list(self.names)[known:]:
-            yield from self.determined(scope, name)
+            yield from self.determined(scope, name, c.span)
 
     def _said(self, c: Sized, dims: Sequence[Dim]) -> Iterator[Constraint]:
         for dim, amount, span in zip(dims, c.amounts, c.spans, strict=True):

@@ -368,16 +368,22 @@ class Solver:
         return bool(caps)
 
     def _close_leaf_rows(self) -> None:
-        rows: dict[int, None] = {}
+        rows: dict[int, bool] = {}
         for leaf, row in self._open_leaves():
             if row.variable is None:
                 continue
             unknown = leaf.whole or self.rows.has_open_operand(row.variable)
             if leaf.required and not row.count() and unknown:
                 raise self._undetermined_row(leaf, row.variable)
-            rows[row.variable] = None
+            rows[row.variable] = leaf.whole or rows.get(row.variable, False)
+        if self.stored:  # what is read in memory order has output axes, as many as are left
+            for variable in [each for each, output in rows.items() if not output]:
+                self.rows.bind(variable, EMPTY, GUESS)
+                del rows[variable]
+            self._settle()
         for variable in rows:
-            self.rows.bind(variable, EMPTY, GUESS)
+            if self.rows.value[variable] is None:
+                self.rows.bind(variable, EMPTY, GUESS)
         self._settle()
 
     def _undetermined_row(self, leaf: Leaf, variable: int) -> ShapeError:

@@ -33,7 +33,7 @@ from ilang.core.ir.affine import Affine, Within
 from ilang.core.ir.einx import Form
 from ilang.core.ir.operation import Operation, SizeConstraint, Terminal
 from ilang.core.ir.scalar import Operand, Scalar
-from ilang.core.ir.syntax import Schedule
+from ilang.core.ir.syntax import Kernel, Schedule
 from ilang.core.names import Names
 from ilang.core.record import record, replace
 from ilang.core.source import Span
@@ -203,6 +203,21 @@ class Einx:
 
 
 @record
+class OpenKernel:
+    """One output of an elementwise kernel that leaves ranks open; it becomes assignments when they are known."""
+
+    operands: tuple[int, ...]
+    kernel: Kernel
+    output: int
+    span: Span
+
+    @property
+    def text(self) -> str:
+        """The kernel as it is written."""
+        return self.kernel.text
+
+
+@record
 class Told:
     """A component that an operation in einx notation is told, and its text."""
 
@@ -247,7 +262,9 @@ class Custom:
     span: Span
 
 
-Node = Input | Assignment | Elementwise | View | Einx | Terminal | Operation
+Node = Input | Assignment | Elementwise | View | Einx | OpenKernel | Terminal | Operation
+OPEN = (Einx, OpenKernel)
+"""Nodes that become others when ranks are known."""
 
 
 def operands(node: Node) -> tuple[int, ...]:
@@ -260,7 +277,7 @@ def operands(node: Node) -> tuple[int, ...]:
             return (*(read.value for read in node.reads), *base)
         case Elementwise() | View():
             return (node.value,)
-        case Operation() | Einx():
+        case Operation() | Einx() | OpenKernel():
             return node.operands
         case _:
             assert_never(node)
@@ -276,7 +293,7 @@ def rewired(node: Node, values: Sequence[int]) -> Node:
             return replace(node, reads=reads, base=None if node.base is None else values[-1])
         case Elementwise() | View():
             return replace(node, value=values[0])
-        case Operation() | Einx():
+        case Operation() | Einx() | OpenKernel():
             return replace(node, operands=tuple(values))
         case Input() | Terminal():
             return node

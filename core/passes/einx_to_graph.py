@@ -1,4 +1,4 @@
-"""Operations in einx notation become assignments and views, as soon as the ranks of what they read are known.
+"""What leaves ranks open becomes assignments and views, as soon as the ranks of what it reads are known.
 
 Example:
     in:   n1 = einx.sum "b (s [r])... c" of n0, of rank 4, r=4
@@ -7,7 +7,7 @@ Example:
 
 The stages of one operation: ellipses are repeated (``einx/ellipses.py``), axes that always stand together become one
 (``einx/fusing.py``), and what is left becomes nodes (``einx/building.py``, ``einx/bodies.py``). Its sizes are solved
-with those of all other nodes.
+with those of all other nodes. A kernel without ranks has those of its operands.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ilang.core.ir.einx import (
     places,
 )
 from ilang.core.ir.graph import (
+    OPEN,
     Annotation,
     Assignment,
     Einx,
@@ -37,24 +38,26 @@ from ilang.core.ir.graph import (
     Graph,
     Input,
     Node,
+    OpenKernel,
     Told,
     View,
     operands,
     rewired,
 )
 from ilang.core.ir.operation import Einsum, Operation, Sized, Terminal
-from ilang.core.ir.syntax import Schedule
+from ilang.core.ir.syntax import Kernel, Schedule
 from ilang.core.passes.einx.bodies import computed
 from ilang.core.passes.einx.building import Building, Tensor
 from ilang.core.passes.einx.ellipses import Repeated, repeat
 from ilang.core.passes.einx.fusing import fuse
 from ilang.core.passes.einx.mapping import Along
+from ilang.core.passes.kernels import kernel_annotations, kernel_outputs, with_ranks
 from ilang.core.record import record, replace
 from ilang.core.source import Span
 
 
 def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Graph:
-    """A graph without operations in einx notation.
+    """A graph without operations in einx notation, and without kernels that leave ranks open.
 
     Args:
         graph: in which they may stand beside all other nodes.
@@ -64,7 +67,7 @@ def einx_to_graph(graph: Graph, ranks: Sequence[int | None] | None = None) -> Gr
         ShapeError: E0503, E0508, E054 (ranks and sizes that do not fit an operation).
         MeaningError: E0224, E0227, E0228.
     """
-    if not any(isinstance(node, Einx) for node in graph.nodes):
+    if not any(isinstance(node, OPEN) for node in graph.nodes):
         return graph
     return _Expanding(graph, ranks).run()
 
@@ -187,6 +190,7 @@ class _Expanding:
         self.written: list[Annotation] = []
         self.number: list[int] = []
         self.told: list[tuple[Einx, Solved, tuple[str, ...]]] = []
+        self.kernels: dict[tuple[tuple[int, ...], Kernel], list[int]] = {}
 
     def run(self) -> Graph:
         """The graph without einx operations."""
@@ -209,7 +213,27 @@ class _Expanding:
     def _node(self, node: Node) -> int:
         if isinstance(node, Einx):
             return self._einx(node)
-        self.nodes.append(rewired(node, [self.number[value] for value in operands(node)]))
+        if isinstance(node, OpenKernel):
+            return self._kernel(node)
+        return self._add(rewired(node, [self.number[value] for value in operands(node)]))
+
+    def _kernel(self, node: OpenKernel) -> int:
+        """The value of one output of a kernel, whose outputs share folds.
+
+        Raises:
+            ShapeError: E0501, E0508.
+        """
+        values = tuple(self.number[value] for value in node.operands)
+        outputs = self.kernels.get((values, node.kernel))
+        if outputs is None:
+            whole = with_ranks(node.kernel, [self._rank(value) for value in values])
+            self.written += kernel_annotations(whole, values, -1 - len(self.written))
+            outputs = kernel_outputs(whole, values, self._add)
+            self.kernels[values, node.kernel] = outputs
+        return outputs[node.output]
+
+    def _add(self, node: Node) -> int:
+        self.nodes.append(node)
         return len(self.nodes) - 1
 
     def _einx(self, node: Einx) -> int:

@@ -19,9 +19,17 @@ from ilang.core.diagnostic import ShapeError
 from ilang.core.ir import graph, syntax
 from ilang.core.ir.affine import axis_index
 from ilang.core.ir.scalar import Operand, Scalar, operands_of, renumbered
+from ilang.core.record import replace
 
 Add = Callable[[graph.Node], int]
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+
+
+def with_ranks(node: syntax.Kernel, ranks: Sequence[int | None]) -> syntax.Kernel:
+    """A kernel whose inputs have these ranks where they write none."""
+    pairs = zip(node.inputs, ranks, strict=True)
+    inputs = (replace(each, rank=rank) if each.rank is None else each for each, rank in pairs)
+    return replace(node, inputs=tuple(inputs))
 
 
 def kernel_outputs(node: syntax.Kernel, slots: Sequence[int], add: Add) -> list[int]:
@@ -55,7 +63,7 @@ def _ranks(node: syntax.Kernel) -> list[int]:
                 "E0508",
                 f"nothing says what rank {each.name} has",
                 each.span,
-                f"write its axes where the kernel names it: `{each.name}[i,j]`",
+                f"write its axes where the kernel names it, `{each.name}[i,j]`, or give its shape (--shape)",
             )
         ranks.append(each.rank)
     return ranks

@@ -191,7 +191,7 @@ class _Shaping(Assignments):
             case Operation():
                 projections = self.solved.projections[value]
                 self.operation(value, node, self.solved.dims(value), projections)
-            case graph.Einx():
+            case graph.Einx() | graph.OpenKernel():
                 raise AssertionError(node)
             case _:
                 assert_never(node)

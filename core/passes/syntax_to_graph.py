@@ -223,12 +223,8 @@ class _Wiring:
                 slots = [self._add(_Slot(shape.span)) for shape in node.spec.operands]
                 return _Wires(slots, [self._contract(node, slots)])
             case syntax.Kernel():
-                from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
-
                 slots = [self._add(_Slot(each.span)) for each in node.inputs]
-                self.scopes += 1
-                self.annotations += kernel_annotations(node, slots, self.scopes)
-                return _Wires(slots, kernel_outputs(node, slots, self._add))
+                return _Wires(slots, self._kernel(node, slots))
             case syntax.Einx():
                 slots = [self._add(_Slot(each.span)) for each in node.form.inputs]
                 text, count = print_tree(replace(node, schedule=None)), len(node.form.outputs)
@@ -265,6 +261,17 @@ class _Wiring:
         program = inner.finish(graph.UNNAMED, inner.run(whole), None)
         check_told(node, len(program.inputs), len(program.outputs))
         return graph.Told(program, print_tree(node.body), span)
+
+    def _kernel(self, node: syntax.Kernel, slots: list[int]) -> list[int]:
+        """The outputs of a kernel: assignments, or, where a rank is open, what becomes these when it is known."""
+        from ilang.core.passes.kernels import kernel_annotations, kernel_outputs
+
+        if node.full_rank() is None:
+            outputs = range(len(node.outputs))
+            return [self._add(graph.OpenKernel(tuple(slots), node, n, node.span)) for n in outputs]
+        self.scopes += 1
+        self.annotations += kernel_annotations(node, slots, self.scopes)
+        return kernel_outputs(node, slots, self._add)
 
     def _contract(self, node: syntax.Einsum, slots: list[int]) -> int:
         """An einsum: one operation, or one for each step of its path."""

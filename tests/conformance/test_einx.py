@@ -412,6 +412,12 @@ IN_TEXT = [
      X.sum(1)),
     ('einx.vmap("n [a b], n [b] -> n [a b]", op=elementwise("f: x, y -> x * y"))',
      [Z[0], Z[0, :, 0]], Z[0] * Z[0, :, :1]),
+    ('einx.vmap("n [...], n [b] -> n [...]", op=elementwise("f: x, y -> x * y"))',
+     [Z[0], Z[0, :, 0]], Z[0] * Z[0, :, :1]),
+    ('einx.vmap("n [...] -> n [a b]", op=(elementwise("c: x -> -x") >> elementwise("f: x -> x - 1")))',
+     [Z[0]], -Z[0] - 1),
+    ('einx.reduce("n [...]", op=(elementwise("f: x -> sum 1: x") >> +i~.))',
+     [Z[0]], Z[0].sum((1, 2))),
     ('einx.vmap("a [b] -> a [b]", op=f32) >> ij~ji', [X], X.astype(np.float32).T),
 ]  # fmt: skip
 
@@ -505,7 +511,7 @@ def test_no_tensor_function_is_told(text: str, marked: list[str], tmp_path: Path
         ('einx.vmap("a [b] -> a, a", op=(+i~.))', "E0221", ["a, a", "+i~."]),
         ('einx.vmap("a [b c] -> a", op=(+i~.))', "E0503", ["a [b c]", "+i~."]),
         ('einx.vmap("a [b] -> a [b]", op=(+i~.))', "E0226", ["a [b]", "+i~."]),
-        ('einx.vmap("a [b...] -> a", op=elementwise("f: x -> x"))', "E0508", ["x"]),
+        ('einx.vmap("a [b...] -> a", op=elementwise("f: x -> x"))', "E0508", ["a [b...]"]),
     ],
 )  # fmt: skip
 def test_what_programs_must_not_be_told(text: str, code: str, marked: list[str]) -> None:

@@ -82,9 +82,11 @@ def _lowered(seed: int, drawn: Drawn, name: str, machine: Machine) -> _Lowered:
 
 
 def _read_again(drawn: Drawn) -> None:
-    """The text of a program is read as the same program."""
+    """The text of a program is read as the same program, for the ranks of its arrays."""
     if drawn.text:
-        graphs = [ilang.i(drawn.text).graph(), drawn.component.graph()]
+        ranks = [array.ndim for array in drawn.arrays]
+        both = (ilang.i(drawn.text), drawn.component)
+        graphs = [pipeline.einx_to_graph(each.graph(), ranks) for each in both]
         one, other = (pipeline.graph_text(graph) for graph in graphs)
         assert one == other, f"the text {drawn.text} is\n{one}\nin place of\n{other}"
 

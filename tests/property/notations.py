@@ -48,7 +48,7 @@ def einx(seed: int) -> Drawn:
 
 
 def kernel(seed: int) -> Drawn:
-    """An elementwise kernel, whose text says the ranks of its inputs."""
+    """An elementwise kernel, whose text says the ranks of its inputs, or leaves them to the arrays."""
     chance = random.Random(seed)
     trial = kernels.random_trial(chance)
     while any(np.prod(shape) > MOST for shape in trial.shapes):
@@ -58,7 +58,8 @@ def kernel(seed: int) -> Drawn:
     ranks = [array.ndim for array in arrays]
     component = ilang.elementwise(trial.order, trial.written(), len(arrays)).ranked(*ranks)
     text = _text(component)
-    for n, rank in reversed(list(enumerate(ranks))):
+    written = ranks if chance.random() < 0.5 else []
+    for n, rank in reversed(list(enumerate(written))):
         text = text.replace(f"x{n}", f"x{n}[{','.join(LETTERS[:rank])}]" if rank else f"x{n}[]", 1)
     return Drawn(
         "elementwise", component, text, tuple(arrays), tuple(kernels.meaning(trial, arrays))

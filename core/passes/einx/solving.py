@@ -42,7 +42,7 @@ from ilang.core.ir.rows import (
 from ilang.core.passes.einx.ellipses import Repeated, repeat
 from ilang.core.passes.einx.fusing import fuse
 from ilang.core.record import record
-from ilang.core.source import Span
+from ilang.core.source import Span, whole
 
 MOST_TRIED = 10_000
 """Numbers that are tried at most before sizes count as open."""
@@ -179,7 +179,7 @@ class _System:
         constraints: list[Constraint] = []
         for name, axis in self.axes.items():
             var = scopes.name(0, name, axis.span)
-            constraints += scopes.determined(0, name)
+            constraints += scopes.determined(0, name, whole(axis.span.source))
             if name in sizes:
                 given = Origin(f"the parameter {name}", None, "", "written")
                 known = Known(sizes[name], False, None, given)

@@ -194,6 +194,33 @@ def test_what_texts_mean(text: str, target: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(result, np.asarray(WHOLE[text], np.float64), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("op f(x) = (+ij~i)(x)", lambda x: x.sum(1)),
+        ('op f(x) = einx.sum("a [b]")(x)', lambda x: x.sum(1)),
+        ('op f(x) = einx.sum("a [...]")(x +. 1)', lambda x: (x + 1).sum(1)),
+        ('op f(x) = elementwise("c: a, b -> a + b")(x, einx.sum("a [...]")(x))', lambda x: x + x.sum(1)[:, None]),
+    ],
+)  # fmt: skip
+def test_arrays_say_what_components_are_given(text: str, want: Any, tmp_path: Path) -> None:
+    file = tmp_path / "m.i"
+    file.write_text(text, "utf-8")
+    module = load(file)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for run in (module["f"], module.session("f"), module.session("f", shapes={"x": "2,3"})):
+        np.testing.assert_allclose(run(x), want(x))
+
+
+def test_ranks_that_no_shape_gives_are_not_guessed(tmp_path: Path) -> None:
+    file = tmp_path / "m.i"
+    file.write_text('op f(x) = einx.sum("a [...]")(x)', "utf-8")
+    with pytest.raises(Error) as caught:
+        _ = load(file).session("f").inputs
+    assert caught.value.code == "E0520"
+    assert "x" in caught.value.message
+
+
 def test_a_position_beyond_the_batch_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.i"
     path.write_text("op f(x, n: i64) = x @| n\n", encoding="utf-8")

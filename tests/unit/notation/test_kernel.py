@@ -88,9 +88,27 @@ def test_definitions_say_ranks() -> None:
         'g(x[n,m], y[n]) = { p, s = elementwise("c: a[i,j], b[i] -> a * b; sum: a")(x, y); s, p }'
     )
     np.testing.assert_array_equal(g(x, y, target="numpy")[0], total)
+
+
+def test_arrays_say_ranks() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0])
+    open_ranks = i('f(x, y) = elementwise("c: a, b -> a * b; sum: a; sum: a * b")')
+    for target in ("numpy", "c"):
+        product, total, both = open_ranks(x, y, target=target)
+        np.testing.assert_array_equal(product, x * y[:, None])
+        np.testing.assert_array_equal(total, x.sum(1))
+        np.testing.assert_array_equal(both, x.sum(1) * y)
+        np.testing.assert_array_equal(open_ranks(y, y, target=target)[1], y)
+    assert str(open_ranks.explain((2, 3), (2,))).count("folded by") == 1
+    chained = i('elementwise("f: a, b -> a - b") >> elementwise("c: a -> exp(a)") >> +ij~i')
+    np.testing.assert_allclose(chained(x, x[1]), np.exp(x - x[1]).sum(1))
+    for call in (open_ranks.explain, lambda: open_ranks.source("c")):
+        with pytest.raises(Error) as caught:
+            call()
+        assert caught.value.code == "E0508"
     with pytest.raises(Error) as caught:
-        i('f(x, y) = elementwise("c: a, b -> a * b")')(x, y)
-    assert caught.value.code == "E0508"
+        open_ranks(x, np.ones(3))
+    assert caught.value.code == "E0505"
 
 
 @pytest.mark.parametrize(
