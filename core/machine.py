@@ -315,7 +315,7 @@ GPU = Machine(
         fetched_elements=32,
         streamed_bytes=1 << 62,
         transposed_bytes=4,
-        kept_bytes=1 << 20,
+        kept_bytes=256 << 20,  # scores of 4096 for as many, four times
     ),
     threads=Threads(
         most=132 * 1024,

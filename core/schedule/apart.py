@@ -32,7 +32,7 @@ class Apart:
 
     ``phases`` has the kernel of each of its values that belongs to one, and ``axes`` the labels of its axes; of these
     ``matrices`` are never stored, and ``copies`` always: values of rows for other kernels, and matrices that something
-    reads in another way.
+    reads in another way. ``sides`` are the labels of the rows and the columns of the matrices of each kernel.
     """
 
     shaped: Shaped
@@ -40,6 +40,7 @@ class Apart:
     axes: dict[int, Labels]
     matrices: frozenset[int]
     copies: frozenset[int]
+    sides: dict[Phase, tuple[int, int]]
 
 
 def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart | None:
@@ -53,13 +54,14 @@ def computed_apart(shaped: Shaped, extents: Extents, machine: Machine) -> Apart 
     readers = inlining(shaped)
     accesses = accesses_of(shaped, readers, machine)
     tiled = tilings(shaped, (None,) * len(shaped.nodes), readers, accesses, extents, machine)
-    walked = matrices_of(shaped, readers, tiled, extents)
+    walked = matrices_of(shaped, readers, tiled, extents, alone=machine.device is not None)
     if not walked:
         return None
     from ilang.core.schedule.apart_copies import Copying, is_worth
 
     chosen = [each for each in walked if is_worth(shaped, readers, tiled, each, machine)]
     exits = {value for matrices in chosen for value in matrices.exits}
+    exits -= {value for matrices in chosen if matrices.alone for value in matrices.exits}
     worked = {
         value: end[0]
         for value, end in enumerate(tiled.ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 
@@ -22,6 +23,9 @@ from ilang.core.transform.indices import without_axes
 MOST = 0.75
 """The time that computing matrices again takes at most, of the time of all that has to do with them."""
 
+MOST_PRODUCTS = 3
+"""Matrices that are products, of which a block of a GPU has copies of factors: more have no room."""
+
 
 def is_worth(
     shaped: Shaped, readers: Inlining, tiled: Tilings, matrices: Matrices, machine: Machine
@@ -33,6 +37,8 @@ def is_worth(
     columns: where nothing else is computed again it is stored. Of known extents see ``_is_gained``.
     """
     copying = Copying(shaped, [matrices], {})
+    if matrices.alone:
+        return _is_worth_alone(copying, readers, tiled, machine)
     dims = shaped.tensors[min(matrices.wide)].dims
     known = [shaped.sizes[d].fixed for n, d in enumerate(dims) if n not in matrices.batch]
     rows = (value for value, each in matrices.exits.items() if each.is_row)
@@ -45,6 +51,32 @@ def is_worth(
     stored = [value for value in matrices.wide if not readers.inlined[value]]
     widths = sum(BYTES[shaped.tensors[value].dtype] for value in stored)
     return _is_gained(copying, stored, prod(n or 0 for n in known) * widths, machine)
+
+
+def _is_worth_alone(copying: Copying, readers: Inlining, tiled: Tilings, machine: Machine) -> bool:
+    """Whether matrices are better computed again in each kernel than stored: that takes longer, and no memory.
+
+    No kernel has more of them than a block has room for.
+
+    Where extents are known those that would be stored have to be more than a device has room for besides. Else their
+    rows have to be reduced before a contraction reads them; one product that is read both ways may be a classifier's.
+    """
+    shaped, (matrices,) = copying.shaped, copying.groups
+    products = [value for value in matrices.wide if tiled.tiles[value] is not None]
+    kernels = Counter(phase for value in products for phase in copying.users[value])
+    if MOST_PRODUCTS < max(kernels.values(), default=0):
+        return False
+    stored = [value for value in matrices.wide if not readers.inlined[value]]
+    exits = matrices.exits.values()
+    are_reduced = any(copying.users[each.value] - {None} for each in exits if each.is_row)
+    if all(shaped.sizes[d].fixed is not None for d in shaped.tensors[min(matrices.wide)].dims):
+        held, around = (sum(_bytes(shaped, v) for v in some) for some in (stored, copying.around()))
+        return max(around, machine.memory.kept_bytes) < held and (
+            matrices.are_larger or are_reduced
+        )
+    directions = {each.label for each in exits}
+    contracts = any(not each.is_row and not each.is_stored for each in exits)
+    return are_reduced and contracts and len(directions) <= len(products)
 
 
 def _is_gained(copying: Copying, stored: Sequence[int], one: int, machine: Machine) -> bool:
@@ -154,7 +186,14 @@ class Copying:
             outputs=tuple(self._stored(value) for value in self.shaped.outputs),
         )
         copies = self.stored.union(self.copies.values())
-        return Apart(shaped, self.phases, self.axes, frozenset(self.matrices), frozenset(copies))
+        return Apart(
+            shaped,
+            self.phases,
+            self.axes,
+            frozenset(self.matrices),
+            frozenset(copies),
+            self._sides(),
+        )
 
     def _add(self, value: int, node: Node, dims: Sequence[int] | None = None) -> int:
         """Add a node that computes a value; its number."""
@@ -222,9 +261,9 @@ class Copying:
             self._make_across(value, node, phase)
             return
         self.number[value] = self._note(value, phase, self._add(value, self._reading(node, phase)))
-        if exit_ is not None and exit_.is_stored:
+        if exit_ is not None and (exit_.is_stored or matrices.alone):
             self.stored.add(self.number[value])
-        is_row = exit_ is None or exit_.is_row
+        is_row = exit_ is None or (exit_.is_row and not matrices.alone)
         if is_row and self.users[value] - {phase}:
             read = Read(self.number[value], node.target)
             self.copies[value] = number = self._copy(value, read, "for other kernels")
@@ -245,8 +284,20 @@ class Copying:
         moved = replace(self._reading(node, phase), target=target)
         dims = [tensor.dims[dim] for dim in order]
         rows = self._note(value, phase, self._add(value, moved, dims))
+        self.stored |= {rows} if self.groups[phase[0]].alone else set()
         self.number[value] = self._copy(value, Read(rows, target), "with its rows along memory")
         self.phases[self.number[value]] = phase
+
+    def _sides(self) -> dict[Phase, tuple[int, int]]:
+        """The labels of the rows and the columns that each kernel walks."""
+        sides: dict[Phase, tuple[int, int]] = {}
+        for n, matrices in enumerate(self.groups):
+            labels = {label for label in matrices.axes[min(matrices.wide)] if label is not None}
+            for kernel, exits in enumerate(matrices.kernels):
+                rows = matrices.exits[exits[0]].label
+                (columns,) = labels - {*matrices.batch, rows}
+                sides[n, kernel] = rows, columns
+        return sides
 
     def _note(self, value: int, phase: Phase, number: int) -> int:
         """Say of a new value what belongs to a kernel; its number."""

@@ -50,7 +50,7 @@ class Matrices:
     ``axes`` has the labels of the axes of each of them, of the products inside contractions, of exits and of what is
     computed from reduced rows row by row, the ``rows``. ``batch`` are the labels that every exit has. ``kernels`` has
     the exits that are computed together, in the order in which kernels run. Of those that ``are_larger`` no array that
-    the program takes or gives has the dimensions.
+    the program takes or gives has the dimensions. Kernels go ``alone`` where each has one exit.
     """
 
     wide: frozenset[int]
@@ -60,6 +60,7 @@ class Matrices:
     rows: frozenset[int]
     kernels: tuple[tuple[int, ...], ...]
     are_larger: bool = True
+    alone: bool = False
 
     def kernel(self, value: int) -> int:
         """The number of the kernel of an exit."""
@@ -67,15 +68,18 @@ class Matrices:
 
 
 def matrices_of(
-    shaped: Shaped, inlining: Inlining, tilings: Tilings, extents: Extents
+    shaped: Shaped, inlining: Inlining, tilings: Tilings, extents: Extents, alone: bool = False
 ) -> list[Matrices]:
     """The matrices of a program that are walked in several directions, and never have to be stored.
+
+    Where kernels go ``alone``, as on a GPU, those that are walked in one direction are among them.
 
     Args:
         shaped: the program.
         inlining: who reads each value.
         tilings: of the program.
         extents: of the program.
+        alone: whether each kernel has one exit.
     """
     like: dict[tuple[int, ...], set[int]] = {}
     larger, others = _wide(shaped, inlining, tilings)
@@ -95,7 +99,7 @@ def matrices_of(
         if unread and first not in unread:
             labelled = _Labelling(shaped, inlining, tilings, among - unread).run(first)
         done |= labelled.connected | unread
-        matrices = labelled.matrices(extents)
+        matrices = labelled.matrices(extents, alone)
         if matrices is not None:
             groups.append(replace(matrices, are_larger=first in larger))
     return groups
@@ -281,7 +285,7 @@ class _Labelling:
 
     # -- what all of it gives ------------------------------------------------------------------------------------------
 
-    def matrices(self, extents: Extents) -> Matrices | None:
+    def matrices(self, extents: Extents, alone: bool) -> Matrices | None:
         """The matrices, if everything that reads them goes by rows of theirs, in two directions that are long."""
         if self.fails or not self._are_whole():
             return None
@@ -305,9 +309,13 @@ class _Labelling:
         dims = self.shaped.tensors[min(self.connected)].dims
         if any(extents.is_small(dims[label]) for label in labels):
             return None
-        if len(labels) < 2 and not self._is_across(exits):
+        if len(labels) < 2 and not alone and not self._is_across(exits):
             return None
         axes = {**self._products(), **self.axes}
+        if alone:
+            kernels = tuple((value,) for value in sorted(exits))
+            wide = frozenset(self.connected)
+            return Matrices(wide, axes, batch, exits, frozenset(), kernels, alone=True)
         return _Kernels(self.shaped, frozenset(self.connected), axes, batch, exits).matrices()
 
     def _products(self) -> dict[int, Labels]:

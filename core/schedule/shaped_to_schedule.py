@@ -82,7 +82,7 @@ def _apart(
 
     What a person has scheduled is computed as it is written.
     """
-    if machine.device is not None or any(nest is not None for nest in written):
+    if any(nest is not None for nest in written):
         return None
     apart = computed_apart(shaped, extents, machine)
     if apart is None:

@@ -11,6 +11,7 @@ import pytest
 from ilang import i
 from ilang.core import pipeline
 from ilang.core.ir.shaped import Shaped
+from ilang.core.machine import CPU, Machine
 from ilang.core.record import replace
 from ilang.core.schedule.shaped_to_schedule import shaped_to_schedule
 from ilang.core.transform.reverse import gradient
@@ -90,9 +91,9 @@ def fixed(shaped: Shaped, extents: dict[str, int]) -> Shaped:
     return replace(shaped, sizes=tuple(sizes))
 
 
-def stored(shaped: Shaped) -> list[str]:
+def stored(shaped: Shaped, machine: Machine = CPU) -> list[str]:
     """The matrices of rows i and columns j that are stored and not given, whole or for each batch."""
-    scheduled = shaped_to_schedule(shaped)
+    scheduled = shaped_to_schedule(shaped, machine)
     of = scheduled.shaped
     names: list[str] = []
     for group in scheduled.groups:

@@ -47,7 +47,7 @@ def choose(
     if machine.kind == "gpu":
         from ilang.core.schedule.choose.gpu import choose_for_gpu
 
-        return choose_for_gpu(shaped, written, provenance, extents, machine)
+        return choose_for_gpu(shaped, written, provenance, extents, machine, apart)
     return choose_nests(analysed(shaped, written, provenance, extents, machine, apart))
 
 

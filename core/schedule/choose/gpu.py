@@ -19,13 +19,16 @@ from ilang.core.ir.schedule import Loop, Nest, Role, Space
 from ilang.core.ir.shaped import Assignment, Read, Shaped
 from ilang.core.machine import Machine
 from ilang.core.record import replace
+from ilang.core.schedule.apart import Apart
 from ilang.core.schedule.choose.accesses import accesses_of, reads_of
+from ilang.core.schedule.choose.gpu_apart import Blocks, apart_readers, blocks_of
 from ilang.core.schedule.choose.gpu_rows import Rows, gpu_rows
 from ilang.core.schedule.choose.gpu_tiles import Tile, copied_bytes, gpu_tile, is_copied
 from ilang.core.schedule.choose.inlining import Inlining, inlining
 from ilang.core.schedule.choose.nests import Choice, same_loops
 from ilang.core.schedule.choose.taking import taken
 from ilang.core.schedule.choose.tile import Factors
+from ilang.core.schedule.choose.tilings import tilings
 from ilang.core.schedule.extents import Extents
 from ilang.core.schedule.fuse import Provenance, axis_pairs, mapping
 from ilang.core.schedule.groups import Kernels
@@ -38,6 +41,7 @@ def choose_for_gpu(
     provenance: Provenance,
     extents: Extents,
     machine: Machine,
+    apart: Apart | None = None,
 ) -> Choice:
     """A nest per assignment and a kernel per value that is stored; none yet where a person wrote another nest.
 
@@ -47,11 +51,12 @@ def choose_for_gpu(
         provenance: of the program.
         extents: of the program.
         machine: what the loops are for.
+        apart: what belongs to kernels that compute matrices tile by tile, where there are any.
 
     Raises:
         ScheduleError: E0320 to E0322 (a producer without a schedule cannot take that of its reader).
     """
-    readers = inlining(shaped)
+    readers = inlining(shaped) if apart is None else apart_readers(apart)
     accesses = accesses_of(shaped, readers, machine)
     tiles = [
         gpu_tile(node, extents, reads_of(node, each), machine)
@@ -59,8 +64,13 @@ def choose_for_gpu(
         else None
         for node, each in zip(shaped.nodes, accesses, strict=True)
     ]
-    rows = gpu_rows(shaped, readers, tiles, extents, machine)
-    choice = _Nests(shaped, written, provenance, readers, rows)
+    blocks, others = Blocks.none(), readers
+    if apart is not None:
+        tiled = tilings(shaped, written, readers, accesses, extents, machine).tiles
+        blocks = blocks_of(apart, readers, tiled, extents, machine)
+        others = replace(readers, kept=readers.kept.union(apart.phases))
+    rows = gpu_rows(shaped, others, tiles, extents, machine)
+    choice = _Nests(shaped, written, provenance, readers, rows, blocks)
     nests, kernels = choice.run(), Kernels(shaped, provenance)
     if choice.imposed:
         return Choice(nests, kernels, len(nests))
@@ -101,8 +111,10 @@ class _Nests:
         provenance: Provenance,
         readers: Inlining,
         rows: Rows,
+        blocks: Blocks,
     ) -> None:
         self.shaped = shaped
+        self.blocks = blocks
         self.written = written
         self.provenance = provenance
         self.readers = readers
@@ -130,12 +142,12 @@ class _Nests:
         nest = self._chosen(value, node, tile)
         if value in self.rows and not self._is_row(value, nest):
             self._leave(value)
-        nest = self._placed(node, nest, tile)
+        nest = self._placed(value, node, nest, tile)
         if written is not None and not self._is_chosen(value, node, written, nest):
             self._release(value)
             self._leave(value)
             tile, nest = None, _by_position(node, written, self.shared.get(value, set()))
-            nest = nest if nest.written else self._placed(node, nest, tile)
+            nest = nest if nest.written else self._placed(value, node, nest, tile)
         self.nests[value] = nest
         for number, read in enumerate(node.reads):
             site = nest.staged(number) if nest.written else nest.sites[number]
@@ -187,21 +199,25 @@ class _Nests:
                 self.nests[reader] = _by_position(node, written, self.shared.get(reader, set()))
             elif nest is not None and (self.readers.inlined[value] or value in self.rows):
                 self.shared.pop(value, None)
-                self.nests[reader] = self._placed(node, nest, self._tile(reader))
+                self.nests[reader] = self._placed(reader, node, nest, self._tile(reader))
 
     def _is_staged(self, value: int) -> bool:
         """Whether a value is computed inside of what reads it, unless that was written otherwise."""
         is_made = isinstance(self.shaped.nodes[value], Assignment)
-        is_inside = self.readers.inlined[value] or value in self.inside
+        is_inside = (
+            self.readers.inlined[value] or value in self.inside or value in self.blocks.matrices
+        )
         return is_made and is_inside and value not in self.imposed
 
-    def _placed(self, node: Assignment, nest: Nest, tile: Tile | None) -> Nest:
+    def _placed(self, value: int, node: Assignment, nest: Nest, tile: Tile | None) -> Nest:
         """A nest with the places of what it reads."""
-        sites = tuple(self._site(read, nest, node, tile) for read in node.reads)
+        sites = tuple(self._site(value, read, nest, node, tile) for read in node.reads)
         return replace(nest, sites=sites, spaces=self._spaces(node, sites, tile))
 
     def _tile(self, value: int) -> Tile | None:
         """How a value goes block by block: alone, or as what its reader computes in its innermost loop."""
+        if value in self.blocks.tiles:
+            return self.blocks.tiles[value]
         if value in self.imposed:
             return None
         if value not in self.given:
@@ -215,15 +231,19 @@ class _Nests:
     def _chosen(self, value: int, node: Assignment, tile: Tile | None) -> Nest:
         """The loops of a nest that nobody wrote."""
         none = (None,) * len(node.reads)
-        if value in self.given:
+        if value in self.given and value not in self.blocks.tiles:
             tile = self.tiles[value] if value in self.inside else None
             return Nest(*self.given[value], none, roles=tile.roles if tile is not None else ())
         if tile is not None:
             return Nest(tile.factors, tile.order, none, roles=tile.roles)
         return Nest(((),) * len(node.axes), tuple(map(Loop, _order(node))), none)
 
-    def _site(self, read: Read, nest: Nest, node: Assignment, tile: Tile | None) -> int | None:
+    def _site(
+        self, value: int, read: Read, nest: Nest, node: Assignment, tile: Tile | None
+    ) -> int | None:
         """Inside all loops, for what is inlined; inside those over rows; around a block, for what it copies."""
+        if read.value in self.blocks.matrices and not self.readers.inlined[read.value]:
+            return self.blocks.site(value, nest)
         if self._is_staged(read.value):
             row = self.inside.get(read.value)
             return len(nest.order) if row is None or row.is_whole else len(row.rows)
